@@ -25,12 +25,12 @@ VERSION = 1          # of what is below: a trace of another one is made anew
 
 
 def big_trace(frames=10_000_000):
-    """Path of the trace. Lookups are a tenth of the frames."""
+    """Return the path of the trace, which is made if it does not exist. It has a tenth as many lookups as frames."""
     return made_trace(f"bench-answers-{frames}-{VERSION}", lambda db: fill(db, frames // FRAMES_OF_CALL))
 
 
 def shape():
-    """(place, place of the caller, start, end) of the frames of one call: callees share what their caller leaves them."""
+    """Return (place, place of the caller, start, end) of each frame in one tree of calls. Three callees share their caller's time."""
     rows = [(0, None, 0, CALL_NS - 100)]
     for place in range(1, FRAMES_OF_CALL):
         caller = (place - 1) // 3
@@ -44,7 +44,7 @@ def shape():
 
 
 def fill(db, calls):
-    """CALLS trees of frames, two lookups in each."""
+    """Fill DB with CALLS trees of frames, each with two lookups."""
     span = calls // THREADS * CALL_NS
     db.executemany("INSERT INTO meta VALUES (?, ?)", [
         ("dyntrace_version", "bench"), ("state", "complete"), ("started_unix_ns", 1700000000000000000), ("host", "bench"),
@@ -84,7 +84,7 @@ def fill(db, calls):
                     for e in range(1, COMPILED * ENTRIES + 1) if (e - 1) % ENTRIES])
     db.executemany("INSERT INTO graph_break VALUES (?, ?, ?, ?, 8, 'call of print', NULL, NULL)",
                    [(f, (f - 1) * ENTRIES + 1, f, f + 10) for f in range(1, COMPILED + 1)])
-    # Two lookups in each call; the first of each entry compiles it, those after hit it.
+    # Two lookups in each call. The first lookup of an entry compiles it, later ones hit it.
     db.execute("""WITH RECURSIVE look(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM look WHERE i + 1 < 2 * :calls)
         INSERT INTO lookup SELECT i + 1, :threads + 1 + i / 2 * :size + CASE i % 2 WHEN 0 THEN 1 ELSE 4 END, i / 2 % :threads + 1,
             i % :compiled + 1, i / 2 / :threads * :call_ns + 100 + i % 2 * 5000, 400,
@@ -99,7 +99,7 @@ def fill(db, calls):
 
 
 def measure(argv, times=3, status=(0,), stdout=subprocess.DEVNULL):
-    """(best processor seconds, best seconds, worst resident MB) of a command."""
+    """Run a command several times. Returns (least processor seconds, least seconds, most resident MB)."""
     cpu, wall, memory = [], [], []
     for _ in range(times):
         begun = time.monotonic()
@@ -116,7 +116,7 @@ def measure(argv, times=3, status=(0,), stdout=subprocess.DEVNULL):
     return min(cpu), min(wall), max(memory)
 
 
-# What is run, with the seconds that it may take (None: it only has to stream).
+# The commands to measure, each with the target for its seconds (None: no target for the time, only for the memory).
 COMMANDS = [
     ("report", ["report", "{trace}"], 3),
     ("report --json", ["report", "{trace}", "--json"], 3),
@@ -142,7 +142,7 @@ MEMORY_MB = 200
     "Parquet, by two processes, where `make engines` has put pyarrow"],
     needs_dyntrace=False)
 def answers(table, python, options):
-    """The commands have no Python in them: the interpreter's version is that of the run."""
+    """Measure the commands. They run no Python; the interpreter's version only labels the rows."""
     frames = 10_000_000 // (50 if options.divisor > 1 else 1)
     trace, small = big_trace(frames), other_host(big_trace(20_000))
     with tempfile.TemporaryDirectory(prefix="dyntrace-bench-") as out:
@@ -157,7 +157,7 @@ def answers(table, python, options):
 
 
 def other_host(path):
-    """A copy that merge takes for a trace of another machine."""
+    """Return the path of a copy of the trace that names another host, so that it can be merged with the original."""
     copy = path[:-3] + "-other.db"
     if not os.path.exists(copy):
         with open(path, "rb") as file, open(copy + ".part", "wb") as to:

@@ -20,12 +20,12 @@ QUESTION_S = 1  # `why`
     "trace complete after: from the program's last atexit call to the exit of `dyntrace run`",
     "lookups a second: over the program's work and that wait"])
 def decisions(table, python, options):
-    """One long run: does the collector keep up, and what does it leave?"""
+    """Measure long runs: does the collector keep up, and is the trace right?"""
     wanted = 10_000_000 // options.divisor
     runs = []
     with trace_path() as path:
         for _ in range(options.long_rounds):
-            os.sync()  # a run leaves more than a gigabyte for the disk to write, of which the next one's time is not
+            os.sync()  # a run leaves over a gigabyte to be written to the disk, which must not slow down the next run
             run = python.run([INPROC, "--calls", str(wanted), "--functions", str(FUNCTIONS), "--cpu", str(options.cpu),
                               "--package", os.path.join(python.extension, "python")],
                              report=True, dyntrace=["-o", path], stats=True, keep_off=options.cpu)

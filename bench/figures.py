@@ -21,7 +21,7 @@ from tables import at_least, at_most, verdict
 
 INPROC = os.path.join(BENCH, "inproc.py")
 MIX = os.path.join(BENCH, "mix.py")
-EXTRA_NS = 12  # where a ratio says less than the noise, so many ns a frame will do
+EXTRA_NS = 12  # a program also passes if recording adds at most so many ns a frame: for frames so short that a ratio is noise
 MAX_OF_SETPROFILE = 0.65
 MAX_FILTERED = 1.05
 
@@ -31,7 +31,7 @@ class Figure(NamedTuple):
     columns: List[str]
     notes: List[str]
     needs_dyntrace: bool
-    measure: Callable  # (table, python, options): adds rows
+    measure: Callable  # measure(table, python, options) adds rows to the table
 
 
 FIGURES = {}
@@ -55,7 +55,7 @@ def chosen_programs(options):
 
 
 def time_modes(python, program, options, modes, dyntrace=None, load=None):
-    """inproc.py's report: {"frames": n, "seconds": {mode: [...]}}"""
+    """Run PROGRAM by inproc.py in each of MODES. Returns its report: {"frames": n, "seconds": {mode: [...]}}"""
     arguments = [INPROC, program.name, "--yardstick", python.yardstick, "--cpu", str(options.cpu), "--rounds",
                  str(options.rounds), "--times", str(max(1, program.times // options.divisor)), "--modes", ",".join(modes)]
     if load:
@@ -69,12 +69,12 @@ def time_modes(python, program, options, modes, dyntrace=None, load=None):
 
 
 def shorter(options):
-    """Many rounds of a few milliseconds: some are over before anything else on the machine comes in between."""
+    """Return options for many rounds of a few milliseconds, of which some are not disturbed by other programs."""
     return argparse.Namespace(**{**vars(options), "rounds": options.rounds * 6, "divisor": options.divisor * 30})
 
 
 def best_ns(report):
-    """Nanoseconds a frame in the best round of each mode."""
+    """Return the nanoseconds a frame in the best round of each mode."""
     return {mode: min(seconds) / report["frames"] * 1e9 for mode, seconds in report["seconds"].items()}
 
 
@@ -84,13 +84,13 @@ def noise(report, mode):
 
 
 def rounds_for(python, frames_wanted):
-    """How many rounds of the mix make about so many frames."""
+    """Return how many rounds of the mix have about FRAMES_WANTED frames."""
     one = int(python.run([MIX, "--count", "--yardstick", python.yardstick])["output"])
     return max(1, round(frames_wanted / one))
 
 
 def inspect(path):
-    """(what integrity_check says, how many frames there are)"""
+    """Return (the result of integrity_check, the number of frames) of the trace at PATH."""
     try:
         connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         try:
@@ -115,7 +115,7 @@ def inspect(path):
     "on 3.13 `no hook` and `pass-through` run with __init__ calls made visible, as recording needs them"],
     needs_dyntrace=False)
 def frames(table, python, options):
-    """What recording costs each frame; without dyntrace, the yardsticks alone."""
+    """Measure what recording costs each frame. If dyntrace is not built, measure only the yardsticks."""
     options = shorter(options)
     for program in chosen_programs(options):
         if python.extension:
@@ -144,7 +144,7 @@ def frames(table, python, options):
     "python", "program", "pass-through", "excluded", "noise", "excluded:pass", "target", ""], [
     "dyntrace run --frames user --exclude '*/bench/programs/*': nothing of these programs is recorded"])
 def filtered(table, python, options):
-    """What a frame costs that the user has excluded."""
+    """Measure the cost of frames that the user has excluded."""
     for program in chosen_programs(options):
         report = time_modes(python, program, options, ["pass", "record"],
                             dyntrace=["--frames", "user", "--exclude", "*/bench/programs/*"])
@@ -160,7 +160,7 @@ def filtered(table, python, options):
     "3.13 specialises calls of such a class so that no hook sees them; dyntrace has its own way, which `all seen` goes as well",
     "as it comes: in a process without dyntrace. Different processes, in turns"])
 def objects(table, python, options):
-    """What it costs that a class is called so that its __init__ is seen, and that it need not be."""
+    """Measure calls of a class with a Python __init__: recorded, which needs a slower way of calling, and excluded."""
     program = PROGRAMS["objects"]
     options = shorter(options)
     exclude = ["--frames", "user", "--exclude", "*/bench/programs/*"]
@@ -169,7 +169,7 @@ def objects(table, python, options):
         bare.append(time_modes(python, program, options, ["none", "pass"]))
         seen.append(time_modes(python, program, options, ["pass", "record"], dyntrace=[]))
         out.append(time_modes(python, program, options, ["record"], dyntrace=exclude))
-    made = seen[0]["frames"] - 1  # `as it comes` none is seen
+    made = seen[0]["frames"] - 1  # from a process with dyntrace, because a bare hook may see no __init__
     ns = {name: min(min(report["seconds"][mode]) for report in reports) / made * 1e9 for name, reports, mode in (
         ("none", bare, "none"), ("bare", bare, "pass"), ("pass", seen, "pass"), ("record", seen, "record"), ("out", out, "record"))}
     table.add(python.version, *(f"{ns[name]:.1f}" for name in ("none", "bare", "pass", "record")), noise(seen[0], "pass"),
@@ -182,7 +182,7 @@ def objects(table, python, options):
     "python", "program", "without", "with", "noise", "with:without", "target"], [
     "different processes, in turns; what differs from 1.00 is noise"])
 def imported(table, python, options):
-    """What the module costs by being there: it should be nothing."""
+    """Measure what `import _dyntrace` alone costs the frames that follow: it should be nothing."""
     for program in [p for p in chosen_programs(options) if p.name in ("fib", "methods", "generators")]:
         without, with_it = [], []
         for _ in range(options.processes):
@@ -204,7 +204,7 @@ def imported(table, python, options):
     "frames a second: over the program's work and that wait",
     "on 3.13 the bare pass-through hook never sees specialised __init__ calls, which recording does"])
 def endtoend(table, python, options):
-    """One long run: does the sink keep up, and what does it leave?"""
+    """Measure one long run: does the collector keep up, and is the trace right?"""
     rounds = rounds_for(python, options.mix_frames)
     base = [MIX, "--rounds", str(rounds), "--cpu", str(options.cpu)]
     plain, hooked, recorded = [], [], []
@@ -254,7 +254,7 @@ def endtoend(table, python, options):
     "cProfile keeps totals per function only; memray records allocations, not calls"],
     needs_dyntrace=False)
 def tools(table, python, options):
-    """The same program under what people use today."""
+    """Run the same program under other tools that people use."""
     rounds = rounds_for(python, options.tool_frames)
     about = f"{options.tool_frames / 1e6:.1f} M"
     program = [MIX, "--rounds", str(rounds), "--cpu", str(options.cpu)]
@@ -291,7 +291,7 @@ def tools(table, python, options):
 @figure("startup", "Start-up and end, ms", [
     "command", "alone", "python -X importtime", "dyntrace run", "added", "median added", "run / alone"])
 def startup(table, python, options):
-    """What `dyntrace run` adds to a program that does nothing; -X importtime is the yardstick, a tool that CPython has inside."""
+    """Measure what `dyntrace run` adds to a program that does nothing. The yardstick is -X importtime, a tool inside CPython."""
     for command, arguments, program in ((f"{python.version} -c pass", ["-c", "pass"], None), ("/bin/true", [], "/bin/true")):
         ms = collections.defaultdict(list)
         with trace_path() as path:

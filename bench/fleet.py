@@ -23,11 +23,12 @@ COLLECTIVES, WAIT_NS, COMPILE_NS = 20, 6000000, 5000000
 FAULTS = ("shape", "flag", "crash")
 VERSION = 4  # of what is below: traces of another one are made anew
 MEMORY_MB = 200
-MERGE_MS = 3  # a trace, besides its rows
+MERGE_MS = 3  # the target for `merge`, for each trace without rows
 
 
 def compile_fill(db, entry, code, frame, at, end, now, others):
-    """A compile of CODE for what it is NOW, a size and a flag, and its entry. OTHERS: entries that did not fit, what they are for, and the guard of each."""
+    """Add a compile of CODE for its present inputs NOW, (size, flag), and its entry. OTHERS has (entry, its inputs, its failed guard)
+    of each older entry."""
     label = f"{code - 1}/{len(others)}"
     db.execute("INSERT INTO compile VALUES (?, ?, ?, 1, ?, ?, ?, 'compiled', ?, NULL, NULL)", (entry, frame, code, label, at, end, entry))
     db.execute("INSERT INTO cache_entry VALUES (?, ?, ?, ?, 'inductor', NULL, ?, ?, NULL, NULL)", (entry, code, entry, label, GUARDS, end))
@@ -46,13 +47,15 @@ def guard_id(entry, ordinal):
 
 
 def inputs(code, call, fault):
-    """The size and the flag that CODE finds at its CALL: every fourth function gets two sizes, one a new one each time, which is too often."""
+    """Return the inputs (size, flag) of call number CALL of CODE. Every fourth function gets two sizes. One function gets a new size in
+    each call, so it reaches the limit."""
     size = 8 + call if code == FUNCTIONS - 1 else 8 << (code % 4 == 0 and call % 2)
     return 12 if fault == "shape" and code == 8 and call == 2 else size, 7 if fault == "flag" and code == 5 and call > 1 else 1
 
 
 def frames_fill(db, fault):
-    """Frames one after the other: each sixtieth waits in a collective, one in four is a call that looks for compiled code. Returns when the last one ended, and how many are open."""
+    """Add frames one after the other. Every sixtieth waits in a collective, every fourth is a call with a lookup. Returns (when the
+    last frame ended, the number of frames, the number of open frames)."""
     entries, totals, at = {code: [] for code in range(1, FUNCTIONS + 1)}, {}, 0
     compiled = looked = checked = 0
     for i in range(1, CRASH_AT + 1 if fault == "crash" else FRAMES + 1):
@@ -70,7 +73,7 @@ def frames_fill(db, fault):
                     ("pass", None, GUARDS) if g is None else ("fail", guard_id(other, g), g + 1))))
                 if g is None:
                     outcome, entry = 1, other
-                    entries[code].remove((other, then))  # it is tried first from now on
+                    entries[code].remove((other, then))  # move the entry to the end: it is tried first from now on
                     entries[code].append((other, then))
                     break
                 failed.append((other, then, g))
@@ -92,7 +95,7 @@ def frames_fill(db, fault):
 
 
 def rank_fill(db, fault):
-    """A rank with a FAULT, or "none"; "bare": without rows but for those of the process."""
+    """Fill DB with the trace of a rank that has the FAULT ("none": no fault; "bare": no rows except that of the process)."""
     span, frames, still_open = WAIT_NS, 0, 0
     if fault != "bare":
         db.execute("INSERT INTO thread VALUES (1, 1, 1, 'MainThread')")
@@ -109,7 +112,7 @@ def rank_fill(db, fault):
 
 
 def job(ranks, bare=False):
-    """The directory of a job's traces; BARE: without rows but for those of the process."""
+    """Return the directory with the traces of a job of RANKS ranks, which is made if it does not exist. BARE: traces without rows."""
     folder = os.path.join(ROOT, "build", f"bench-fleet-{'bare-' if bare else ''}{ranks}-{VERSION}")
     if os.path.exists(folder):
         return folder
@@ -129,7 +132,7 @@ def job(ranks, bare=False):
     return folder
 
 
-COMMANDS = [  # what says most first, for of many ranks it takes long
+COMMANDS = [  # the most important first, because all of them take long with many ranks
     ("report DIR", ["report", "{job}"]), ("ranks DIR", ["ranks", "{job}"]),
     ("merge of traces without rows", ["merge", "{bare}", "-o", "{out}/b.db"]), ("merge", ["merge", "{job}", "-o", "{out}/m.db"]),
     ("export --format parquet", ["export", "{job}", "--format", "parquet", "-o", "{out}/dataset", "--python", "{engines}"]),
@@ -139,7 +142,7 @@ COMMANDS = [  # what says most first, for of many ranks it takes long
     ("sql DIR, a count of each", ["sql", "{job}", "SELECT COUNT(*) FROM recompiles"]), ("check DIR", ["check", "{job}", "--max-recompiles", "1000000"]),
     ("fsck DIR", ["fsck", "{job}"]), ("why DIR", ["why", "Block5.forward", "{job}"]), ("diff DIR DIR", ["diff", "{job}", "{job}"]), ("pyspark, five questions", "{out}/dataset"),
 ]
-LIMIT_S = "900"  # of each
+LIMIT_S = "900"  # the most seconds for each command
 
 
 @figure("fleet", "Commands on the traces of a job", ["python", "ranks", "command", "s", "processor ms a trace", "target", "", "resident MB", "target", ""], [

@@ -20,11 +20,11 @@ import time
 
 from programs import PROGRAMS
 
-DRAIN_S = 0.02  # after recording: let the collector come to rest before the next mode
+DRAIN_S = 0.02  # wait so long after recording, until the collector has finished, before the next mode
 
 
 class Switch:
-    """Puts one of the modes in force; `none` between any two others."""
+    """Switches a mode on or off. Between two modes, the mode is `none`."""
 
     yardsticks = {"none": "none", "pass": "pass", "stamp": "stamp", "setprofile": "profile", "count": "count"}
 
@@ -68,15 +68,15 @@ def main():
 
 
 def measure(program, times, modes, rounds, switch):
-    warm_up = max(1, times // 20)  # specialised code is undone when a hook comes or goes
+    warm_up = max(1, times // 20)  # CPython discards specialised code when a hook is set or removed
     good = True
     for mode in modes:
         switch.on(mode)
         program.run(warm_up)
         switch.off(mode)
 
-    # After the first recording: frames that a bare hook cannot see on 3.13
-    # (specialised __init__) are visible from then on, here as to dyntrace.
+    # Count after the first recording, which makes frames visible that a bare hook
+    # cannot see on 3.13 (specialised __init__). So hook and dyntrace see the same.
     switch.on("count")
     program.run(times)
     switch.off("count")

@@ -16,7 +16,7 @@ CALLS = 20_000
 
 
 def function(library, count, number):
-    """One of COUNT operations, of its own each time."""
+    """Return a new function with COUNT operations. Another NUMBER makes another function."""
     scope = {"np": library}
     lines = ["    x = np.sin(x)" if i % 2 else f"    x = x + {number % 1000}.5" for i in range(count)]
     exec(compile("def f(x):\n" + "\n".join(lines) + "\n    return x\n", f"/program/{number}.py", "exec"), scope)
@@ -24,7 +24,7 @@ def function(library, count, number):
 
 
 def first_call(compile, f, x):
-    """Processor time of the first call over that of a plain one."""
+    """Return the processor time of the first call of the compiled F, which captures F."""
     compiled = compile(f)
     start = time.process_time()
     compiled(x)
@@ -33,7 +33,7 @@ def first_call(compile, f, x):
 
 def captures(library, x, rounds, sides):
     seconds, number = {side: {count: [] for count in COUNTS} for side in sides}, 0
-    for side, (compile, _) in sides.items():  # what is done once only
+    for side, (compile, _) in sides.items():  # let both sides do the work that they do only once
         first_call(compile, function(library, 10, 10 ** 6), x)
     for _ in range(rounds):
         for count in COUNTS:
@@ -59,8 +59,8 @@ def times(f, a, b):
 
 
 def hits(library, x, rounds, dyntrace, torch):
-    """ns of a call of two(): plain, captured, and under the same native guards by hand, with two()'s own code (`shim`) and with the
-    captured one (`same`); with the callback set around the loop."""
+    """Time calls of two(). Returns ({way: [ns, ...]}, number of guards). The ways: plain; captured (`ours`, `torch`); and entries made
+    by hand that have the guards of `ours` and the code of two() (`shim`) or the captured code (`same`)."""
     from dyntrace._native import native
     from dyntrace.eval_frame import _debug_get_cache_entry_list, set_eval_frame
     from dyntrace.types import GuardedCode

@@ -1,8 +1,8 @@
 """Times the shim's decisions on calls of a function that does nothing, side by side in this one process.
 
-shim.py starts it, plainly or under `dyntrace run`, and reads the JSON that it leaves in --report. A mode is a
-function, a callback or a hook under which it is called, and whether that is recorded; modes take turns, and turns
-rotate. Every mode has code objects of its own, so that none meets what another has specialised.
+shim.py starts this program, alone or under `dyntrace run`, and reads the JSON that it writes to --report. A mode is a
+function, the callback or hook under which the function is called, and whether the calls are recorded. Modes take turns,
+and each round begins with another mode. Each mode has its own code objects, so that CPython specialises them separately.
 
     python3 inproc_shim.py calls --yardstick DIR --package DIR --report FILE
     python3 inproc_shim.py torch ...      the same on tensors, and torch's own hit
@@ -19,7 +19,7 @@ import time
 import types
 
 DRAIN_S = 0.05
-MISSED = object()  # an argument that no guard likes
+MISSED = object()  # an argument for which every guard fails
 
 
 # ---- the calls -------------------------------------------------------------
@@ -42,7 +42,7 @@ lines = itertools.count(10 ** 6)
 
 
 def copied(function):
-    """FUNCTION with a code object of its own, equal to no other."""
+    """Return a copy of FUNCTION whose code object is not equal to any other."""
     return types.FunctionType(function.__code__.replace(co_firstlineno=next(lines)), function.__globals__, function.__name__)
 
 
@@ -111,7 +111,7 @@ def hundred_guards(guards, L):
 
 
 def python_guard(a, b):
-    """As six_guards, by a Python function."""
+    """Return a Python function that checks about the same as six_guards."""
     kind_a, kind_b, length, code = type(a), type(b), len(a), getattr(a, "typecode", None)
     length_b, code_b = len(b), getattr(b, "typecode", None)
 
@@ -123,11 +123,11 @@ def python_guard(a, b):
 
 
 class Compiler:
-    """The callback: for the functions it was given it has code, all others are skipped."""
+    """The callback for set_eval_frame(). It returns code for the functions in `guards`, and skips all others."""
 
     def __init__(self, GuardedCode):
         self.GuardedCode = GuardedCode
-        self.guards = {}  # code object -> what makes its guard
+        self.guards = {}  # code object -> a function that makes its guard
         self.calls = 0
 
     def __call__(self, frame, entry, state):
@@ -141,7 +141,7 @@ class Compiler:
 # ---- timing ----------------------------------------------------------------
 
 class Switch:
-    """Puts a mode in force, and nothing between two."""
+    """Switches a mode on for a timing, and off after it."""
 
     def __init__(self, yardstick, set_eval_frame, callback, recorder):
         self.yardstick = yardstick
@@ -151,7 +151,7 @@ class Switch:
         self.torch = None  # (set_eval_frame, callback)
 
     def time(self, mode, times):
-        """Seconds that TIMES calls of MODE take; a tenth as many go before."""
+        """Return the seconds that TIMES calls of MODE take, after a tenth as many calls to warm up."""
         tens = times // 10
         loop, f, (a, b) = mode.loop, mode.function, mode.arguments
         if mode.recorded:
@@ -208,7 +208,7 @@ def prepare(options):
         return lambda frame: guards.GuardTree(which(guards, guards.L), frame.f_globals, frame.f_locals)
 
     def hit(name, arguments, make):
-        """Two modes: not recorded, and recorded."""
+        """Return two modes whose calls hit an entry: one not recorded, one recorded."""
         pair = []
         for suffix, recorded in (("", False), ("+rec", True)):
             mode = Mode(name + suffix, "shim", recorded, arguments)
@@ -220,7 +220,7 @@ def prepare(options):
 
 
 def report_modes(modes, compiler, options):
-    """Each mode that should hit was compiled once, and has hit ever since."""
+    """Return the report. It is good if each mode that should hit was compiled exactly once."""
     from dyntrace.eval_frame import _debug_get_cache_entry_list
     good, hits = True, {}
     for mode in modes:
@@ -266,7 +266,7 @@ def added(a, b):
 
 
 def time_torch(options):
-    """torch compiles a + b for a backend that does nothing; `body` is what then runs, called directly."""
+    """Time hits of torch, which compiles a + b for a backend that does nothing. The mode `body` calls the compiled code directly."""
     import torch
     import torch._dynamo
     from torch._C._dynamo import eval_frame as torch_eval_frame
@@ -290,7 +290,7 @@ def time_torch(options):
     take_turns(modes, switch, options.rounds, options.times)
     report = report_modes(modes, compiler, options)
     report["version"] = torch.__version__
-    # One entry by torch.compile, one by the bare callback: nothing was compiled again.
+    # torch.compile and the bare callback made at most one entry each, so nothing was compiled again.
     entries = torch_eval_frame._debug_get_cache_entry_list(bare.function.__code__)
     report["good"] = report["good"] and len(entries) <= 2
     return report
@@ -305,7 +305,7 @@ def resident():
 
 
 def each(make, count):
-    """Bytes that one of make(0), make(1), ... takes, kept."""
+    """Call make(0), make(1), ... COUNT times. Returns (bytes of memory for each result, the results)."""
     kept = [None] * count
     before = resident()
     for i in range(count):

@@ -1,7 +1,7 @@
 """Times programs that use torch.compile, in this process, as they run on torch's own evaluator or on ours.
 
-with_torch.py starts it, plainly or under `dyntrace run`, and reads the JSON that it leaves in --report. Whatever it
-measures, it also tells what the imports of torch have cost.
+with_torch.py starts this program, alone or under `dyntrace run`, and reads the JSON that it writes to --report. The
+report always has the cost of importing torch, too.
 
     python3 inproc_torch.py calls --report FILE     compiled calls, in slices of about a millisecond; then memory
     python3 inproc_torch.py compiles --report FILE  many different compiles, the processor time of each
@@ -14,13 +14,13 @@ import resource
 import sys
 import time
 
-SETTLE_S = 0.2       # for the collector to take what is in the ring
-FRAMES = 1_000_000   # so many before memory is measured
+SETTLE_S = 0.2       # wait so long, until the collector has emptied the ring
+FRAMES = 1_000_000   # run so many frames before memory is measured
 LAYERS = 12
 
 
 def processor_time():
-    """Of all threads, since the process began."""
+    """Return the processor time of all threads since the process began."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
@@ -32,7 +32,7 @@ def small(x):
 
 
 def call(f, x, times):
-    """Nanoseconds of one call."""
+    """Return the mean nanoseconds of a call."""
     start = time.perf_counter_ns()
     for _ in range(times):
         f(x)
@@ -66,9 +66,9 @@ def model(torch):
 
 
 def time_calls(torch, options):
-    """A small function and a module, each called inside a region (the callback is in force, and the caller's own code
-    is skipped) and from outside (through what torch.compile returned). The backend's code does nothing, so that what
-    is timed is how torch and we find it."""
+    """Time calls of a small function and of a module: in a region (the callback is set, and the caller's code is skipped)
+    and from outside (by the function that torch.compile returned). The backend's code does nothing, so that only the
+    search for compiled code is timed."""
     from torch._C._dynamo import eval_frame
 
     compiles = 0
@@ -132,7 +132,7 @@ def memory():
 
 # ---- compiles --------------------------------------------------------------
 
-SOURCES = [  # each with a number of its own in it, so that no two compiles are alike
+SOURCES = [  # {n} becomes a different number in each function, so that no two compiles are the same
     """
 def f(x, y):
     a = x + y * {n}
@@ -188,12 +188,12 @@ def f(x, y):
 
 
 def compiled_sources(torch, backend, count):
-    """COUNT functions, compiled when they are first called."""
+    """Return COUNT functions, which are compiled at their first call."""
     functions = []
     for n in range(count):
         scope = {"torch": torch}
         source = SOURCES[n % len(SOURCES)].format(n=n + 1)
-        exec(compile(source, f"/program/{backend}_{n}.py", "exec"), scope)  # the user's: in no library's place
+        exec(compile(source, f"/program/{backend}_{n}.py", "exec"), scope)  # a path of the program, not of a library
         functions.append(torch.compile(scope["f"], backend=backend))
     return functions
 
@@ -203,7 +203,7 @@ def time_compiles(torch, options):
     x, y = torch.ones(4), torch.full((4,), 2.0)
     seconds, good = {}, True
     for backend in ("eager", "aot_eager"):
-        warm = len(SOURCES)  # what torch does once only, and what it imports late
+        warm = len(SOURCES)  # the first compiles do work that torch does only once, and import modules
         functions = compiled_sources(torch, backend, warm + options.compiles)
         seconds[backend] = []
         for function in functions[:warm]:

@@ -23,7 +23,7 @@ print(json.dumps({"executable": sys.executable, "version": "%d.%d.%d" % sys.vers
 
 
 class Failed(Exception):
-    """A measurement that could not be made, or whose result was wrong."""
+    """A measurement failed, or its result is wrong."""
 
 
 class Interpreter:
@@ -36,7 +36,7 @@ class Interpreter:
         if answer.returncode:
             raise Failed(f"{name}: does not run: {answer.stderr.strip()}")
         facts = json.loads(answer.stdout)
-        self.executable = facts["executable"]  # not a version manager's shim, which costs time of its own
+        self.executable = facts["executable"]  # not the wrapper of a version manager, which takes time itself
         self.version = facts["version"]
         self.suffix = facts["suffix"]
         self.include = facts["include"]
@@ -63,12 +63,12 @@ class Interpreter:
     def run(self, arguments, dyntrace=None, report=False, stats=None, keep_off=None, program=None):
         """Runs the interpreter, or PROGRAM, to its end, under `dyntrace run` if its options are given.
 
-        Everything starts off the processor KEEP_OFF, to which a measured program then
-        moves by itself: so the collector cannot take time from the program.
+        All processes start on other processors than KEEP_OFF. A measured program
+        then moves itself to KEEP_OFF, so that the collector takes no time from it.
 
-        The answer has `start_ns` and `end_ns` of the whole command, its
-        `output`, what the program left in its --report file (report=True),
-        and `stats`: what `dyntrace run` tells of its collector (stats=True)."""
+        Returns a dict: `start_ns` and `end_ns` of the whole command, its `output`,
+        `report`, the contents of the program's --report file (if report=True), and
+        `stats`, the collector's figures from `dyntrace run` (if stats=True)."""
         command = [program or self.executable] + arguments
         others = os.sched_getaffinity(0) - {keep_off}
         environment = {name: value for name, value in os.environ.items() if name != "DYNTRACE_STATS"}

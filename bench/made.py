@@ -1,4 +1,4 @@
-"""Traces that are made for a measurement, and kept in build/ for the next."""
+"""Makes traces for measurements, and keeps them in build/ for later runs."""
 import os
 import sqlite3
 import subprocess
@@ -9,8 +9,8 @@ ROOT = os.path.dirname(BENCH)
 
 
 def made_trace(name, fill):
-    """Path of build/NAME.db, a trace that FILL(db) fills if it is not there. The indexes of what comes in millions are made at the
-    end, as the recorder does."""
+    """Return the path of the trace build/NAME.db. If it does not exist, create it, and fill it by FILL(db). Like the recorder, create
+    the indexes of the large tables at the end."""
     path = os.path.join(ROOT, "build", f"{name}.db")
     if os.path.exists(path):
         return path

@@ -1,7 +1,8 @@
 """A mix of call-heavy programs of a chosen length, for the end-to-end figures.
 
-It tells in --report how long the work took, and when the very end came: the
-stamp is taken by the first atexit function, which Python calls last.
+It writes into --report how long the work took, and the time at the very end of
+the program: in the atexit function that was registered first, which Python
+calls last.
 
     python3 mix.py --rounds N [--hook pass --yardstick DIR] [--report FILE]
     python3 mix.py --count --yardstick DIR      prints the frames of one round
@@ -15,8 +16,8 @@ import time
 
 from programs import PROGRAMS
 
-# Units of each program in one round: shares of frames chosen so that every kind
-# of call is met in every second of a run.
+# How many units of each program a round has. With these numbers every kind of
+# call occurs in every second of a run.
 ROUND = {"fib": 20, "methods": 50, "scheduler": 4, "constraints": 12, "json": 30, "pprint": 15, "generators": 20}
 
 
@@ -45,9 +46,9 @@ def main():
         sys.path.insert(0, options.yardstick)
         import _yardstick
     if options.count:
-        # By profile events: a bare hook misses frames on 3.13. They lack the
-        # calls that only make a generator, so this is a little less than what
-        # a trace will hold.
+        # Count profile events, because a bare hook misses frames on 3.13. Calls
+        # that only create a generator have no such event, so the count is a
+        # little lower than the number of frames in a trace.
         _yardstick.use("profile_count")
         work(1)
         _yardstick.use("none")

@@ -25,7 +25,7 @@ MEMORY_MB = 200
 
 
 def big_trace(lookups):
-    """Path of the trace. Frames are ten times the lookups."""
+    """Return the path of the trace, which is made if it does not exist. It has ten times as many frames as lookups."""
     return made_trace(f"bench-replay-{lookups}-{VERSION}", lambda db: fill(db, lookups))
 
 
@@ -47,7 +47,7 @@ def fill(db, lookups):
             CASE WHEN i % :size THEN :functions + i % :size ELSE i / :size % :functions + 1 END, 0, 0,
             i / :size * :ns + i % :size * 1000, i / :size * :ns + CASE WHEN i % :size THEN i % :size * 1000 + 900 ELSE :ns - 100 END, NULL, 0
         FROM frames""", {"calls": lookups, "size": FRAMES_OF_CALL, "batch": BATCH, "threads": THREADS, "functions": FUNCTIONS, "ns": CALL_NS})
-    caches = [[] for _ in range(FUNCTIONS)]  # (entry, size), as tried
+    caches = [[] for _ in range(FUNCTIONS)]  # (entry, size) of each function's entries, in the order in which they are tried
     size_of = [1] * FUNCTIONS
     rows, checks, entries = [], [], 0
 
@@ -60,7 +60,7 @@ def fill(db, lookups):
 
     for i in range(lookups):
         f = i % FUNCTIONS
-        if choose.random() < 0.05:  # most calls are as the one before, and some sizes are seldom
+        if choose.random() < 0.05:  # most calls have the size of the call before, and large sizes are rare
             size_of[f] = min(SIZES, 1 + int(choose.expovariate(0.6)))
         cache, size, found, at = caches[f], size_of[f], None, i * CALL_NS + 100
         for position, (entry, its) in enumerate(cache):
@@ -96,7 +96,7 @@ def fill(db, lookups):
 
 
 def measure(argv, times, status=0):
-    """(best processor seconds, best seconds, worst resident MB) of a command."""
+    """Run a command several times. Returns (least processor seconds, least seconds, most resident MB)."""
     cpu, wall, memory = [], [], []
     for _ in range(times):
         with tempfile.TemporaryFile("w+") as error:

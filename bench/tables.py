@@ -8,7 +8,7 @@ class Table:
         self.columns = columns
         self.rows = []
         self.notes = list(notes)
-        self.raw = []  # what the rows were made from, for --json
+        self.raw = []  # the measurements from which the rows were computed, for --json
 
     def add(self, *row):
         self.rows.append([str(cell) for cell in row])
@@ -35,7 +35,7 @@ class Table:
 
 
 def is_left(column, table):
-    """Words stand left, figures right."""
+    """Is COLUMN aligned to the left, because it has words and not numbers?"""
     return all(not row[column][:1].isdigit() for row in table.rows if row[column] not in ("", "-"))
 
 
@@ -44,7 +44,7 @@ def verdict(good):
 
 
 def at_most(value, target, form="{:.2f}"):
-    """A measured value beside its target: ('1.18', '<= 1.25', 'pass')."""
+    """Return the cells for a measured VALUE, its TARGET and the verdict: ('1.18', '<= 1.25', 'pass')."""
     return form.format(value), "<= " + form.format(target), verdict(value <= target)
 
 

@@ -1,8 +1,8 @@
 """The figure `tui`: how soon `dyntrace tui` answers, on a trace of 10 M frames and 1 M lookups.
 
-It runs in a pseudo terminal. The first screen counts from its start; a key counts from the write to the last byte of the
-screen that is drawn for it. What comes later, once a slow query has its answer, is a screen of its own and not counted.
-The page of a call counts until what ran inside stands there, as far as it was read for the first look.
+The program runs in a pseudo terminal. The time of the first screen begins at the program's start. The time of a key lasts
+from writing the key until the last byte of the screen that is drawn for it. If the result of a slow query is drawn later,
+that is another screen, which is not counted. The time of a call's page lasts until the part "Inside" is on the screen.
 """
 import fcntl
 import os
@@ -24,10 +24,10 @@ from replay import ROOT, big_trace
 from tables import at_most
 
 SIZE = (30, 100)
-GAP = 0.012        # a screen is drawn when nothing came for this long
+GAP = 0.012        # a screen is complete when nothing was drawn for so many seconds
 CALLEES, FRAMES_OF_CALLEE = 10_000, 1000
 FIRST_S, KEY_MS, MEMORY_MB, IDLE_SHARE, PICTURE_S = 0.3, 50, 150, 0.02, 1
-# What is typed: a word is a name below or characters; ~ waits until the answers are there.
+# TOUR has the keys to type. A word is a name of NAMES, or characters; ~ waits until all queries have ended.
 NAMES = {"Enter": b"\r", "Esc": b"\x1b", "Down": b"\x1b[B", "Up": b"\x1b[A", "PgDn": b"\x1b[6~", "Right": b"\x1b[C", "Tab": b"\t"}
 TOUR = """j j j k Enter Esc ~ 2 ~ j j j G g Right Right s s Enter ~ j j G g Esc 5 ~ j j PgDn PgDn PgDn G k k g Enter ~ j Esc
           3 ~ j Enter ~ j j Enter ~ j Esc Esc 4 ~ Enter ~ Esc 6 ~ j Enter ~ PgDn PgDn Esc 0 ~ 7 ~ + + + + Right Right j k n n 8 ~ j j
@@ -45,7 +45,8 @@ class Terminal:
             os.execv(argv[0], argv)
 
     def read(self, timeout, gap=GAP):
-        """What is drawn until nothing came for GAP, and when its last byte came; nothing within TIMEOUT: None."""
+        """Read what is drawn until nothing more comes for GAP seconds. Returns (bytes, time of the last byte); the time is None if
+        nothing came within TIMEOUT."""
         text, last = b"", None
         while select.select([self.fd], [], [], gap if last else timeout)[0]:
             try:
@@ -91,7 +92,7 @@ def first_screen(program, trace):
 
 
 def tour(program, trace):
-    """Milliseconds of each key, and the most memory."""
+    """Type the keys of TOUR. Returns ([(milliseconds, key), ...], the most memory in MB)."""
     terminal = Terminal([program, "tui", trace])
     times = []
     try:
@@ -102,7 +103,7 @@ def tour(program, trace):
                     pass
                 continue
             ms = terminal.type(word)
-            if ms is not None:  # a key that changes nothing draws nothing
+            if ms is not None:  # None: the key changed nothing on the screen
                 times.append((ms, word))
         return times, terminal.memory()
     finally:
@@ -110,7 +111,7 @@ def tour(program, trace):
 
 
 def wide_trace(callees):
-    """Path of a trace whose first frame calls so many, each with as many frames as another."""
+    """Return the path of a trace whose first frame has CALLEES callees, each with FRAMES_OF_CALLEE frames."""
     def fill(db):
         frames = callees * FRAMES_OF_CALLEE
         db.executemany("INSERT INTO meta VALUES (?, ?)", [
@@ -127,7 +128,7 @@ def wide_trace(callees):
 
 
 def call_page(program, trace):
-    """Milliseconds from a key to the page of the first call, each of some times."""
+    """Open the page of the first call 20 times. Returns the milliseconds of each."""
     terminal = Terminal([program, "tui", trace])
     times = []
     try:
@@ -149,7 +150,7 @@ def call_page(program, trace):
 
 
 def picture(program, trace, key, sign):
-    """Processor time in seconds from KEY to a first look at all frames, which has SIGN on it, and to all of them."""
+    """Return the processor seconds from KEY until SIGN is drawn for the first look, and until all frames have been read."""
     terminal = Terminal([program, "tui", trace])
     try:
         while terminal.read(3, 1)[0]:
@@ -165,7 +166,7 @@ def picture(program, trace, key, sign):
 
 
 def idle(program, trace):
-    """Share of a processor that a live view takes while nothing changes."""
+    """Return the share of a processor that a live view uses while nothing changes."""
     terminal = Terminal([program, "tui", "--live", trace])
     try:
         while terminal.read(3, 1)[0]:

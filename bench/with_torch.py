@@ -13,7 +13,7 @@ from interpreters import BENCH, Failed, Interpreter
 from tables import at_most
 
 INPROC = os.path.join(BENCH, "inproc_torch.py")
-MODES = {  # what is compared: options of `dyntrace run`
+MODES = {  # mode -> options of `dyntrace run`
     "shim": ["--torch", "shim"],
     "observe": ["--torch", "observe"],
     "shim, user": ["--torch", "shim", "--frames", "user"],
@@ -57,7 +57,7 @@ def with_torch(table, python, options):
     table.raw.append({"python": python.version, "executable": python.executable, "calls": calls, "compiles": compiles})
 
     def add(what, mode, own, ours, form, most):
-        """OWN and OURS: what each of several runs measured."""
+        """Add a row. OWN has the measurements of the runs without dyntrace, OURS those with it."""
         table.add(python.version, what, mode, form.format(min(own)), form.format(min(ours)),
                   *at_most(min(ours) / min(own), most), f"{statistics.median(ours) / statistics.median(own):.2f}",
                   f"{(statistics.median(own) / min(own) - 1) * 100:.0f} %")
@@ -89,11 +89,11 @@ def with_torch(table, python, options):
 
 
 def processes(options):
-    return min(options.rounds, 5)  # each imports torch, which takes longer than most of what is measured
+    return min(options.rounds, 5)  # not more, because each process imports torch, which takes long
 
 
 def take_turns(table, python, options, arguments):
-    """{mode: runs}, with mode "without" too. The first in turn changes."""
+    """Run the program in each mode, and in the mode "without", in turns. Returns {mode: runs}. Each turn begins with another mode."""
     command = [INPROC, *arguments, "--cpu", str(options.cpu)]
     runs = {mode: [] for mode in ["without", *MODES]}
     for turn in range(processes(options)):
@@ -111,7 +111,8 @@ def take_turns(table, python, options, arguments):
 
 
 def check_trace(path, mode):
-    """What was lost. Was torch run as MODE says, and was what it did recorded? Else little cost is no virtue."""
+    """Return the causes of losses in the trace. Raises Failed if torch was not watched in MODE, or no compile was recorded: then a low
+    cost would mean nothing."""
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     try:
         found, note = connection.execute("SELECT torch_mode, torch_note FROM process "
@@ -130,12 +131,12 @@ def check_trace(path, mode):
 
 
 def of_slices(runs, name):
-    """Microseconds a call, of each slice."""
+    """Return the microseconds a call in each slice."""
     return [one / 1e3 for run in runs for one in run["report"]["slices"][name]]
 
 
 def of_compiles(runs, backend):
-    """For each compile, the seconds it took in each run."""
+    """Return for each compile its seconds in each run."""
     return list(zip(*(run["report"]["seconds"][backend] for run in runs)))
 
 

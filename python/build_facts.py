@@ -1,12 +1,12 @@
-"""build_facts.py NAME -- facts about the interpreter NAME for the Makefile. build_facts.py:
-supported versions.
+"""Tells the Makefile how to build the extension for the interpreter that runs this file.
 
-Run by that interpreter. Prints one line: "ok SOABI SUFFIX -isystem DIR ...",
-or a sentence that says why no extension can be built for it. It must itself
-run on any Python, so that an old one gets its sentence too. The sentence goes
-through a shell's double quotes: keep it plain.
+    python3 build_facts.py python3    prints "ok SOABI SUFFIX -isystem DIR ...", or a sentence that
+                                      says why no extension can be built for this interpreter
+    python3 build_facts.py            prints the supported versions, "3.N 3.M ...", for ./dev
 
-Without NAME: the supported versions, "3.N 3.M ...", for ./dev.
+The argument is used only in the sentence, as the name of the interpreter. This file runs on any
+version of Python, so that an unsupported version gets its sentence, too. The sentence is pasted
+between double quotes in a shell, so it must not contain quotes, `$` or backquotes.
 """
 
 import os

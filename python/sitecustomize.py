@@ -3,15 +3,14 @@ sitecustomize.
 
 Runs in: the traced process, while site.py starts up. This file lies in the directory inject/ of the
 installation, which is an entry of PYTHONPATH; DYNTRACE_SESSION names the session (src/inject.h).
-Before the program runs, this file removes everything by which the program could see dyntrace: the
+Before the program runs, this file removes every sign of dyntrace that the program could see: the
 entry in sys.path, the variables in os.environ, this module in sys.modules. Then it imports the
-user's own sitecustomize. If there is none, site.py gets the ImportError that it expects and
+user's own sitecustomize. If there is none, site.py gets the ImportError, which it expects and
 ignores.
 
-A daemon may start interpreters long after the session has ended. Then this file only removes these
-entries, and prints nothing.
-
-Any version of Python may read this file, so it uses only old syntax.
+A daemon may start interpreters long after the session has ended. In these interpreters this file
+only removes the entries, and prints nothing. Any version of Python may read this file, so it uses
+only old syntax.
 """
 
 import os
@@ -23,7 +22,7 @@ def _spec(library, name):
     from _frozen_importlib_external import SourceFileLoader, spec_from_file_location
 
     directory = os.path.join(library, "python", "dyntrace")
-    if not os.path.exists(directory):  # pip puts the package and the extension into one folder
+    if not os.path.exists(directory):  # pip puts the package and the extension into the same folder
         directory = library
     path = os.path.join(directory, "__init__.py")
     if not os.path.exists(path):
@@ -40,7 +39,8 @@ def _extension(name="_dyntrace"):
         import _imp
     except ImportError:  # Python 2
         return None
-    # Only the first suffix names the implementation and its version, as our extensions do.
+    # Use only the first suffix: it names the implementation and its version, and so do the files of
+    # our extensions.
     for suffix in _imp.extension_suffixes()[:1]:
         path = os.path.join(os.path.dirname(_inject), name + suffix)
         if os.path.exists(path):
@@ -77,13 +77,13 @@ def _load(spec):
 def _show(module, spec, private):
     """Let the package be imported. MODULE is the extension, SPEC and PRIVATE are the package."""
     sys.modules["_dyntrace"] = module
-    # `in` would compare, which may run code of the program's finders
+    # compare by `is`, because `in` would call __eq__ of the program's finders
     if spec and not any(finder is module for finder in sys.meta_path):
         module._package = spec
         module._private_package = private
-        # The extension's find_spec() finds the package under these two names. The extension is the
-        # last finder, so it is not called for an import that succeeds, and a program's own package
-        # called dyntrace is found first.
+        # The extension's find_spec() finds the package under the names of the two specs. The
+        # extension is the last finder: if the program has its own package called dyntrace, that
+        # package is found first.
         sys.meta_path.append(module)
 
 
@@ -153,7 +153,8 @@ def _hide(inject):
     sys.path[:] = [entry for entry in sys.path if entry not in ours]
     for entry in ours:
         sys.path_importer_cache.pop(entry, None)
-    # change only the dict behind os.environ: children inherit C's environment, which must stay
+    # Change only the dict behind os.environ. C's environment must stay, because child processes
+    # inherit it.
     data = getattr(os.environ, "_data", None)
     if data is None:  # Python 2
         data = os.environ.data
@@ -184,14 +185,14 @@ def _uncache():
             os.rmdir(os.path.dirname(os.path.dirname(cached)))
         elif sys.flags.optimize or not _extension():
             os.remove(cached)
-    except OSError:  # a child process has removed it, or it belongs to another user
+    except OSError:  # a child process has removed the file, or the file belongs to another user
         pass
 
 
 def _attach(session):
-    """Record this program, which runs already: src/cmd/attach/ has the code that calls this.
-    Returns None, or why it is not recorded. After _attach() of the extension nothing here is a call
-    of a Python function."""
+    """Begin to record this process, which runs already. Called by code that src/cmd/attach/
+    injects. Returns None, or the reason why the process is not recorded. Nothing may run after the
+    extension's _attach(), because it would be recorded."""
     library = os.path.dirname(_inject)
     module = sys.modules.get("_dyntrace") or _load(_extension_spec("_dyntrace"))
     if not module:
@@ -215,5 +216,5 @@ if __name__ == "sitecustomize":  # the other name is that of `dyntrace attach`
     except Exception:  # an error of ours must not stop the program
         pass
     sys.modules.pop("sitecustomize", None)
-    # the user's own; if there is none, site.py ignores the ImportError
+    # import the user's sitecustomize; if there is none, site.py ignores the ImportError
     import sitecustomize  # noqa: E402

@@ -4,8 +4,8 @@
 -- The functions that the name ?1 means. The name is read in several ways, and the first way that
 -- finds a function counts. The column `way` has their order: the label of a compile, such as 0/1 or
 -- torch's 0/1_1; a qualified name or its last part; FUNC@LINE, the resume function of FUNC after
--- that line; FILE:LINE, the function that begins at this line or above it; a GLOB pattern. Code
--- objects made by a compiler have the name of the function that was compiled, so they are left out.
+-- that line; FILE:LINE, the function that begins at this line or above it; FILE:LINE:NAME, if several
+-- functions begin there; a GLOB pattern. Code objects made by a compiler have the name of the function that was compiled, so they are left out.
 -- All functions of graphs are called `forward`: a function of the program with this name comes
 -- first. Torch makes some resume functions twice and runs one of them.
 WITH parts AS (SELECT ?1 AS name, rtrim(?1, '0123456789') AS head),

@@ -21,6 +21,7 @@ FROM run_times t;
 --fill 3
 --none Nothing stands out.
 --+ {number:integer}. {!b}{name:100}{!n}
+--+ [{?exception}: an uncaught {exception:100} ended the program in line {ended_line} of {ended_file:100}, {ended_ns:duration} after its start[; {others:count~process} more ended so]]
 --+ [ was compiled again {recompiles:count~time}[, most often for {source:80}]]
 --+ [{before_errors} {errors:count~compile} failed]
 --+ [{before_eager} {eager:count} of {calls:count~call} ran {eagerly} since {eager_ns:seconds}[, {reason}]]

@@ -1,14 +1,17 @@
--- fsck-frames.sql -- what `dyntrace fsck` asks once it has read every frame. Statements "rule-" are rules, as those of fsck.sql.
+-- fsck-frames.sql -- the statements that `dyntrace fsck` runs after it has read every frame. Statements whose
+-- names begin with "rule-" are rules like those of fsck.sql.
 
 -- name: threads
--- Of each thread the life of its process, and the end of its open frames. Those of greenlets may have ended with their thread, which
--- is not known.
+-- For each thread: when its process began and ended, and when its open frames ended. If several rows have the
+-- same os_tid (greenlets), the end is NULL, because a greenlet may have ended with its thread, and it is not
+-- known when.
 SELECT each(t.thread_id, p.start_ns, iif(t.others, NULL, p.end_ns), e.end_ns)
 FROM (SELECT *, COUNT(*) OVER (PARTITION BY process_id, os_tid) > 1 AS others FROM thread) t JOIN thread_ends e ON e.thread_id = t.thread_id LEFT JOIN process p ON p.process_id = t.process_id;
 
 -- name: tables
--- seen: of each code object what code_total should say; skipped: its calls that were; loose: a frame of it is open and nobody
--- knows when its process ended. tally: calls by outcome; 10: frames, 11: of them open.
+-- seen: for each code object what code_total should have. skipped: its calls with the outcome 'skip'. loose:
+-- one of its frames is open, and the end of its process is not known. tally: the number of calls for each
+-- outcome; number 10: all frames; number 11: open frames.
 CREATE TEMP TABLE seen(code_id INTEGER PRIMARY KEY, calls, total_ns, self_ns, raised, skipped, loose);
 CREATE TEMP TABLE tally(number INTEGER PRIMARY KEY, count);
 
@@ -16,7 +19,7 @@ CREATE TEMP TABLE tally(number INTEGER PRIMARY KEY, count);
 INSERT INTO seen VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7);
 
 -- name: keep-tally
--- In order.
+-- Called once for each number, in order.
 INSERT INTO tally SELECT COUNT(*), ?1 FROM tally;
 
 -- name: rule-count
@@ -57,7 +60,7 @@ WHERE (o.missed OR o.name = 'hit') AND c.count > COALESCE(l.count, 0)
 SELECT code_id FROM seen WHERE skipped > 0 AND code_id NOT IN (SELECT code_id FROM code_mark WHERE action = 'skip' AND code_id IS NOT NULL);
 
 -- name: counts
--- What there is, for the last line.
+-- What the trace has, for the last line of the output.
 SELECT (SELECT COUNT(*) FROM process) AS processes, (SELECT COUNT(*) FROM thread) AS threads,
        (SELECT COUNT(*) FROM code) AS "code objects", (SELECT count FROM tally WHERE number = 10) AS frames,
        (SELECT count FROM tally WHERE number = 11) AS "open frames",

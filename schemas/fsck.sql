@@ -1,5 +1,6 @@
--- fsck.sql -- what `dyntrace fsck` asks of the tables. A statement is a rule: the comment after its name says what should hold,
--- and each of its rows breaks that; the first column says where. A new rule is a new statement.
+-- fsck.sql -- the rules that `dyntrace fsck` checks. A rule is a statement: the comment after its name tells
+-- what should hold, and each row of its result breaks the rule. The first column tells where. A new rule is a
+-- new statement.
 
 -- name: file
 -- the file is undamaged (integrity_check)
@@ -75,7 +76,8 @@ WHERE frame_id IS NULL OR start_ns IS NULL OR COALESCE(duration_ns, -1) < 0
 
 -- name: lookup-frame
 -- a lookup and the frame of its call agree: thread, code, outcome, entry, time
--- In a child that was forked meanwhile the frame is one that it inherited, and begins later. With --keep a lookup may outlast its frame.
+-- If the process was forked during the call, the child has an inherited frame, which begins later. With
+-- --keep a lookup may be kept longer than its frame.
 SELECT l.lookup_id FROM lookup l LEFT JOIN frame f ON f.frame_id = l.frame_id
 WHERE CASE WHEN f.frame_id IS NULL THEN EXISTS (SELECT 1 FROM frame) AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%' OR events IS NULL)
                                      AND l.start_ns >= COALESCE((SELECT value FROM meta WHERE key = 'kept_from_ns'), l.start_ns)
@@ -100,16 +102,18 @@ WHERE cache_entry_id IS NULL
 
 -- name: lookup-compile
 -- a lookup that asked the compiler has its compile
--- The parent's, of one that was forked while it compiled. One that ended in an error may have raised before it asked.
+-- In a child that was forked during a compile, the compile is the parent's. A lookup that ended in an error
+-- may have raised before it asked the compiler.
 SELECT lookup_id FROM lookup l
 WHERE outcome = $COMPILED AND NOT EXISTS (SELECT 1 FROM compile m WHERE m.frame_id = l.frame_id AND m.code_id IS l.code_id)
   AND NOT EXISTS (SELECT 1 FROM frame f WHERE f.frame_id = l.frame_id AND f.kind = $FRAME_INHERITED);
 
 -- name: check-guards
 -- a check that passed ran all guards of its entry, or those that tell torch's entries apart; one that failed ran those before the guard that failed, and that
--- They ran in the order of that moment: by ordinal, or as the last of the process's guard_orders from before the lookup says. Where a
--- value cannot be read, the first guard on it is the one that failed: a relation of several values may stand further on. NULL is not
--- known. Of torch alone it may not be known which guard failed, or that all ran that passed.
+-- Guards ran in the order of that moment: by ordinal, or by the last row of the process's guard_orders from
+-- before the lookup. If a value cannot be read, the first guard on this value is the one that failed, but a
+-- relation of several values may stand later in the order. NULL means not known: only for torch's guards it
+-- may be unknown which guard failed, or whether all guards of a passed check ran.
 WITH shim AS MATERIALIZED (SELECT c.code_id FROM code c JOIN process p USING (process_id) WHERE p.torch_mode = 'shim'),
 failed AS MATERIALIZED (
     SELECT k.guard_check_id, k.failed_guard_id, k.guards_run, l.code_id,
@@ -172,7 +176,7 @@ WHERE (code_id IS NOT NULL AND code_id NOT IN (SELECT code_id FROM code))
 
 -- name: compile-outcome
 -- a compile's outcome is of the vocabulary, and 'compiled' if it made an entry; then no call was given up
--- Of a compile during which a process was forked, child and parent may say different things.
+-- If a process was forked during a compile, child and parent may record different outcomes.
 SELECT compile_id FROM compile m
 WHERE (outcome NOT IN ('compiled', 'declined', 'skipped', 'limit', 'error') OR (cache_entry_id IS NOT NULL AND outcome IS NOT 'compiled')
        OR sticky NOT IN (0, 1) OR (outcome = 'compiled' AND sticky IS NOT NULL))
@@ -197,7 +201,7 @@ WHERE (f.thread_id IS NOT m.thread_id OR f.code_id IS NOT m.code_id OR m.start_n
 
 -- name: compile-phase
 -- a phase belongs to its compile, and ends no earlier than it starts
--- A compile in which its process died never got a label.
+-- A compile during which its process died has no label.
 SELECT p.rowid FROM compile_phase p LEFT JOIN compile m ON m.compile_id = p.compile_id
 WHERE p.name IS NULL OR p.end_ns < p.start_ns
    OR (p.compile_id IS NOT NULL AND (m.compile_id IS NULL OR (p.label <> '' AND p.label IS NOT m.label AND m.end_ns IS NOT NULL)));
@@ -237,7 +241,8 @@ WHERE l.outcome = $COMPILED AND (r.rowid IS NULL OR (r.guard_id IS NOT k.failed_
 
 -- name: graph-break
 -- a break is in its compile's code, and what is behind it is a rest of that
--- With nested_graph_breaks it may be in what was inlined: then the stack has both, and behind the break is the rest of either.
+-- With nested_graph_breaks the break may be in an inlined function. Then the stack has both functions, and
+-- the resume function may be the rest of either.
 WITH breaks AS (SELECT b.*, m.code_id AS compiled, '[' || replace(json_quote(b.user_stack), '\n', '","') || ']' AS lines
                 FROM graph_break b LEFT JOIN compile m ON m.compile_id = b.compile_id)
 SELECT b.graph_break_id
@@ -323,7 +328,8 @@ WHERE f.thread_id IS NOT s.thread_id OR f.end_ns < s.end_ns OR (f.start_ns > s.s
 
 -- name: frame-count
 -- frames that were counted have a code, a phase and an outcome, and their sums are those of so many frames
--- A row without frames is of a caller of some. Of recursive frames only the outermost has time in total_ns, and it may have another row.
+-- A row with 0 frames belongs to a caller of counted frames. In recursion only the outermost frame adds to
+-- total_ns, and it may be in another row.
 SELECT n.rowid FROM frame_count n
 WHERE n.code_id IS NULL OR n.code_id NOT IN (SELECT code_id FROM code)
    OR NOT EXISTS (SELECT 1 FROM enum e WHERE e.kind = 'phase' AND e.value = n.phase)

@@ -1,10 +1,12 @@
--- merge.sql -- what merging makes besides the rows that it moves (src/trace/merge.c).
+-- merge.sql -- the statements that make the rows of a merged trace which are not copied from the merged
+-- traces (src/trace/merge.c).
 
 -- name: begin
 CREATE UNIQUE INDEX signature_text ON signature(text); PRAGMA cache_size = -8192; BEGIN;
 
 -- name: traces
--- Of schemas/given.sql's: its file, when it began, and what it says of all of its processes; the rest is for the statement `merged`.
+-- The traces to merge, from the tables of schemas/given.sql. The last three columns are for the statement
+-- `merged`.
 SELECT file, began_ns, (SELECT value FROM given g WHERE g.trace_id = t.trace_id AND key = 'host'),
        (SELECT CAST(value AS INTEGER) FROM given g WHERE g.trace_id = t.trace_id AND key = 'rank'), trace_id,
        COALESCE((SELECT value FROM given g WHERE g.trace_id = t.trace_id AND key = 'host'), '') AS host,
@@ -14,7 +16,8 @@ SELECT file, began_ns, (SELECT value FROM given g WHERE g.trace_id = t.trace_id 
 FROM trace t ORDER BY trace_id;
 
 -- name: merged
--- ?1 to ?6: of a trace, its file, when it began, host, command, rank and whether a compiler decided anything; ?7 on: what was added to ids.
+-- ?1 to ?6: the trace's file, when it began, its host, command and rank, and whether a compiler decided
+-- anything in it. ?7 and later: the numbers that were added to its ids.
 INSERT INTO merged(file, started_unix_ns, host, command, rank, decided, thread_id, code_id, frame_id, lookup_id, guard_check_id)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11);
 
@@ -22,7 +25,8 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11);
 INSERT OR IGNORE INTO signature(text) VALUES (?1);
 
 -- name: alike
--- Of what the traces that were merged say (schemas/given.sql): what all say alike; and their numbers.
+-- alike: the rows of `meta` that are the same in all merged traces. number: the numbers in the `meta` of each
+-- trace (schemas/given.sql).
 CREATE TEMP TABLE alike AS SELECT key, MIN(value) AS value FROM given JOIN trace USING(trace_id) GROUP BY key
 HAVING COUNT(*) = (SELECT COUNT(*) FROM trace) AND MIN(value) = MAX(value);
 CREATE TEMP TABLE number AS SELECT trace_id, file, began_ns,
@@ -36,8 +40,9 @@ CREATE TEMP TABLE number AS SELECT trace_id, file, began_ns,
   MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'counted_frame_count') AS counted_frames FROM trace JOIN given USING(trace_id) GROUP BY trace_id;
 
 -- name: meta
--- What all traces say alike is said again; one that does not say what values it has, has all. Times count from the earliest, by the
--- clock that the traces share.
+-- If all traces have the same value, the merged trace has it, too. A trace without the row `values` has all
+-- values. Times count from the beginning of the earliest trace, by the common clock of the traces if they
+-- have one.
 SELECT column1, COALESCE((SELECT value FROM alike WHERE key = column1), column2)
 FROM (VALUES ('state', 'recovered'), ('host', 'several'), ('command', '["dyntrace", "merge"]'), ('clock', 'several'),
              ('values', iif(EXISTS (SELECT 1 FROM given JOIN trace USING(trace_id) WHERE key = 'values' AND value <> 'all'), 'several', 'all')))
@@ -59,15 +64,15 @@ SELECT 'merged_from', json_group_array(json_object('file', file, 'host', host, '
                                                    'rank', rank, 'decided', decided)) FROM merged WHERE merged_id <= 1000;
 
 -- name: counted
--- Frames that are not here count.
+-- The counts of frames, if the frames themselves are not copied: the sums of what the traces have in `meta`.
 SELECT 'frame_count', SUM(frames) FROM number UNION ALL SELECT 'open_frame_count', SUM(open_frames) FROM number
 UNION ALL SELECT 'counted_frame_count', SUM(counted_frames) FROM number HAVING SUM(counted_frames) > 0;
 
 -- name: frames
--- Of the merged trace.
+-- The counts of frames, from the rows of the merged trace.
 SELECT 'frame_count', COUNT(*) FROM frame UNION ALL SELECT 'open_frame_count', COUNT(*) FROM frame WHERE end_ns IS NULL
 UNION ALL SELECT 'counted_frame_count', SUM(frames) FROM frame_count HAVING SUM(frames) > 0;
 
 -- name: only-decided
--- What follows the columns of `frame` where only frames come along whose calls no lookup tells of.
+-- This condition is appended to a SELECT of frames, if only frames are copied whose calls have no lookup.
 WHERE outcome IN ($SKIP, $DISABLED);

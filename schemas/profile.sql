@@ -2,7 +2,7 @@
 -- long its calls took, the slowest calls, and the callers. ?2: the profile that C computes from the
 -- frames (profile_json() in src/trace/profile.h); ?3: the ids of the function's code objects, a
 -- JSON array; ?4: the function's name; ?5: the trace; ?6: which frames the trace has, or NULL if it
--- has all.
+-- has all; ?7: why some of its frames are not stored, or NULL.
 
 -- name: sums
 --|
@@ -28,6 +28,7 @@ FROM json_each(?2, '$.histogram') WHERE ?2 ->> 'calls' > 1;
 -- `path` leads from the call to the callee that took most of the time.
 --#
 --# {!b}Slowest calls{!n}: dyntrace tree {function:shell} {file:shell} --call ID
+--# [  ({unstored:400}: their time is their callers' own time here)]
 --|   {ns:duration>9}  at {at:seconds}[, {thread:60}][ of process {pid:integer}], call {frame_id:integer}[, {?open}still open at the end][, {?exit=raise}ended by an exception]
 --| [            {called}([{arguments:300}])][ = {result:200}][            ended here, and returned {at_end:200}]
 --|             [{path:2000}, ]{own:duration} of its own[; waited at least {waited:duration}]

@@ -3,18 +3,22 @@
 -- (src/cmd/ranks.c).
 
 -- name: tables
--- rank: a rank as its trace has it; times are of the day, by the clock that the ranks share if they share one. asked, python: calls
--- that wanted compiled code, and those of them that ran as Python. claims: processes of torch's logs that say they are it. died: by a signal or a status; ended: it came to its end.
+-- rank: a rank as its trace has it. Times are times of day, by the common clock of the ranks if they have
+-- one. asked, python: the calls that wanted compiled code, and those of them that ran as Python. claims: the
+-- number of processes in torch's logs that claim to be this rank. died: by a signal, or with a status other
+-- than 0; ended_ns: when it ended.
 CREATE TABLE rank(
     rank_id INTEGER PRIMARY KEY, file TEXT, job TEXT, rank INTEGER, world_size INTEGER, doubt_ns INTEGER, host TEXT, pid INTEGER,
     began_ns INTEGER, ended_ns INTEGER, exit_code INTEGER, exit_signal INTEGER, compiles INTEGER, recompiles INTEGER, breaks INTEGER,
     asked INTEGER, python INTEGER, compile_ns INTEGER, wait_ns INTEGER, claims INTEGER,
     died GENERATED ALWAYS AS (exit_signal IS NOT NULL OR COALESCE(exit_code, 0) <> 0));
 CREATE TABLE function(function_id INTEGER PRIMARY KEY, filename TEXT, qualname TEXT, first_line INTEGER, UNIQUE(filename, qualname, first_line));
--- event: the nth compile of a function in a rank; lookup: of how many of the function it was the last. key: equal for compiles that
--- are alike; it is made of what differs between compiles: outcome, the cause (source, expected, actual), breaks, guards (a hash of
--- them), and code (the fingerprint of the function's own code object, NULL: not known, or a resume function's). made_by: of a resume
--- function, the break that made it. Texts are text_alike's (src/trace/alike.h), but expected and actual, which are as recorded.
+-- event: compile number `nth` of a function in a rank. lookup: the number of the function's lookup that
+-- caused it. key: the same number for compiles that are alike. It is made of what may differ between
+-- compiles: the outcome; the cause (source, expected, actual); the breaks; the guards (a hash of them); and
+-- the code, which is the fingerprint of the function's own code object (NULL if it is not known, or for a
+-- resume function). made_by: for a resume function, the break that made it. Texts are those of text_alike
+-- (src/trace/alike.h), but expected and actual values are as they were recorded.
 CREATE TABLE event(
     event_id INTEGER PRIMARY KEY, rank_id INTEGER, function_id INTEGER, nth INTEGER, at_ns INTEGER, ended_ns INTEGER, lookup INTEGER,
     compile_id INTEGER, outcome TEXT, source TEXT, expected TEXT, actual TEXT, breaks TEXT, made_by TEXT, code INTEGER, guards INTEGER,
@@ -23,14 +27,17 @@ CREATE INDEX rank_number ON rank(rank);
 CREATE INDEX rank_file ON rank(file, rank);
 CREATE INDEX event_place ON event(function_id, nth, rank_id);
 CREATE INDEX event_rank ON event(rank_id, function_id);
--- wait: 5 ms and longer in a collective; the first one, however long; and the first 100 barriers, the how manieth in MET.
+-- wait: the time of a rank in a collective. There are rows for waits of 5 ms or longer, for the first wait,
+-- however short, and for the first 100 barriers. met: the number of the barrier, from 1; NULL for other rows.
 CREATE TABLE wait(rank_id INTEGER, start_ns INTEGER, end_ns INTEGER, met INTEGER);
 CREATE INDEX wait_rank ON wait(rank_id);
 CREATE INDEX wait_start ON wait(start_ns, end_ns, rank_id);
--- ahead: how far the clock of a host is ahead of the first one's, at least and at most, by the barriers.
+-- ahead: by how much the clock of a host is ahead of the first host's clock, at least and at most, according
+-- to the barriers.
 CREATE TABLE ahead(host TEXT PRIMARY KEY, least_ns INTEGER, most_ns INTEGER);
--- differs: ranks that do at one place what most do not. event_id: theirs, other_id: of one of the most; NULL: has no such compile.
--- what: of which kind the difference is (enum difference of src/cmd/ranks.c). source, here, there: what is shown of it.
+-- differs: a group of ranks that differ from most ranks at one place. event_id: a compile of this group;
+-- other_id: one of most ranks; NULL if there is no such compile. what: the kind of difference (enum
+-- difference of src/cmd/ranks.c). source, here, there: the parts of it that are printed.
 CREATE TABLE differs(
     differs_id INTEGER PRIMARY KEY, function_id INTEGER, nth INTEGER, key INTEGER, ranks INTEGER, event_id INTEGER, other_id INTEGER,
     what INTEGER, source TEXT, here TEXT, there TEXT);
@@ -39,8 +46,8 @@ CREATE INDEX differing_place ON differing(differs_id);
 CREATE TABLE side_guard(side INTEGER, ordinal INTEGER, kind TEXT, source TEXT, expression TEXT);
 
 -- name: processes
--- Of a trace: its ranks, each with all of its processes, of which the first is the one that began and ended. ?1: names of
--- collectives, a JSON array.
+-- For one trace: its ranks. A rank has the counts of all of its processes, and begins and ends with the first
+-- of them. ?1: names of collectives, a JSON array.
 WITH one AS MATERIALIZED (
     SELECT process_id, COALESCE(rank, CAST((SELECT value FROM meta WHERE key = 'rank') AS INTEGER)) AS rank FROM process),
 compiled AS (SELECT o.rank, SUM(m.cache_entry_id IS NOT NULL) AS compiles, SUM(m.is_recompile) AS recompiles,
@@ -63,8 +70,9 @@ LEFT JOIN compiled c ON c.rank = o.rank LEFT JOIN broke b ON b.rank = o.rank LEF
 LEFT JOIN waited w ON w.rank = o.rank ORDER BY o.rank;
 
 -- name: events
--- Of a trace: the compiles of each rank, in order of time. ?1: a GLOB for functions, or NULL. A resume function is made of its
--- function's code, whose compile has the fingerprint; its own names have counters of the process.
+-- For one trace: the compiles of each rank, in order of time. ?1: a GLOB for functions, or NULL. A resume
+-- function has no fingerprint here: it is made from its function's code, whose compile has the fingerprint,
+-- and the names in it contain counters that differ between processes.
 WITH zero AS (SELECT CAST((SELECT value FROM meta WHERE key = 'started_unix_ns') AS INTEGER) +
                      COALESCE(CAST((SELECT value FROM meta WHERE key = 'clock_offset_ns') AS INTEGER), 0) AS ns)
 SELECT COALESCE(p.rank, CAST((SELECT value FROM meta WHERE key = 'rank') AS INTEGER)) AS rank, m.filename, m.qualname, m.first_line,
@@ -97,8 +105,9 @@ SELECT g.ordinal, g.kind, g.source, g.expression FROM compile m JOIN guard g ON 
 WHERE m.compile_id = ?1 ORDER BY g.ordinal;
 
 -- name: waits
--- Of a trace: when each rank was in a collective, one of ?1, for 5 ms and longer; its first one; and its first 100 barriers, which all ranks
--- have together unless there are groups of some of them, if it left them as it should.
+-- For one trace: when each rank was in a collective, one of ?1. These are waits of 5 ms or longer, the first
+-- one, and the first 100 barriers that it left by returning. All ranks meet in the same barriers, unless the
+-- program makes groups of ranks: then barriers are not numbered.
 WITH zero AS (SELECT CAST((SELECT value FROM meta WHERE key = 'started_unix_ns') AS INTEGER) +
                      COALESCE(CAST((SELECT value FROM meta WHERE key = 'clock_offset_ns') AS INTEGER), 0) AS ns),
 named AS (SELECT code_id, qualname FROM code WHERE filename GLOB '*/distributed_c10d.py' AND qualname IN (SELECT value FROM json_each(?1))),
@@ -131,9 +140,11 @@ FROM rank r CROSS JOIN function f
 WHERE r.file = ?1 AND r.rank = ?2 AND f.filename IS ?3 AND f.qualname = ?4 AND f.first_line IS ?5;
 
 -- name: compare
--- Nobody leaves a barrier before all have come, so each says how far the clocks of two hosts can be apart: from what makes the last to come of
--- one come no later than the first leaves the other, and as much the other way round. What no offset explains, or contradicts the clock of the
--- directory, is not believed, but for 2 ms: that much a trace's own clock may stray from the day's.
+-- No rank leaves a barrier before all ranks have come. So a barrier bounds the difference of the clocks of
+-- two hosts: by corrected clocks, the last rank that comes on one host does not come later than the first
+-- rank leaves on the other, in both directions. The bounds are not used if they contradict each other by more
+-- than 2 ms (by so much a trace's own clock may drift from the time of day), or if they contradict the clock
+-- of the directory.
 INSERT INTO ahead
 WITH met AS (SELECT r.host, w.met, MAX(w.start_ns) AS came_ns, MIN(w.end_ns) AS left_ns FROM wait w JOIN rank r USING(rank_id)
              WHERE w.met IS NOT NULL GROUP BY 1, 2)
@@ -146,7 +157,8 @@ CREATE TEMP TABLE shift AS SELECT r.rank_id, (h.least_ns + h.most_ns) / 2 AS ns 
 UPDATE event SET at_ns = at_ns - s.ns, ended_ns = ended_ns - s.ns FROM shift s WHERE s.rank_id = event.rank_id;
 UPDATE wait SET start_ns = start_ns - s.ns, end_ns = end_ns - s.ns FROM shift s WHERE s.rank_id = wait.rank_id;
 UPDATE rank SET began_ns = began_ns - s.ns, ended_ns = ended_ns - s.ns FROM shift s WHERE s.rank_id = rank.rank_id;
--- Code is compared where all ranks know the function's: the key gets it (there is no XOR in SQL).
+-- The code is compared only for functions whose fingerprint all ranks know. The second statement combines it
+-- with the key by XOR, which SQL has only in this form.
 UPDATE event SET code = NULL WHERE function_id IN (SELECT function_id FROM event WHERE code IS NULL);
 UPDATE event SET key = ~(key & code) & (key | code) WHERE code IS NOT NULL;
 -- Most ranks agree on the key of the nth compile of a function, or agree that there is no such
@@ -191,14 +203,15 @@ LEFT JOIN event t ON t.event_id = d.other_id;
 UPDATE differs SET what = ?2, source = ?3, here = ?4, there = ?5 WHERE differs_id = ?1;
 
 -- name: unexplained
--- Of those whose guards differ, ?1: the two traces, and the compiles, to find which guard it is. Each opens two traces: no more than 50.
+-- For differences of the guards (kind ?1): the traces and the compiles of the two sides, in which C looks for
+-- the guard that differs. Each opens two traces, so at most 50 are returned.
 SELECT d.differs_id, a.file, e.compile_id, b.file, t.compile_id, d.source FROM differs d JOIN event e ON e.event_id = d.event_id
 JOIN event t ON t.event_id = d.other_id JOIN rank a ON a.rank_id = e.rank_id JOIN rank b ON b.rank_id = t.rank_id
 WHERE d.what = ?1 LIMIT 50;
 
 -- name: recompiled
--- Where a rank compiled again, for another cause or where most hit an entry, ?1 and ?2: its trace and compile, which lookup of which
--- function it was, and a rank of the most, with its trace.
+-- For compiles of kinds ?1 and ?2 (recompiled for another cause, or where most ranks hit an entry): the trace
+-- and the compile; the function, and the number of its lookup; and one of most ranks, with its trace.
 SELECT d.differs_id, a.file, e.compile_id, e.lookup, f.filename, f.qualname, f.first_line, b.file, b.rank
 FROM differs d JOIN event e ON e.event_id = d.event_id JOIN rank a ON a.rank_id = e.rank_id JOIN function f ON f.function_id = d.function_id
 JOIN rank b ON b.rank_id = (SELECT r.rank_id FROM rank r WHERE NOT r.died AND r.rank_id NOT IN
@@ -257,10 +270,13 @@ UNION ALL SELECT 'clocks', CASE WHEN COUNT(DISTINCT host) = 1 THEN 'one machine'
 --page {wait_ns:duration}  wait (time in torch's collectives)
 --page {ended}  ended
 --page {note}  note
--- Who differs, the most suspicious first; ?1: how many rows, -1 or NULL all. A rank for which others wait is in collectives for a shorter time.
--- An outlier lies below the lowest quarter of the ranks by three times what the middle half of them spreads over. Where processors are
--- short all that is timed spreads: others waited for a rank, or it compiled longer, if by more, too, than most took to their first collective.
--- A rank is late by its own start, too: it began later than most, if the clocks can tell, or took longer from there to its first collective.
+-- The ranks, the most suspicious first. ?1: the number of rows, -1 or NULL for all. A rank for which others
+-- wait spends less time in collectives than they do. A time is an outlier if it lies beyond the lowest or
+-- highest quarter of the ranks by three times the spread of the middle half, and by some seconds at least. If
+-- there are too few processors, all times spread. So a difference in waits or compiles must also be larger
+-- than the time that most ranks took to their first collective. A rank is also late if it began later than
+-- most ranks, as far as the clocks can tell, or took longer than most from its beginning to its first
+-- collective.
 WITH came AS MATERIALIZED (SELECT r.rank_id, MIN(w.start_ns) - r.began_ns AS ns FROM wait w JOIN rank r USING(rank_id) GROUP BY r.rank_id),
 measured AS (SELECT 'wait' AS what, wait_ns AS ns FROM rank WHERE wait_ns IS NOT NULL UNION ALL SELECT 'compile', -compile_ns FROM rank
              UNION ALL SELECT 'came', ns FROM came UNION ALL SELECT 'began', began_ns FROM rank WHERE began_ns IS NOT NULL),

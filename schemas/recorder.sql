@@ -1,9 +1,9 @@
--- recorder.sql -- what the collector writes a live trace with (src/recorder_sqlite.c): how it begins, and those of
--- RECORDER_PUTS (src/recorder_sqlite.h) that are a STATEMENT, whose columns are ?1, ?2, ...
+-- recorder.sql -- the statements with which the collector writes a live trace (src/recorder_sqlite.c). Those
+-- with names in capitals belong to RECORDER_PUTS (src/recorder_sqlite.h); ?1, ?2, ... are their columns.
 
 -- name: begin
--- What the live file has that the other has not.
--- Lookups come a hundred thousand a second; their indexes are in the other file.
+-- Makes the live file differ from the file of frames: it has a table `late`. It lacks the indexes of lookups,
+-- because up to a hundred thousand lookups come in a second; the file of frames has these indexes.
 PRAGMA synchronous=OFF;
 PRAGMA journal_mode=WAL;
 PRAGMA cache_size=-4096;
@@ -14,7 +14,8 @@ CREATE TABLE IF NOT EXISTS late(frame_id INTEGER PRIMARY KEY, cache_entry_id INT
 COMMIT;
 
 -- name: PROCESS_FORKED
--- What a child has until it says otherwise: that it is called so, and runs the same Python and torch. Once only.
+-- Until a forked child reports its own, it is taken to have the rank, command line, Python and torch of its
+-- parent. This is done once only.
 UPDATE process SET (rank, local_rank, argv, executable, python_version, torch_version, torch_mode, torch_note) =
     (SELECT p.rank, p.local_rank, p.argv, p.executable, p.python_version, p.torch_version, p.torch_mode, p.torch_note
      FROM process p WHERE p.process_id = ?2)
@@ -26,11 +27,12 @@ ON CONFLICT(code_id) DO UPDATE SET calls = calls + ?2, total_ns = total_ns + ?3,
     max_ns = MAX(max_ns, ?6), skipped = skipped + ?7;
 
 -- name: ENTRY_DIED
--- The first of its deaths: what a fork has handed on dies in each process.
+-- Keeps the earliest death: an entry that a fork handed on dies in each process.
 UPDATE cache_entry SET died_ns = ?2, death_cause = ?3 WHERE cache_entry_id = ?1 AND (died_ns IS NULL OR died_ns > ?2);
 
 -- name: CAUSE
--- What a cause leaves empty is its guard's: readers need not look there.
+-- If a cause lacks its kind, source or text, they are taken from its guard, so that readers need not look
+-- there.
 INSERT OR REPLACE INTO recompile_cause(rowid, compile_id, cache_entry_id, ordinal, guard_id, kind, source, aspect, dimension, expected, actual,
                                        text, how)
 VALUES (?1, ?2, ?3, ?4, ?5, COALESCE(NULLIF(?6, ''), (SELECT kind FROM guard WHERE guard_id = ?5)),
@@ -38,15 +40,17 @@ VALUES (?1, ?2, ?3, ?4, ?5, COALESCE(NULLIF(?6, ''), (SELECT kind FROM guard WHE
         CASE WHEN ?12 <> '' THEN ?12 ELSE (SELECT expression FROM guard WHERE guard_id = ?5) || ' did not hold' END, ?13);
 
 -- name: LATE_ENTRY
--- This and the next are of rows of frames that are written already: set when the files are joined.
+-- This statement and the next are about frames whose rows are written already. The rows are changed when the
+-- two files are joined.
 INSERT INTO late(frame_id, cache_entry_id) VALUES (?1, ?2) ON CONFLICT(frame_id) DO UPDATE SET cache_entry_id = ?2;
 
 -- name: LEFT_OPEN
 INSERT INTO late(frame_id, left_open) VALUES (?1, 1) ON CONFLICT(frame_id) DO UPDATE SET left_open = 1;
 
 -- name: keep_begin
--- Of a recording that keeps a window of frames and lookups only (src/collector/keep.h). long_frame: frames that outlast their page.
--- kept: the first lookup, check and row of lookup_count that are still to be looked at, and, while old ones are dropped, the next behind them.
+-- For a recording with a bound (src/collector/keep.h). long_frame: frames that last longer than their page is
+-- kept. kept: the lowest ids of lookup, guard_check and lookup_count that must still be examined; next_lookup
+-- and next_check: where this range ends while old rows are dropped.
 CREATE TABLE IF NOT EXISTS long_frame(frame_id INTEGER PRIMARY KEY, thread_id, parent_id, code_id, kind, outcome, start_ns, end_ns, cache_entry_id, exit);
 CREATE TABLE IF NOT EXISTS kept(lookup_id INTEGER, check_id INTEGER, count_id INTEGER, next_lookup INTEGER, next_check INTEGER);
 INSERT INTO kept SELECT 0, 0, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM kept);
@@ -61,7 +65,8 @@ UPDATE long_frame SET outcome = ?2, end_ns = ?3, exit = ?4 WHERE frame_id = ?1;
 SELECT parent_id, start_ns, code_id, thread_id, kind, outcome FROM long_frame WHERE frame_id = ?1;
 
 -- name: keep_lookups
--- Lookups from before the window are added up and dropped, with their checks, but for those that asked the compiler.
+-- Adds up and drops the lookups from before the window, and their checks. Lookups that asked the compiler are
+-- kept.
 UPDATE kept SET next_lookup = COALESCE(
     (SELECT l.lookup_id FROM lookup l WHERE l.lookup_id >= kept.lookup_id
      AND l.start_ns >= (SELECT value FROM meta WHERE key = 'kept_from_ns') ORDER BY l.lookup_id LIMIT 1),
@@ -84,7 +89,8 @@ WHERE guard_check_id >= (SELECT check_id FROM kept) AND guard_check_id < (SELECT
 UPDATE kept SET lookup_id = next_lookup, check_id = next_check;
 
 -- name: keep_sweep
--- The same of tables that are not in the order of time; and rows of lookup_count with one key become one.
+-- Drops old rows of tables that are not in order of time, and joins rows of lookup_count that have the same
+-- process, code, outcome and entry.
 DELETE FROM span WHERE end_ns < (SELECT value FROM meta WHERE key = 'kept_from_ns');
 DELETE FROM stretch WHERE end_ns < (SELECT value FROM meta WHERE key = 'kept_from_ns');
 DELETE FROM thread_cpu WHERE at_ns < (SELECT value FROM meta WHERE key = 'kept_from_ns') - 1000000000;
@@ -98,12 +104,12 @@ FROM lookup_count GROUP BY 1, 2, 3, 4;
 DELETE FROM lookup_count WHERE rowid <= (SELECT count_id FROM kept);
 
 -- name: kept_rows
--- How many rows of the window there are, but frames.
+-- The number of rows that can be dropped, without frames.
 SELECT (SELECT COUNT(*) FROM lookup) + (SELECT COUNT(*) FROM guard_check) + (SELECT COUNT(*) FROM span) + (SELECT COUNT(*) FROM stretch)
        + (SELECT COUNT(*) FROM thread_cpu) + (SELECT COUNT(*) FROM call_args);
 
 -- name: metrics
--- What src/collector/metrics.c writes of the tables.
+-- The metrics that src/collector/metrics.c takes from the tables.
 SELECT 'calls_total', 'counter', 'Calls of Python functions that were recorded.', COALESCE(SUM(calls), 0) FROM code_total
 UNION ALL SELECT 'exceptions_total', 'counter', 'Frames that an exception left.', COALESCE(SUM(raised), 0) FROM code_total
 UNION ALL SELECT 'functions', 'gauge', 'Code objects that were recorded.', COUNT(*) FROM code
@@ -119,10 +125,12 @@ UNION ALL SELECT 'window_seconds', 'gauge', 'How long the frames that are kept r
     ((SELECT value FROM meta WHERE key = 'span_ns') - value) / 1e9 FROM meta WHERE key = 'kept_from_ns';
 
 -- name: stretches
--- Of each stretch, s to e, how long it was certainly on a processor and certainly off it: the most that any two samples around its ends
--- say, less the time between them that is not in the stretch. a, b: the last sample before s and the first
--- after it; c, d: the same of e; z: the sample after d. In the queue it was at most as long as between a and d: what it waited
--- there is booked when it runs again, which it did at e. A sample is at most 10 ms late, and never later than the next one says.
+-- For each stretch, from s to e: how long the thread was certainly on a processor, and how long certainly off
+-- it. Any two samples around its ends give such a time: that between them, less the part of it outside the
+-- stretch. The longest counts. a, b: the last sample before s, and the first after it; c, d: the same for e;
+-- y, z: the samples after b and d. A sample is at most 10 ms late, and never later than the next one shows.
+-- In the run queue the thread was at most as long as between a and d: the kernel adds this time when the
+-- thread runs again, which it did at e. Nor was it there longer than from s to b, and then between b and d.
 WITH base AS MATERIALIZED (
     SELECT t.thread_id, COALESCE((SELECT MAX(o.thread_id) FROM thread o WHERE o.process_id = t.process_id AND o.os_tid = t.os_tid
                                   AND o.thread_id <= t.thread_id AND COALESCE(o.name, '') NOT GLOB 'greenlet *'), t.thread_id) AS base_id

@@ -1,20 +1,23 @@
--- recover.sql -- what is asked of the two files that become a trace (src/collector/trace_files.c), and what is made of them
--- at the end, in the file of the frames, `trace`, once the other tables are there; `main` is the live file then.
+-- recover.sql -- the statements that read the two files of a recording (src/collector/trace_files.c), and
+-- those that finish the trace at the end. Then the file of frames is `trace` and has the other tables, too;
+-- `main` is the live file.
 
 -- name: views
--- As rows of the schema, which nobody parses here.
+-- The views are copied as rows of the schema, without parsing them.
 PRAGMA writable_schema=ON;
 INSERT INTO trace.sqlite_schema SELECT * FROM main.sqlite_schema WHERE type = 'view';
 PRAGMA writable_schema=OFF;
 
 -- name: late
--- What the collector learned of frames whose rows were written already: `late` of the live file.
+-- Changes the frames about which the collector learned something after their rows were written: table `late`
+-- of the live file.
 UPDATE trace.frame SET cache_entry_id = (SELECT l.cache_entry_id FROM main.late l WHERE l.frame_id = trace.frame.frame_id)
 WHERE frame_id IN (SELECT frame_id FROM main.late WHERE cache_entry_id);
 UPDATE trace.frame SET end_ns = NULL, exit = NULL WHERE frame_id IN (SELECT frame_id FROM main.late WHERE left_open);
 
 -- name: kept
--- Of a recording with a bound (src/collector/keep.h): lookups and checks, and frames that outlasted their page. Their ids are smaller than all others.
+-- For a recording with a bound (src/collector/keep.h): copies lookups, checks, and the frames that lasted
+-- longer than their page was kept. Their ids are smaller than all others.
 INSERT OR IGNORE INTO trace.lookup SELECT * FROM main.lookup;
 INSERT OR IGNORE INTO trace.guard_check SELECT * FROM main.guard_check;
 INSERT OR IGNORE INTO trace.frame SELECT * FROM main.long_frame;
@@ -29,7 +32,8 @@ UPDATE trace.meta SET value = value + (SELECT COUNT(*) FROM main.long_frame) WHE
 DELETE FROM trace.meta WHERE key IN ('kept_frame_id', 'kept_frame_ns');
 
 -- name: long
--- Frames with a bound (src/collector/keep.h) that outlasted their pages, from id ?1 to before ?2.
+-- Frames of a recording with a bound (src/collector/keep.h) that lasted longer than their pages were kept:
+-- those with ids from ?1 to below ?2.
 SELECT frame_id, thread_id, parent_id, code_id, kind, outcome, start_ns, end_ns, cache_entry_id, exit FROM main.long_frame
 WHERE frame_id >= ?1 AND frame_id < ?2;
 
@@ -46,12 +50,13 @@ DELETE FROM trace.meta WHERE key IN ('session', 'destination', 'kept_frame_id', 
 UPDATE trace.meta SET value = 'complete' WHERE key = 'state';
 
 -- name: bounds
--- Of a recording with a bound: its two bounds, and since when everything is kept.
+-- For a recording with a bound: its two bounds, and the time from which on everything is kept.
 SELECT COALESCE((SELECT value FROM meta WHERE key = 'keep_ns'), 0) || ' ' || COALESCE((SELECT value FROM meta WHERE key = 'keep_bytes'), 0)
        || ' ' || value FROM meta WHERE key = 'kept_from_ns';
 
 -- name: salvage
--- Where the pages of lookups and guard checks were lost that the collector had in memory.
+-- Copies the lookups and guard checks of the live file, if the pages of them that the collector had in memory
+-- were lost.
 INSERT OR IGNORE INTO trace.lookup SELECT * FROM main.lookup;
 INSERT OR IGNORE INTO trace.guard_check SELECT * FROM main.guard_check;
 
@@ -69,12 +74,14 @@ UPDATE trace.meta SET value = MAX(value, (SELECT COALESCE(MAX(MAX(start_ns, COAL
     (SELECT COALESCE(MAX(start_ns + duration_ns), 0) FROM trace.lookup), (SELECT COALESCE(MAX(end_ns), 0) FROM trace.compile)) WHERE key = 'span_ns';
 
 -- name: totals
--- They are made again, with a view, which SQLite sees once the version is another. Frames that --min-duration left out are in them only.
+-- Deletes the totals, which are then computed again. This uses a view, and SQLite sees the view only after
+-- schema_version has changed. If frames were left out (--min-duration, --thin, --keep), the totals stay,
+-- because only they have these frames.
 PRAGMA trace.schema_version=1000;
 DELETE FROM trace.code_total WHERE NOT EXISTS (SELECT 1 FROM trace.meta WHERE key IN ('min_duration_ns', 'thin', 'keep_ns', 'keep_bytes') AND value > 0);
 
 -- name: frames
--- In the order in which they began: kind 0 is a call, exit 2 an exception.
+-- The frames in the order in which they began, for computing totals.
 SELECT frame_id, thread_id, parent_id, code_id, kind = $FRAME_CALL,
        MAX(COALESCE(end_ns, (SELECT e.end_ns FROM trace.thread_ends e WHERE e.thread_id = frame.thread_id)) - start_ns, 0), exit = $EXIT_RAISE, outcome
 FROM trace.frame ORDER BY frame_id;
@@ -87,7 +94,8 @@ UPDATE trace.frame SET parent_id = NULL WHERE frame_id = ?1;
 INSERT OR IGNORE INTO trace.code_total(code_id, calls, total_ns, self_ns, raised, max_ns, skipped) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7);
 
 -- name: counted
--- Those frames have no rows: what the frames with rows add up to lacks theirs, and has their time as their callers' own.
+-- Adds the frames that were only counted to the totals, which were computed from the rows of `frame`. These
+-- totals lack the counted frames, and have the time of the counted frames as own time of their callers.
 INSERT INTO trace.code_total(code_id, calls, total_ns, self_ns, raised, max_ns, skipped)
 SELECT code_id, SUM(calls), SUM(total_ns), SUM(self_ns) - SUM(inner_ns), SUM(raised), MAX(max_ns), SUM(calls * (outcome = $SKIP)) FROM trace.frame_count
 WHERE NOT EXISTS (SELECT 1 FROM trace.meta WHERE key IN ('min_duration_ns', 'thin', 'keep_ns', 'keep_bytes') AND value > 0)
@@ -97,7 +105,8 @@ ON CONFLICT(code_id) DO UPDATE SET calls = calls + excluded.calls, total_ns = to
     skipped = skipped + excluded.skipped;
 
 -- name: end
--- Of every trace. An entry for another backend: which it was for, and for which the new one is; the same name, another object.
+-- For every trace. If an older entry did not fit because it was for another backend: the names of its backend
+-- and of the new entry's. If two backends have the same name, they are different objects.
 UPDATE trace.recompile_cause SET (expected, actual) =
     (SELECT o.backend, CASE n.backend WHEN o.backend THEN n.backend || ' (another object)' ELSE n.backend END
      FROM trace.cache_entry o LEFT JOIN trace.compile m ON m.compile_id = recompile_cause.compile_id
@@ -106,14 +115,15 @@ UPDATE trace.recompile_cause SET (expected, actual) =
 WHERE kind = 'BACKEND_MATCH' AND expected IS NULL;
 
 -- name: pages
--- Of the file of the frames: how many pages it has, and the roots of enum page_tree_of (src/collector/frame_pages.h).
+-- For the file of frames: its number of pages, and the root pages in the order of enum page_tree_of
+-- (src/collector/frame_pages.h).
 SELECT page_count || (SELECT group_concat(' ' || rootpage, '') FROM (
     SELECT rootpage FROM json_each('["frame", "lookup", "guard_check", "lookup_code", "guard_check_lookup"]') j
     JOIN sqlite_schema ON name = j.value ORDER BY j.key))
 FROM pragma_page_count;
 
 -- name: index
--- What the pages of lookups and guard checks have none of after a kill, or on a full disk.
+-- Makes the indexes of lookups and guard checks, which are missing after a kill or on a full disk.
 REINDEX trace.lookup;
 REINDEX trace.guard_check;
 
@@ -122,15 +132,15 @@ REINDEX trace.guard_check;
 SELECT 1 FROM meta WHERE key = 'session' AND value = ?1;
 
 -- name: session
--- That of a trace that host ?1 was recording.
+-- The session of a trace that is being recorded on host ?1.
 SELECT value FROM meta WHERE key = 'session' AND (SELECT value FROM meta WHERE key = 'host') = ?1
                          AND (SELECT value FROM meta WHERE key = 'state') = 'recording';
 
 -- name: finished
--- How many frames a finished recording has, and how many processes of Python.
+-- The number of frames in a finished recording, and the number of its Python processes.
 SELECT (SELECT value FROM meta WHERE key = 'frame_count') || ' ' || (SELECT count(executable) FROM process)
 FROM meta WHERE key = 'state' AND value <> 'recording';
 
 -- name: destination
--- Where a trace moves when it is whole.
+-- The path to which the trace moves when it is complete.
 SELECT value FROM meta WHERE key = 'destination';

@@ -5,15 +5,16 @@
 -- src/cmd/report/html.c. Lines above the statement describe the table:
 --
 --   --title words        its heading
---   --id word            its place in the page, if that is not its name
---   --link words         it has a link of this name at the head of a page
---   --always             in a terminal it is there without rows, too; others are left out, and a page has none without rows
---   --cell {field}  words   a column in a terminal, and its heading; "--cell?": left out when no row has it
---   --page {field}  words   a column in a browser; (what it is) may follow; {!c}{field} is set as code
+--   --id word            its anchor in the page, if that is not its name
+--   --link words         the head of the page has a link to it with this text
+--   --always             a terminal shows it even without rows. Other tables without rows are left out, and a page leaves
+--                        out every table without rows
+--   --cell {field}  words   a column in a terminal, and its heading; "--cell?": left out if it is empty in every row
+--   --page {field}  words   a column in a browser; an explanation in () may follow; {!c}{field} is set as code
 --
--- docs/internals.md, "Templates", has the fields. A cell is empty where its first field is NULL, and a figure where that is a
--- number. In a browser `filename` shows the whole path when it is pointed at, and `_what` opens to the two columns after it.
--- --json has every column but those that begin with _, by name.
+-- docs/internals.md, "Templates", describes the fields. A cell is empty if its first field is NULL; it is set as a number if
+-- this field is one. In a browser `filename` shows the whole path under the mouse pointer, and `_what` opens to show the two
+-- columns after it. --json has every column, by name, except those that begin with _.
 
 -- name: facts
 -- Facts about the whole recording: a name; a value, which is a text or a number (nanoseconds for
@@ -195,8 +196,8 @@ ORDER BY o.outcome;
 -- A sentence about all calls. ?1: the calls from which shares are computed; ?2 and ?3: those of
 -- them that were hits, and those that ran as Python; ?4: calls of functions that the compiler
 -- turned away unread.
---| [{hits:share} % hits, {python:share} % ran as Python, of {asked:count} calls]
---| [not counted: {turned_away:count} calls of functions that the compiler turned away unread (`dyntrace sql FILE skips`)]
+--| [{hits:share} % hits, {python:share} % ran as Python, of {asked:count~call}]
+--| [not counted: {turned_away:count~call} of functions that the compiler turned away unread (`dyntrace sql FILE skips`)]
 SELECT NULLIF(?1, 0) AS asked, 100.0 * ?2 / ?1 AS hits, 100.0 * ?3 / ?1 AS python, NULLIF(?4, 0) AS turned_away;
 
 -- name: compile_sums

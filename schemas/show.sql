@@ -1,7 +1,8 @@
--- show.sql -- what `dyntrace show` asks about a function (?3: the ids of its code objects, a JSON array; ?4: its name), and
--- about one compile (?1: its id), and how it prints the rows: src/trace/page_text.h. ?2: at most so many rows. ?5: all is
--- wanted, by --full or --json; ?6: a process that it ran in uses torch. The columns are the keys of its JSON, but for those
--- that begin with _.
+-- show.sql -- the statements of `dyntrace show` about a function (?3: the ids of its code objects, a JSON
+-- array; ?4: its name) and about one compile (?1: its id), with templates for printing the rows
+-- (src/trace/page_text.h). ?2: the most rows. ?5: whether everything is wanted (--full or --json). ?6:
+-- whether a process that ran the function uses torch. The columns are the keys of the JSON output, except
+-- those that begin with _.
 
 -- name: torch
 -- does a process that it ran in use torch?

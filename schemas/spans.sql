@@ -4,8 +4,9 @@
 -- The innermost span around frame ?1: of the spans that were open on its thread when the frame
 -- began, the latest one that began in the frame or in a caller of it. A coroutine that continues
 -- after an await has a new frame. If no span is found, the span may therefore have begun in an
--- earlier frame of a coroutine among the callers. This span is returned only if there is just one:
--- if two tasks run the same coroutine, it is not known which of them continued.
+-- earlier frame of a coroutine among the callers. This span is returned only if the coroutine is
+-- certainly the same: no other call of its code was suspended then. Calls are counted from their
+-- frames, so all of these must be in the trace; above ten million frames that takes too long.
 WITH RECURSIVE up(frame_id, parent_id, code_id, kind, depth) AS (
     SELECT frame_id, parent_id, code_id, kind, 0 FROM frame WHERE frame_id = ?1
     UNION ALL

@@ -1,7 +1,7 @@
 -- trace.sql -- what a dyntrace trace is: a paragraph per table, a phrase per column.
 --
 -- A trace is one plain SQLite file. Any client can read it; nothing here needs an extension, a trigger or a
--- function of ours. views.sql asks the usual questions of these tables, queries/ holds whole answers.
+-- function of ours. views.sql answers common questions about these tables, and queries/ has whole reports.
 --
 -- Rules that hold everywhere:
 --   * Times (*_ns) are nanoseconds since the session began; durations too are nanoseconds.
@@ -20,52 +20,61 @@ PRAGMA user_version = 2;            -- the same number as meta.schema_version
 --   schema_version    2
 --   dyntrace_version  of the program that recorded
 --   state             'recording' while it runs, then 'complete'; 'recovered' when the recorder was killed and
---                     another finished the trace
---   started_unix_ns   wall clock at the session's start: add a *_ns to get the time of day
+--                     another finished the trace, and in the
+--                     copy of what could be read of a damaged file
+--   started_unix_ns   wall clock at the session's start; a *_ns added to it gives the time of day
 --   host              name of the machine
---   command           what was run, a JSON array; empty when it was not to be kept (--no-argv)
---   directory         where it ran; this and the next three are how `dyntrace try` runs it again, and not kept with --no-argv
---   executable        what was executed, a path: of a script, -m and -c the interpreter
---   options           options of `dyntrace run` that matter then, a JSON array: --torch, --capture, --include, ...
---   launcher          of a rank whose launcher started `dyntrace run` for it: the launcher's words before that, a JSON array
---   values            what was kept of arguments and of what guards compare (--values): 'all'; 'types', which is types, shapes
---                     and dtypes; 'off', nothing. Texts say "value not recorded" where one would stand, and a key in a
---                     guard's source is given by its type. Traces without this row have 'all'
---   redact            names whose values were not kept besides those that look secret (--redact), a JSON array; 'off' with
---                     --no-redact. Texts say <redacted> where such a value would stand. Traces without this row have all values
---   command_redacted  1 where `command` or `launcher` has <redacted> in it, and so cannot run again
---   settings          of `run --set`, as they were given: a JSON array. Without this row the program ran as it is
---   settings_unused   those of them that did nothing, a line each with the reason, SETTING: WHY; not before the recording has ended
---   clock             'tsc', 'monotonic' or 'coarse' (--clock coarse: times are those that the recorder last wrote down)
---   clock_resolution_ns  with 'coarse': how long that was ago at most, in the mean. Where it was ever over 20 ms `loss` has
---                     a row, "stall: for up to ..."
---   span_ns           from the start to the last event seen
---   recorder_cpu_ns   processor time of the recorder's own processes, until the trace was whole. No clock of the program has it
---                     in it, nor does time(1) of `dyntrace run`. Of a recorder that was killed it lacks a quarter of a second at
---                     most, and all where nothing was left to go on with: then there is no such row. Of a merged trace it is
---                     the sum, where all say it
---   frame_count       rows in `frame`; kept here because counting them is slow
---   open_frame_count  those of them without an end
---   counted_frame_count  frames in `frame_count`, which have no rows; only where there are any
+--   command           the command line of the program, a JSON array; empty with --no-argv
+--   directory         the directory in which the command ran. `dyntrace try` uses this row and the next three to run the
+--                     command again; with --no-argv they are not stored
+--   executable        path of the program that was executed: for a script, -m and -c the interpreter
+--   options           options of `dyntrace run` that a new run needs, a JSON array: --torch, --capture, --include, ...
+--   launcher          if a launcher started `dyntrace run` for this rank: the words of the launcher's command line before
+--                     `dyntrace run`, a JSON array
+--   values            which values of arguments and guards were recorded (--values): 'all'; 'types': only types, shapes and
+--                     dtypes; 'off': none. Texts have "value not recorded" in place of a value, and a guard's source has
+--                     the type in place of a key. Without this row all values were recorded
+--   redact            names whose values were left out (--redact), in addition to names that look secret: a JSON array;
+--                     'off' with --no-redact. Texts have <redacted> in place of such a value. Without this row all values
+--                     were recorded
+--   command_redacted  1 if `command` or `launcher` has <redacted> in it, so that it cannot be run again
+--   settings          the settings of `run --set`, as the user gave them: a JSON array. Without this row there were none
+--   settings_unused   the settings that had no effect, a line for each with the reason, SETTING: WHY. Stored at the end of the
+--                     recording
+--   clock             'tsc', 'monotonic' or 'coarse' (--clock coarse: an event has the time that the recorder wrote last)
+--   clock_resolution_ns  with 'coarse': the mean time from one write of the recorder to the next. If it was ever over 20 ms,
+--                     `loss` has a row, "stall: for up to ..."
+--   span_ns           from the start to the last recorded event
+--   recorder_cpu_ns   processor time of the recorder's own processes, until the trace was complete. It is neither in the
+--                     program's own processor time nor in what time(1) prints for `dyntrace run`. If a recorder was killed,
+--                     up to a quarter of a second is missing; if it left nothing from which another could continue, the
+--                     time is not known, and there is no row. A merged trace has the sum, if all its traces have the row
+--   frame_count       number of rows in `frame`; stored here because counting them is slow
+--   open_frame_count  number of frames without an end
+--   counted_frame_count  number of frames that were only counted (table frame_count); no row if there are none
 --   min_duration_ns   shorter frames were not stored (code_total still counts them)
---   thin              with `run --thin`: of functions called over a million times one call in so many was stored, besides the first million
---                     and the slowest (code_total counts all)
---   keep_ns, keep_bytes  with `run --keep`: for how long, or in how many bytes, frames, lookups, guard checks, spans, arguments, stretches
---                     and processor times were kept. Older ones were dropped; all else is of the whole recording
---   kept_from_ns      since when they are all there, with frames that began earlier and ended later
---   kept_frame_id, kept_frame_ns  of a live trace, for the recorder alone
---   snapshots         what --snapshot-on wrote, a line each with the reason, FILE: WHY
---   snapshot_ns       of a trace that `dyntrace snapshot` made: when, and what ended later is open
---   keep_over_bytes   by how much what is always kept was more than keep_bytes
---   merged_from       of a trace that `dyntrace merge` made: a JSON array of {file, host, command, started_unix_ns, rank,
---                     decided}, the first 1,000 rows of the table `merged`; what the traces differ in is 'several', and ids are
---                     in order of birth within each of them only
---   imported_from     of a trace that `dyntrace import` made: the directory of torch's logs, a JSON string
+--   thin              with `run --thin`: a number N. Of a function with more than a million calls, these were stored: the
+--                     first million, the slowest, and one in N of the others (code_total counts all calls)
+--   keep_ns, keep_bytes  with `run --keep`: the bound, in nanoseconds or bytes. Frames, lookups, guard checks, spans, arguments,
+--                     stretches and processor times were dropped when they were too old for it; all other rows were kept
+--   decisions_only    1 in a trace of `merge --decisions-only`: it has only the frames of calls that were skipped or disabled,
+--                     because these have no lookup; all other tables are whole
+--   kept_from_ns      with `run --keep`: of these rows, those from this time on are all in the trace, and so are the frames
+--                     that were open at this time
+--   kept_frame_id, kept_frame_ns  only while recording, for the recorder itself
+--   snapshots         the snapshots of --snapshot-on, a line for each with the reason, FILE: WHY
+--   snapshot_ns       in a trace that `dyntrace snapshot` made: the moment of the snapshot. Frames and spans that ended
+--                     later have no end
+--   keep_over_bytes   by how much the rows that are never dropped exceeded keep_bytes
+--   merged_from       in a trace that `dyntrace merge` made: a JSON array of {file, host, command, started_unix_ns, rank,
+--                     decided}, the first 1,000 rows of the table `merged`. Rows of `meta` in which the traces differ have
+--                     'several'. Ids are in order of birth only within each of the traces
+--   imported_from     in a trace that `dyntrace import` made: the directory of torch's logs, a JSON string
 --   session           directory of the live session, only while recording
---   job, rank, local_rank, world_size  what the launcher said of the recorded rank (torchrun, mpirun, srun, ray), where it did
---   destination       where the trace belongs, when it was recorded on a local disk to be moved there (run -o DIR/)
---   clock_offset_ns   by how much the clock of the machine that keeps that place is ahead of this one's, as the time of a new file
---                     there said; clock_doubt_ns: how wrong that may be
+--   job, rank, local_rank, world_size  what the launcher (torchrun, mpirun, srun, ray) told the recorded rank about itself
+--   destination       the path to which the trace moves when it is complete (run -o DIR/ records on a local disk)
+--   clock_offset_ns   by how much the clock of the destination's machine is ahead of this machine's, according to the time
+--                     of a new file there; clock_doubt_ns: the possible error of this number
 CREATE TABLE meta(
     key   TEXT PRIMARY KEY,
     value
@@ -73,8 +82,9 @@ CREATE TABLE meta(
 INSERT INTO meta VALUES ('schema_version', 2);
 
 
--- The traces in a trace that `dyntrace merge` made, in order; in other traces no rows. Merging adds to the ids of each trace what
--- stands here, so that they are greater than those of the traces before it.
+-- The traces from which `dyntrace merge` made this trace, in order; no rows in other traces. The columns thread_id to
+-- guard_check_id: the number that merging added to the ids of this trace, so that they are greater than those of the
+-- traces before it.
 CREATE TABLE merged(
     merged_id       INTEGER PRIMARY KEY,
     file            TEXT,    -- its path when it was merged
@@ -122,15 +132,15 @@ INSERT INTO enum VALUES
     ('frame.exit', 0, 'return'),
     ('frame.exit', 1, 'yield'),        -- suspended; the next frame of this activation is a 'resume'
     ('frame.exit', 2, 'raise'),        -- an exception left it
-    ('frame.exit', 3, 'abandoned');    -- it never ended by itself (a cancelled thread): the end is that
-                                        --   of the frame around it; or in a gap of the recording, and the end is
-                                        --   where that begins; or it was inherited, and the end is when the next
-                                        --   frame of the thread began. A frame open at the end has exit NULL
+    ('frame.exit', 3, 'abandoned');    -- its own end was not seen. end_ns is, in a cancelled thread, the end of the
+                                        --   frame around it; in a gap of the recording, the beginning of the gap;
+                                        --   for an inherited frame, when the next frame of the thread began. A
+                                        --   frame that is open at the end of the recording has exit NULL
 
 
 -- phase: in which part of torch's work frames were counted (frame_count.phase); all but 'import' are torch's names
 INSERT INTO enum VALUES
-    ('phase', 1, 'import'),            -- below the body of one of torch's modules
+    ('phase', 1, 'import'),            -- called by the body of one of torch's modules
     ('phase', 2, 'compile'),           -- in a compile, and in none of the others
     ('phase', 3, 'bytecode_tracing'),
     ('phase', 4, 'backend_compile'),
@@ -138,11 +148,11 @@ INSERT INTO enum VALUES
     ('phase', 6, 'entire_backward_compile'); -- of a backward graph, when it is first needed
 
 
--- A Python process that was followed. Identity is (host, pid, start_ns): pids come back.
+-- A Python process that was recorded. Host, pid and start_ns identify it, because the system uses pids again.
 CREATE TABLE process(
     process_id        INTEGER PRIMARY KEY,
-    pid               INTEGER, -- as the recorder saw it; NULL: it did not see it, as when that was in a pid namespace (a
-                               --   container) and the process outside
+    pid               INTEGER, -- in the recorder's pid namespace; NULL: the process has no pid there, because the recorder ran in
+                               --   a container and the process outside it
     parent_process_id INTEGER, -- the process that forked or spawned it, if that was followed too
     rank              INTEGER, -- of a distributed job, NULL outside one
     local_rank        INTEGER, -- its rank among those on its machine
@@ -161,9 +171,8 @@ CREATE TABLE process(
     exit_code         INTEGER, -- status it exited with, or NULL: killed, or not our child and so not known
     exit_signal       INTEGER, -- signal that killed it, or NULL
     host              TEXT,    -- name of its machine, in a trace that was merged from several; NULL: meta.host
-    own_pid           INTEGER, -- as the process itself knew it (os.getpid()): another than `pid` where it was in a pid
-                               --   namespace of its own; several may be 1, and os_tid of its threads is in that, too. NULL: not
-                               --   known
+    own_pid           INTEGER, -- os.getpid() in the process. In another pid namespace it differs from `pid`, and the os_tid of the
+                               --   threads is of that namespace, too. Several processes may have the same. NULL: not known
     -- What --frames user, --include, --exclude and --max-depth left out, as far as it ran; NULL: not known.
     left_out_functions INTEGER, -- code objects
     left_out_frames    INTEGER, -- calls and resumptions of these, and those that were too deep; on 3.13 without calls of
@@ -184,8 +193,8 @@ CREATE TABLE thread(
 CREATE INDEX thread_process ON thread(process_id);
 
 
--- A code object: a function as compiled by Python, or code that a compiler made from one. Known by process; the
--- same function in two processes is two rows with one fingerprint.
+-- A code object: a function as compiled by Python, or code that a compiler made from one. Each process has rows of
+-- its own: the same function in two processes is two rows with the same fingerprint.
 CREATE TABLE code(
     code_id        INTEGER PRIMARY KEY,
     process_id     INTEGER, -- the process in which it was first seen
@@ -201,6 +210,10 @@ CREATE TABLE code(
 
 -- One evaluation of a frame: a call, or one stretch of a generator between two yields. By far the largest table;
 -- its pages are written without SQL, so it has no other index than its key.
+--   * A row is kept small: SQLite stores small numbers in few bytes, 0 and 1 in none, and nothing of last columns that have
+--     their defaults. So a row has durations and distances, and SQLite computes end_ns and parent_id when they are read.
+--     To write rows, give took_ns = end_ns - start_ns and parent_distance = frame_id - parent_id. PRAGMA table_info does not
+--     list computed columns, so a client that asks it for columns finds these two in the view `frames` only.
 --   * Parents have smaller ids than their children, and on a thread ids follow start_ns: a parent is found by
 --     primary key, and the start of a time range by bisection.
 --   * A child lies within its parent in time, siblings do not overlap.
@@ -218,8 +231,8 @@ CREATE TABLE frame(
 );
 
 
--- Totals per code object, kept while recording: right even for frames that were too short to be stored, and
--- readable while the program still runs.
+-- Totals for each code object, updated during the recording. So they include frames that were too short to be stored,
+-- and can be read while the program still runs.
 CREATE TABLE code_total(
     code_id  INTEGER PRIMARY KEY,
     calls    INTEGER, -- frames entered that were not resumptions
@@ -231,10 +244,12 @@ CREATE TABLE code_total(
 );
 
 
--- Processor time of a thread, read from outside (/proc/PID/task/TID/schedstat) at most 100 times a second, less often while
--- nothing changes and with many threads. Between two rows with one cpu_ns the thread did not run. The kernel books the time of a
--- thread that runs up to 10 ms late, and that of a thread in the queue when it gets a processor. Greenlets have the rows of the thread that they run on. A thread has no rows where
--- the system does not tell, or where the recorder does not see the thread's ids (a pid namespace of its own).
+-- Processor time of a thread, read from outside (/proc/PID/task/TID/schedstat) at most 100 times a second, and less
+-- often while nothing changes or if there are many threads. Between two rows with the same cpu_ns the thread did not
+-- run. The kernel adds the time of a running thread up to 10 ms late, and the time of a thread in the run queue only
+-- when the thread gets a processor. Greenlets have no rows of their own: their thread has them. A thread has no rows
+-- if the system does not tell its times, or if the recorder does not see the thread's ids (in a pid namespace of its
+-- own).
 CREATE TABLE thread_cpu(
     thread_id INTEGER, -- whose
     at_ns     INTEGER, -- when it was read
@@ -251,7 +266,7 @@ CREATE TABLE stretch(
     thread_id INTEGER, -- on which
     start_ns  INTEGER, -- the event before it
     end_ns    INTEGER, -- the event after it
-    frame_id  INTEGER, -- the frame that was innermost; of one that was counted (frame_count) the innermost with a row
+    frame_id  INTEGER, -- the innermost frame, or the innermost one with a row if the innermost was only counted (frame_count)
     code_id   INTEGER, -- the code of that frame, counted or not
     ran_ns    INTEGER, -- on a processor at least so long; NULL: not measured, or not yet
     waited_ns INTEGER, -- off the processor at least so long; NULL likewise
@@ -275,20 +290,20 @@ CREATE TABLE frame_count(
     max_ns   INTEGER, -- the longest of them
     first_ns INTEGER, -- when the first of them began
     last_ns  INTEGER, -- when the last of them began
-    inner_ns INTEGER  -- time of counted frames of this phase that stored frames of this code called, without the time of stored
-                      --   frames in these: by the rows of `frame` it is the caller's own, which it is not
+    inner_ns INTEGER  -- time of the counted frames of this phase that stored frames of this code called, without the time of
+                      --   stored frames inside them. Subtract it from the own time that the rows of `frame` give the callers
 );
 CREATE INDEX frame_count_code ON frame_count(code_id);
 
 
--- The compiler's cache was asked for compiled code to run a call with.
+-- A search of the compiler's cache for compiled code that can run a call.
 CREATE TABLE lookup(
     lookup_id       INTEGER PRIMARY KEY,
     frame_id        INTEGER, -- the call; its row may be missing when min_duration_ns is set
     thread_id       INTEGER, -- on which
     code_id         INTEGER, -- the code that was called
     start_ns        INTEGER, -- asked
-    duration_ns     INTEGER, -- until it was known what runs: guards, and the compiler if it was asked
+    duration_ns     INTEGER, -- until the code to run was known: the time of guards, and of the compiler if it was called
     outcome         INTEGER, -- enum 'outcome'
     cache_entry_id  INTEGER, -- hit: the entry that fitted; compiled: the one made
     entries_checked INTEGER, -- entries whose guards were run
@@ -306,19 +321,19 @@ CREATE TABLE guard_check(
     cache_entry_id  INTEGER, -- whose guards
     result          TEXT,    -- 'pass', 'fail', 'error' (a guard raised), 'backend_mismatch' (no guard ran)
     failed_guard_id INTEGER, -- the guard that failed or raised
-    guards_run      INTEGER, -- how many ran, the failed one included, in the order of that moment (guard_order); 0 of one that
-                             -- passed: only those of torch's that tell entries apart (its stance skip_guard_eval_unsafe). NULL of
-                             -- one that did not: not known (the order was changed unseen or in the
-                             -- middle of the lookup, torch's
-                             -- guards held when they were asked again, ...). Of a dict that has not changed since all of its
-                             -- guards held, torch does not ask those on constants once more: they count as run
+    guards_run      INTEGER, -- how many guards ran, the failed guard included, in the order of that moment (guard_order).
+                             --   0 for a check that passed: only the guards that tell torch's entries apart ran (stance
+                             --   skip_guard_eval_unsafe). NULL for a check that failed: not known, because the order had
+                             --   changed without a record, or torch's guards held when they were checked again. For a dict
+                             --   that is unchanged since all of its guards held, torch does not check guards on constants
+                             --   again: these count as run
     duration_ns     INTEGER  -- of all of them together
 );
 CREATE INDEX guard_check_lookup ON guard_check(lookup_id); -- made when the recording ends, like lookup_code
 
 
--- Lookups that were dropped from a recording with a bound (meta.keep_ns, keep_bytes), added up: those from before
--- meta.kept_from_ns that did not ask the compiler. Several rows may have one key.
+-- Sums of the lookups that a recording with a bound (meta.keep_ns, keep_bytes) dropped: those that began before
+-- meta.kept_from_ns and did not ask the compiler. Several rows may have the same process, code, outcome and entry.
 CREATE TABLE lookup_count(
     process_id      INTEGER, -- in which process
     code_id         INTEGER, -- of which code
@@ -354,9 +369,9 @@ CREATE TABLE guard(
     cache_entry_id INTEGER, -- whose
     ordinal        INTEGER, -- place in the order of evaluation, from 0
     kind           TEXT,    -- such as TENSOR_MATCH
-    source         TEXT,    -- what it looks at: "L['x']"
-    expression     TEXT,    -- what it asks
-    user_stack     TEXT     -- the user's code for whose sake it is there, where the compiler keeps that
+    source         TEXT,    -- the value that it checks: "L['x']"
+    expression     TEXT,    -- its condition
+    user_stack     TEXT     -- the user's code that needs it; NULL: the compiler does not tell
 );
 CREATE INDEX guard_entry ON guard(cache_entry_id, ordinal);
 
@@ -372,7 +387,7 @@ CREATE TABLE guard_order(
 CREATE INDEX guard_order_entry ON guard_order(cache_entry_id, from_ns);
 
 
--- The compiler ran for a frame.
+-- A run of the compiler, which a call caused.
 CREATE TABLE compile(
     compile_id     INTEGER PRIMARY KEY,
     frame_id       INTEGER, -- the call that caused it
@@ -381,28 +396,28 @@ CREATE TABLE compile(
     label          TEXT,    -- the compiler's own name for it, such as "0/1"
     start_ns       INTEGER,
     end_ns         INTEGER,
-    outcome        TEXT,    -- 'compiled', 'declined' (it gave no code, or gave up), 'skipped' (its rules exclude the code),
-                            --   'limit' (it made as many entries as it may), 'error' (it raised)
+    outcome        TEXT,    -- 'compiled', 'declined' (the compiler made no code, or gave up), 'skipped' (its rules exclude the
+                            --   code), 'limit' (it has made as many entries as it may), 'error' (it raised)
     cache_entry_id INTEGER, -- the entry made, if one was
     reason         TEXT,    -- why it did not succeed, or why it was asked for
-    sticky         INTEGER  -- 1: it is not asked again for this code; 0: it is; NULL: not known, or it succeeded
+    sticky         INTEGER  -- 1: the compiler is not called again for this code; 0: it is; NULL: not known, or it succeeded
 );
 CREATE INDEX compile_code ON compile(code_id);
 CREATE INDEX compile_frame ON compile(frame_id);
 
 
--- A stretch of a compile, as the compiler measures itself. Phases lie within one another.
+-- A part of a compile, as the compiler measures it. A phase may contain other phases.
 CREATE TABLE compile_phase(
     compile_id INTEGER, -- of which compile; NULL when it came later on its own, as backward graphs do
     name       TEXT,    -- the compiler's name for it
     start_ns   INTEGER, -- by the wall clock, so to a microsecond or so
     end_ns     INTEGER,
-    label      TEXT     -- the compile's label, as far as it was known then
+    label      TEXT     -- the compile's label, if it was known then
 );
 CREATE INDEX compile_phase_compile ON compile_phase(compile_id);
 
 
--- From a moment on calls of a code object were not compiled any more, or those that it makes.
+-- From at_ns on, the calls of a code object, or the calls that it makes, were not compiled any more.
 CREATE TABLE code_mark(
     code_id          INTEGER, -- calls of which
     at_ns            INTEGER, -- since when
@@ -418,25 +433,25 @@ CREATE INDEX code_mark_code ON code_mark(code_id);
 CREATE TABLE recompile_cause(
     compile_id     INTEGER, -- the compile that became necessary
     cache_entry_id INTEGER, -- the older entry that did not fit
-    ordinal        INTEGER, -- 0: of the guard that decided, of which each thing that did not fit is a row; others would have
-                            --   failed as well
+    ordinal        INTEGER, -- 0: a row of the guard that decided, which may have several rows; other numbers: the guards that
+                            --   would have failed, too
     guard_id       INTEGER, -- the guard
     kind           TEXT,    -- its kind
-    source         TEXT,    -- what it looked at; as narrow as is known: "L['x'].size()[0]"
-    aspect         TEXT,    -- what of that differed: 'size', 'stride', 'ndim', 'dtype', 'device', 'requires_grad' or
+    source         TEXT,    -- the value that it checked, as exactly as is known: "L['x'].size()[0]"
+    aspect         TEXT,    -- the property that differed: 'size', 'stride', 'ndim', 'dtype', 'device', 'requires_grad' or
                             --   'dispatch_keys' of a tensor, 'value', 'type', 'identity', 'length', 'keys', 'attribute',
                             --   'alive', 'state', 'relation' between sources, 'backend'; NULL: not known
     dimension      INTEGER, -- of a 'size' or 'stride', from 0; NULL: none, or all of them
     expected       TEXT,    -- the value for which it holds
     actual         TEXT,    -- the value that there was
-    text           TEXT,    -- the whole in words
-    how            TEXT     -- 'observed' when it happened, 're-checked' when it was asked afterwards; 're-checked in part':
-                            --   no cause, but there was no time to ask all the others
+    text           TEXT,    -- the cause as a sentence
+    how            TEXT     -- 'observed': when the lookup checked it; 're-checked': when it was checked again afterwards;
+                            --   're-checked in part': no cause, but there was no time to check all other guards again
 );
 CREATE INDEX recompile_cause_compile ON recompile_cause(compile_id);
 
 
--- A place where a compile had to stop and let Python go on by itself.
+-- A place where a compile had to end its graph. Python runs the instruction there, and a resume function continues.
 CREATE TABLE graph_break(
     graph_break_id INTEGER PRIMARY KEY,
     compile_id     INTEGER, -- during which
@@ -493,7 +508,7 @@ CREATE TABLE signature(
 
 
 -- A named stretch of time that the program marked: `with dyntrace.span("request", id=271):`, a record_function of torch's
--- profiler, or a range of NVTX. Spans nest by what runs in them, also across tasks of asyncio, not by time.
+-- profiler, or a range of NVTX. Spans nest by the code that runs in them, also across asyncio tasks, and not by time.
 CREATE TABLE span(
     span_id        INTEGER PRIMARY KEY, -- in order of birth within a process
     parent_span_id INTEGER, -- the span around it, by contextvars; NULL: none
@@ -509,8 +524,9 @@ CREATE INDEX span_thread ON span(thread_id, start_ns);
 CREATE INDEX span_frame ON span(frame_id);
 
 
--- Arguments and return values of calls, of the functions that `run --args` named. No code of the program ran for these texts: values of
--- exact builtin types are written, two containers deep; of arrays and tensors type, format and shape; of others the type.
+-- Arguments and return values of calls of the functions that `run --args` named. No code of the program ran to make
+-- these texts: they have the values of exact builtin types, in containers up to two levels deep; the type, format and
+-- shape of arrays and tensors; and only the type of other objects.
 CREATE TABLE call_args(
     frame_id  INTEGER PRIMARY KEY, -- the call
     arguments TEXT, -- a JSON object by name; "...": 3 counts those that had no room; NULL: none, or --values off
@@ -530,10 +546,10 @@ CREATE TABLE loss(
 
 
 -- A run of the recorded command that `dyntrace try` made, under one setting of `dyntrace run --set`, and what it measured.
--- Traces that were recorded before this table was have neither it nor trial_function until `try` stores something.
+-- Traces that are older than this table have neither it nor trial_function until `try` stores a trial.
 --   * The trials of one `dyntrace try` are a batch. The first of them ran unchanged: it is the baseline of the others.
 --   * Counts are those of the whole run, by the definitions of views.sql; NULL: the run left no trace.
---   * Which trial works, and which is a gain, say the views `trials` and `trial_functions`.
+--   * The views `trials` and `trial_functions` tell which trial works, and which is a gain.
 CREATE TABLE trial(
     trial_id        INTEGER PRIMARY KEY,
     batch           INTEGER, -- trial_id of the baseline, the unchanged run; its own for that one
@@ -563,7 +579,7 @@ CREATE TABLE trial(
 );
 
 
--- What a trial counted of one function: a row for each that was compiled or called.
+-- The counts of a trial for one function: a row for each function that the trial compiled or called.
 CREATE TABLE trial_function(
     trial_id    INTEGER, -- in which
     function_id INTEGER, -- the smallest code_id of the function with this file, name and first line in this trace (view

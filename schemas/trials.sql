@@ -101,7 +101,8 @@ INSERT INTO trial_function(trial_id, function_id, compiles, recompiles, breaks, 
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9);
 
 -- name: worst
--- The functions for which to try settings if the user named none, as FILE:LINE. The order is that
+-- The functions for which to try settings if the user named none, as FILE:LINE, or FILE:LINE:NAME
+-- if several begin in that line. The order is that
 -- of report/compiles, the worst first.
 WITH made AS MATERIALIZED (
     SELECT code_id, SUM(is_recompile) AS recompiles, SUM((SELECT COUNT(*) FROM graph_break b WHERE b.compile_id = m.compile_id)) AS breaks

@@ -154,12 +154,14 @@ ORDER BY k.recompiles + k.refused DESC, k.place LIMIT 1000;
 --   order       the keys were the same, but in another order
 --   transforms  other transforms of torch.func (vmap, grad) were active
 --   grown       a number and a tensor's size in the same argument grew alike
---   numbers     other floats changed together with this number
+--   numbers     other floats changed with this number, and none of them alone
 --   flags       a bool changed together with this number
 --   integers    other integers changed together with this number
 --   items       other items of the same list changed together with this item
 --   longer      a container of one object grew with each compile
 --   momentum    the momentum of an optimizer changed together with this number
+--   module      the number is the name of the one module of a container that the older entry uses
+--   slice       the number is the start, stop or step of a slice
 --   rate        the learning rate of an optimizer, a number, changed together with this length
 WITH ours AS MATERIALIZED (
     SELECT compile_id, cache_entry_id, outcome, start_ns FROM compile WHERE code_id IN (SELECT value FROM json_each(?1)) LIMIT 10000),

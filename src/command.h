@@ -21,7 +21,7 @@ struct command {
     const struct option *options; /* lib/option.h; ends with OPTION_END */
     const char *more;             /* what --help prints after the options, or NULL */
     int operands_most;            /* how many operands the command takes at most */
-    /* error for one operand too many; if NULL: "one trace at a time" */
+    /* the error if there are too many operands; if NULL: "one trace at a time" */
     const char *too_many;
     bool internal; /* only dyntrace itself starts this command */
     bool runs;     /* the operands are a program and its arguments */

@@ -1,4 +1,4 @@
-/* facts.h -- records from a traced process to the collector, beside its rings.
+/* facts.h -- facts: records that a traced process writes for the collector, outside its rings.
  *
  * Runs in: the traced process (writes) and the collector (reads).
  *
@@ -7,8 +7,8 @@
  * session is recovered.
  *
  * A fact is a struct, numbers first, then texts. The process writes one by tracer_fact(GUARD,
- * .entry = 3, ...), and fact_read() gives the collector the same struct. FACTS tells how many
- * numbers and texts each kind has. To add a fact, add a row to FACTS, its struct, its writer, and
+ * .entry = 3, ...), and fact_read() gives the collector the same struct. FACTS has the number of
+ * numbers and texts of each kind. To add a fact, add a row to FACTS, its struct, its writer, and
  * its reader in collector/facts.c. Ids are given by the process and count from 0 for each kind;
  * clocks are the session's. */
 #ifndef DYNTRACE_FACTS_H
@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* X(number, NAME, how many numbers, how many texts) */
+/* The kinds of facts: X(number, NAME, number of integer members, number of text members) */
 /* clang-format off */
 #define FACTS(X) \
     X(1, ARGV, 0, 1) X(2, EXECUTABLE, 0, 1) X(3, PYTHON, 0, 1) X(4, CODE, 5, 2) X(5, THREAD, 2, 1) \
@@ -49,17 +49,18 @@ struct fact_EXECUTABLE {
 struct fact_PYTHON {
     struct fact_text version; /* the first word of sys.version */
 };
-/* Bits of fact_CODE.place. They tell frames of libraries from the program's own frames. */
+/* Bits of fact_CODE.place. They tell code of libraries from the program's own code. */
 enum code_place {
-    CODE_OF_LIBRARY = 1, /* of the standard library, an installed package, or generated */
-    CODE_OF_IMPORT = 2   /* a module of torch, whose body runs when it is imported */
+    /* the code is in the standard library or an installed package, or was generated */
+    CODE_OF_LIBRARY = 1,
+    CODE_OF_IMPORT = 2 /* the code is the body of a torch module, which runs at its import */
 };
 struct fact_CODE {
     int64_t code, first_line, flags, fingerprint, place /* enum code_place */;
     struct fact_text qualname, filename;
 };
 struct fact_THREAD {
-    int64_t thread /* the id that CONTROL_THREAD words name */, os_tid;
+    int64_t thread /* the id that CONTROL_THREAD has */, os_tid;
     struct fact_text name;
 };
 struct fact_LOSS {
@@ -67,12 +68,12 @@ struct fact_LOSS {
     struct fact_text cause;
 };
 struct fact_RANK {
-    int64_t rank, local_rank; /* -1 if not known */
+    int64_t rank, local_rank; /* -1 if the rank is not known */
 };
 
 /* Facts about the shim's decisions: entries, guards, compiles, causes. */
 struct fact_ENTRY {
-    int64_t entry, code, clock, guards, region /* -1: every region sees the entry */;
+    int64_t entry, code, clock, guards, region /* -1: all regions use the entry */;
     struct fact_text label, backend;
 };
 struct fact_GUARD {
@@ -80,26 +81,26 @@ struct fact_GUARD {
     struct fact_text kind, source, expression, stack;
 };
 struct fact_ASKED {
-    int64_t compile, code, clock; /* ASKED is written before any other fact of the same compile */
+    /* the fact ASKED of a compile is written before all other facts of the compile */
+    int64_t compile, code, clock;
 };
 struct fact_COMPILE {
     int64_t compile, code, began, ended;
     struct fact_text label, outcome, reason;
 };
 struct fact_COMPILED {
-    int64_t compile, entry; /* the compile `compile` made the entry `entry` */
+    int64_t compile, entry; /* compile number `compile` made cache entry number `entry` */
 };
 enum fact_how {
-    CAUSE_DECIDED,
-    CAUSE_ALSO /* this guard would have failed as well */,
-    CAUSE_ASKED /* the cause was decided by a check after the lookup */,
-    CAUSE_CUT /* no cause: there was no time to check all other guards */
+    CAUSE_DECIDED /* this guard failed, which ended the check */,
+    CAUSE_ALSO /* would have failed, too, but the check ended before this guard */,
+    CAUSE_ASKED /* found by a second check after the lookup */,
+    CAUSE_CUT /* not a cause: the search for further causes ran out of time */
 };
 struct fact_CAUSE {
-    int64_t compile, entry, guard /* the guard's ordinal; -1: none; -2: CAUSE_CUT */,
+    int64_t compile, entry, guard /* ordinal of the guard; -1: unknown; -2: how is CAUSE_CUT */,
         how /* enum fact_how */, dimension /* -1: none */;
-    struct fact_text kind, source /* if "", the guard's own source */, aspect, expected, actual,
-        words;
+    struct fact_text kind, source /* "": the guard's own source */, aspect, expected, actual, words;
 };
 struct fact_ORDER {
     int64_t entry, clock;
@@ -119,7 +120,7 @@ struct fact_TORCH {
     struct fact_text version, mode, why;
 };
 struct fact_NOTE {
-    int64_t compile, sticky /* 1: declined for good; 0: only this call; -1: not known */;
+    int64_t compile, sticky /* 1: later calls, too; 0: this call only; -1: not known */;
     struct fact_text label, outcome, reason;
 };
 struct fact_GRAPH {
@@ -127,7 +128,8 @@ struct fact_GRAPH {
     struct fact_text name, nodes /* five texts for each node, with their NULs */;
 };
 struct fact_BREAK {
-    /* rest: code id of the resume function; -1: not known, as for line and offset */
+    /* rest: code id of the resume function, or -1 if it is not known. line and offset: -1 if not
+     * known */
     int64_t compile, code, line, offset, rest;
     struct fact_text reason, stack;
 };
@@ -144,14 +146,14 @@ struct fact_ORIGIN {
     struct fact_text kind;
 };
 struct fact_MARK {
-    int64_t code, clock, own, callees, region /* -1: all regions */;
+    int64_t code, clock, own, callees, region /* -1: in all regions */;
     struct fact_text reason;
 };
 
-/* How a setting of `run --set` fared. */
+/* Whether a setting of `run --set` could be used. */
 struct fact_SETTING {
     int64_t setting;      /* index of the setting, from 0 */
-    struct fact_text why; /* why the setting could not be used; "" if it was used */
+    struct fact_text why; /* why the setting could not be used; "" if it was */
 };
 
 /* A span ended while its thread's ring had no room for the word that says so. */
@@ -179,7 +181,7 @@ static const struct {
 FACTS(X)
 #undef X
 
-/* A fact of any kind. */
+/* A decoded fact of any kind. */
 union fact_any {
 #define X(number, NAME, ...) struct fact_##NAME NAME;
     FACTS(X)
@@ -194,7 +196,7 @@ struct fact {
     /* Written by the collector: the code_id or thread_id of the row it inserted. For an entry,
      * row_more is the id of its first guard. */
     uint32_t row_id, row_more;
-    int64_t number[]; /* the numbers, then the length of each text */
+    int64_t number[]; /* the integer members, followed by the length of each text */
 };
 
 /* Return the size of the record for FACT, a struct fact_KIND. */

@@ -8,10 +8,10 @@
  *     PYTHONPATH=INJECT/           it was set and empty
  *     DYNTRACE_SESSION=DIRECTORY
  *
- * INJECT is the installation's directory with sitecustomize.py, which removes both variables again.
- * Daemons keep the variables long after the session, so neither may name a place where another user
- * can create files: INJECT is as safe as the program dyntrace itself, and DIRECTORY is checked when
- * it is opened (session_check.h). */
+ * INJECT is the directory of the installation that contains sitecustomize.py, which removes both
+ * variables again. Daemons keep the variables long after the session. So neither variable may name
+ * a place where another user can create files: INJECT is as safe as the program dyntrace itself,
+ * and DIRECTORY is checked when it is opened (session_check.h). */
 #ifndef DYNTRACE_INJECT_H
 #define DYNTRACE_INJECT_H
 
@@ -23,7 +23,7 @@
 
 #define INJECT_PATHS "PYTHONPATH"
 #define INJECT_SESSION "DYNTRACE_SESSION"
-#define INJECT_STANDBY "standby" /* in place of a session: `run --standby` */
+#define INJECT_STANDBY "standby" /* value of DYNTRACE_SESSION that stands for `run --standby` */
 
 /* Does PATHS begin with INJECT? */
 static inline bool inject_leads(const char *inject, const char *paths)
@@ -51,8 +51,8 @@ static inline char *inject_paths(const char *inject, const char *paths)
                : value;
 }
 
-/* Set both variables in C's environment. A variable that has its value already is not set again,
- * because other threads may be reading the environment. */
+/* Set PYTHONPATH and DYNTRACE_SESSION in the C library's environment. A variable that already has
+ * the right value is not set again, because other threads may be reading the environment. */
 static inline void inject_environment(const char *inject, const char *session)
 {
     const char *old = getenv(INJECT_PATHS);
@@ -84,7 +84,7 @@ static inline void inject_environment_undo(const char *inject)
     free(rest);
 }
 
-/* Does PROGRAM have the name of a Python: python, python3, python3.12? */
+/* Is PROGRAM named like a Python interpreter: python, python3, python3.12? */
 static inline bool python_is(const char *program)
 {
     const char *base = basename(program);
@@ -92,16 +92,16 @@ static inline bool python_is(const char *program)
     return !strncmp(base, "python", 6) && (!base[6] || isdigit((unsigned char)base[6]));
 }
 
-/* Return the option with which a Python ignores us, or 0 if none of its WORDS is such an option.
- * WORDS are its arguments, up to a NULL. With -E and -I Python ignores the environment; with -S it
- * does not load site, which loads sitecustomize. */
+/* Return the option that makes a Python ignore our variables, or 0 if there is none among WORDS,
+ * its arguments up to a NULL. With -E and -I Python ignores the environment; with -S it does not
+ * load site, which loads sitecustomize. */
 static inline char python_ignores_us(const char *const *words)
 {
     for (; *words && (*words)[0] == '-' && (*words)[1] != '-' && (*words)[1]; words++)
         for (const char *p = *words + 1; *p; p++) {
             if (strchr("IES", *p))
                 return *p;
-            if (strchr("mc", *p)) /* the remaining words belong to the program */
+            if (strchr("mc", *p)) /* after -m or -c the words belong to the program */
                 return 0;
             if (strchr("WX", *p)) { /* takes a value */
                 words += !p[1] && words[1];

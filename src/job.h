@@ -3,7 +3,7 @@
  * Runs in: traced processes, and `run`.
  *
  * A launcher sets environment variables. If there are two launchers, such as torchrun under srun,
- * the one that starts the program counts. */
+ * we use the variables of the launcher that starts the program. */
 #ifndef DYNTRACE_JOB_H
 #define DYNTRACE_JOB_H
 
@@ -12,10 +12,10 @@
 
 enum job_fact { JOB_ID, JOB_RANK, JOB_LOCAL_RANK, JOB_WORLD_SIZE, JOB_FACTS };
 
-/* The key of each fact in the table `meta`. */
+/* The keys of the facts in the table `meta`, in the order of enum job_fact. */
 #define JOB_KEYS "job", "rank", "local_rank", "world_size"
 
-/* Return the value of a fact from the environment, or NULL if no launcher set it. */
+/* Return the value of fact WHICH from the environment, or NULL if no launcher set it. */
 static inline const char *job_fact(enum job_fact which)
 {
     static const char *const names[JOB_FACTS][6] = {

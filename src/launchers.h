@@ -5,7 +5,8 @@
  *     env -i PATH=/bin timeout -k 1 5 python3 app.py
  *
  * An interpreter finds the recorder through its environment (inject.h), so we must know which
- * launchers pass the environment on. A word that is not in the table is the program itself. */
+ * launchers pass the environment on to the program. If a word is not in the table of launchers, it
+ * is the program itself. */
 #ifndef DYNTRACE_LAUNCHERS_H
 #define DYNTRACE_LAUNCHERS_H
 
@@ -20,11 +21,11 @@ struct launcher {
     const char *clears; /* letters of options that hide the environment from the program */
     /* a long option that hides the environment from the program, or NULL */
     const char *clears_long;
-    /* a long option that overrides `always`, or its beginning: the environment is passed on; or
-     * NULL */
+    /* a long option, or the beginning of one, with which a launcher passes the environment on even
+     * though it has `always`; or NULL */
     const char *keeps_long;
     int operands; /* how many words come between the options and the program */
-    bool always;  /* the environment is not passed on, unless `keeps_long` is given */
+    bool always;  /* the environment is passed on only with the option `keeps_long` */
     bool assigns; /* NAME=VALUE may come before the program */
     /* letter of an option whose value is a command line with the program in it, or 0 */
     char script;
@@ -68,14 +69,14 @@ static inline const struct launcher *launcher_find(const char *program)
     return NULL;
 }
 
-/* The started program, and what the launcher's words before the program change. */
+/* The program that a launcher starts, and how the launcher's words change its environment. */
 struct launch_words {
     const char *const *program; /* the program and its arguments, up to a NULL; may be empty */
-    /* a command line for a shell, given instead of a program; or NULL */
+    /* a shell's command line that is given instead of a program; or NULL */
     const char *script;
     bool cleared; /* the program does not get the environment */
-    bool paths;   /* the program gets another PYTHONPATH */
-    /* runuser -u: the program is given as separate words, not as a text */
+    bool paths;   /* the launcher changes PYTHONPATH, so the program cannot find our folder */
+    /* runuser -u: the program is given as separate words, not as one text */
     bool user;
 };
 

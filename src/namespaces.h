@@ -2,10 +2,9 @@
  *
  * Runs in: the traced process and the collector.
  *
- * A process in a pid namespace of its own, as in a container, sees other pids than the recorder
- * does, and two processes in different namespaces may have the same pid. The kernel's number of a
- * namespace is the same everywhere. In a time namespace CLOCK_MONOTONIC may differ from the
- * recorder's. */
+ * A process in another pid namespace, as in a container, sees other pids than the recorder does,
+ * and two processes in different namespaces may have the same pid. A namespace has the same inode
+ * number in every namespace. In a time namespace CLOCK_MONOTONIC may differ from the recorder's. */
 #ifndef DYNTRACE_NAMESPACES_H
 #define DYNTRACE_NAMESPACES_H
 

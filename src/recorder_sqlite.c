@@ -2,9 +2,9 @@
  *
  * Runs in: the collector, never in the traced program.
  *
- * Frames, lookups and guard checks are a thousand times more frequent than all other rows together
- * and are written elsewhere (collector/frame_pages.c, lookup_pages.c). Lookups and checks are also
- * written here, for readers during the recording. */
+ * Frames, lookups and guard checks are a thousand times more frequent than all other rows together.
+ * They are written elsewhere (collector/frame_pages.c, lookup_pages.c). Some lookups and checks are
+ * also written here, for readers during the recording. */
 #include "recorder_sqlite.h"
 
 #include <sqlite3.h>
@@ -42,9 +42,10 @@ struct recorder {
     struct put put[PUTS];
     sqlite3_stmt *meta;
     bool begun, failed;
-    bool once; /* a row was written that could not be written again, and is not committed yet */
-    /* With a bounded log: its most pages, a connection that moves the log's pages into the file
-     * while a transaction is open, and whether a reader keeps the log from being used again. */
+    bool once; /* an unrepeatable row (recorder_sqlite.h) was written and is not committed yet */
+    /* With a bounded log: the most pages of the log; a connection that moves the log's pages into
+     * the file while a transaction is open; and whether a reader keeps the log from being used
+     * again. */
     int log_most;
     sqlite3 *mover;
     bool log_blocked;
@@ -73,8 +74,8 @@ static bool column_find(enum row_table table, const char *name, size_t bytes,
     return false;
 }
 
-/* Make the INSERT statement for WHICH, "INSERT INTO t(a, b) VALUES (?, ?)", with what happens if
- * the row exists already, and fill in PUT's columns. The caller frees the text. Returns NULL
+/* Make the INSERT statement for WHICH, "INSERT INTO t(a, b) VALUES (?, ?)", with the clause for a
+ * row that exists already, and fill in PUT's columns. The caller frees the text. Returns NULL
  * without memory. */
 static char *put_text(enum recorder_put which, struct put *put)
 {
@@ -357,7 +358,7 @@ bool recorder_commit(struct recorder *r)
             r->begun = false;
         } else {
             remember_error(r);
-            if (sqlite3_get_autocommit(r->db)) /* SQLite has rolled back on its own */
+            if (sqlite3_get_autocommit(r->db)) /* SQLite has rolled the transaction back */
                 r->begun = false;
         }
     }

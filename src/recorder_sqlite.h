@@ -8,12 +8,12 @@
  *     recorder_commit(r)                     now readers see them
  *     recorder_close(r)
  *
- * The collector chooses the ids of rows. Writing a row again replaces the row, so that recovering a
- * session may write rows a second time. If the collector is killed, its rows since the last commit
- * are lost; most are written again, from facts. Some rows could not be written again, because they
- * come from words taken from a ring or from a one-time answer of the system (an exit status).
- * recorder_commit_unrepeatable() commits these rows before their source is given up. A row that
- * cannot be written (disk full) is tried again at the next recorder_commit. */
+ * The collector chooses the ids of rows. A row that is written again replaces the old row, so a
+ * recovery may write rows a second time. If the collector is killed, its rows since the last commit
+ * are lost. Most are written again, from facts. Some rows are unrepeatable: they come from words of
+ * a ring that the program may overwrite, or from an answer that the system gives only once (an exit
+ * status). recorder_commit_if_unrepeatable() commits these rows before their source is lost. If a
+ * row cannot be written (disk full), the next recorder_commit tries again. */
 #ifndef DYNTRACE_RECORDER_SQLITE_H
 #define DYNTRACE_RECORDER_SQLITE_H
 
@@ -27,13 +27,13 @@ struct recorder;
 struct sqlite3;
 
 /* The kinds of rows: X(name, table, how, columns). The columns of a compile or a process become
- * known in parts, in any order; each part is a kind of its own.
+ * known in parts, in any order; each part is a separate kind.
  *
  *   how       WHOLE   all columns are given: an existing row is replaced
  *             PART    some columns of a row that may exist already; a column that is NULL here
  *                     keeps its value
  *             STATEMENT  the statement in schemas/recorder.sql; the columns are its parameters
- *             | ONCE     after a crash the row could not be written again
+ *             | ONCE     the row is unrepeatable
  *   columns   the first is the key. "end_ns=": an existing value stays. "label?": an empty text is
  *             stored as NULL
  *
@@ -112,8 +112,8 @@ enum recorder_put {
 RECORDER_PUTS(X)
 #undef X
 
-/* Write a row with the columns listed for NAME above; other members are ignored. A row whose key is
- * 0 is not written. The texts are copied. */
+/* Write a row with the columns that RECORDER_PUTS lists for NAME; other members are ignored. A row
+ * whose key is 0 is not written. The texts are copied. */
 #define recorder_put(r, NAME, ...) recorder_write((r), PUT_##NAME, &(PUT_##NAME##_ROW)__VA_ARGS__)
 void recorder_write(struct recorder *r, enum recorder_put which, const void *row);
 
@@ -126,7 +126,7 @@ void recorder_values(struct recorder *r, enum recorder_put which, const int64_t 
 /* Set KEY in the table meta to TEXT, or to VALUE if TEXT is NULL. */
 void recorder_meta(struct recorder *r, const char *key, const char *text, int64_t value);
 
-/* Run the statement of that name in schemas/, which returns no rows. */
+/* Run the statement with the name STATEMENT in schemas/, which returns no rows. */
 void recorder_run(struct recorder *r, const char *statement);
 
 /* Open the live file at PATH. recorder_close frees the recorder. Returns NULL on error, and then
@@ -138,8 +138,8 @@ struct recorder *recorder_open(const char *path, const char **error);
 void recorder_views(struct recorder *r);
 /* Return the recorder's database connection, borrowed. */
 struct sqlite3 *recorder_database(struct recorder *r);
-/* Return the last error of a connection, with the system's error if there is one. The text is
- * static. */
+/* Return the last error of connection DB, followed by the system's error if there is one. The text
+ * is static. */
 const char *recorder_why(struct sqlite3 *db);
 /* Return the system's errno for the last error of a connection, or 0. */
 int recorder_system_error(struct sqlite3 *db);
@@ -150,7 +150,7 @@ void recorder_once(struct recorder *r);
 /* Bound SQLite's log to some PAGES. While a reader keeps it from being used again, nothing is
  * committed. */
 void recorder_bound_log(struct recorder *r, int pages);
-/* Does a reader keep the log from being used again? */
+/* Does a reader prevent SQLite from reusing the log? */
 bool recorder_is_held(const struct recorder *r);
 
 /* Commit if a row was written that could not be written again (ONCE). */
@@ -160,8 +160,8 @@ bool recorder_commit(struct recorder *r);
 /* Return the text of the last error, or NULL. Borrowed until the next call. */
 const char *recorder_error(const struct recorder *r);
 
-/* Run SQL with ID for ?1. Returns false if there is no row, else the first COLUMNS of it, which are
- * numbers. */
+/* Run SQL with ID as the value of ?1. Returns false if there is no row. Otherwise sets FOUND to the
+ * row's first COLUMNS columns, which are numbers. */
 bool recorder_find(struct recorder *r, const char *sql, int64_t id, int64_t *found, int columns);
 /* Return the number that SQL asks for; 0 on error. */
 int64_t recorder_number(struct recorder *r, const char *sql);

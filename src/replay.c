@@ -228,8 +228,9 @@ void replay_live_hit(struct replay_live *live, uint32_t entry)
         cache_order_hit(&live->order, place);
 }
 
-/* Apply the first RANK lookups of cache INDEX to LIVE, after the lookups of the caches that this
- * cache was forked from. SLOTS has an item per entry, which gets the hits. */
+/* Apply the first RANK lookups of cache INDEX to LIVE. Before them, apply the lookups of the caches
+ * from which this cache was forked. SLOTS has an item for each entry, in which the hits are
+ * counted. */
 static void apply_lookups(struct replay_live *live, uint32_t index, size_t rank,
                           struct replay_slot *slots, int generation)
 {

@@ -15,11 +15,11 @@
  *     -- Why it is asked, and what ?1 is.
  *     SELECT qualname FROM hot_functions LIMIT ?1;
  *
- * and C asks `db_query(db, schema_statement("report/functions"))`: the path below schemas/ without
- * ".sql", then the name. Text before the first name is a comment. A file without names is one
- * statement: "tui/ledger". The final ';' of a statement is removed, so that it can be used in
- * another's FROM (...). SQL lives there, C keeps what it binds; a list of ids is bound as a JSON
- * array, "IN (SELECT value FROM json_each(?1))". A new file needs no registration:
+ * and C calls `db_query(db, schema_statement("report/functions"))`: the name is the path below
+ * schemas/ without ".sql", then the statement's name. Text before the first name is a comment. A
+ * file without names is one statement: "tui/ledger". The final ';' of a statement is removed, so
+ * that the statement can be used in the FROM (...) of another. A list of ids is bound as a JSON
+ * array: "IN (SELECT value FROM json_each(?1))". A new file needs no registration:
  * schemas/embed.sh, run by the Makefile, takes every *.sql. tests/unit/test_schema.c prepares the
  * statements on an empty trace, and `make lint` finds a name that does not exist. */
 #ifndef DYNTRACE_SCHEMA_H
@@ -28,8 +28,8 @@
 /* meta.schema_version and user_version of the traces that this program makes and reads */
 enum { SCHEMA_VERSION = 2 };
 
-extern const char schema_trace_sql[]; /* schemas/trace.sql */
-extern const char schema_views_sql[]; /* schemas/views.sql */
+extern const char schema_trace_sql[]; /* the text of schemas/trace.sql */
+extern const char schema_views_sql[]; /* the text of schemas/views.sql */
 
 /* schema_empty: the bytes of a trace file without rows and views. schema_empty_pages: the result of
  * the statement recover/pages for that file. schema_view_rows: SQL that adds its views as rows of
@@ -43,8 +43,8 @@ struct schema_query {
     const char *text;
 };
 
-/* The files of schemas/queries/, each whole and named without ".sql". Its first line is a comment
- * that says what it shows. */
+/* An item for each file of schemas/queries/: the file's name without ".sql", and its text. The
+ * first line of the text is a comment that says what the query shows. */
 extern const struct schema_query schema_queries[];
 extern const int schema_query_count;
 

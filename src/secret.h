@@ -1,4 +1,4 @@
-/* secret.h -- which names look secret, and texts without the values of such names.
+/* secret.h -- tells which names look secret, and removes the values of such names from texts.
  *
  * Runs in: the traced process (facts) and the command line (`dyntrace run`'s own command).
  *
@@ -7,10 +7,10 @@
  *     postgres://me:hunter2@host/db      postgres://me:<redacted>@host/db
  *     --token abc, --password=abc        --token <redacted>, --password=<redacted>
  *
- * Names are split into words: "dbPassword", "DB_PASSWORD" and "db-password" are "db", "password".
- * One list of words decides. Programs that learn use "token" for pieces of text: "tokens",
- * "token_ids", "num_token" and "pad_token" are not secret, and of a name that ends with "token"
- * only strings are. SECURITY.md tells readers about it. */
+ * Names are split into words: "dbPassword", "DB_PASSWORD" and "db-password" are "db", "password". A
+ * list of words decides whether a name is secret. Machine learning programs use "token" for pieces
+ * of text. So "tokens", "token_ids", "num_token" and "pad_token" are not secret, and for another
+ * name that ends with "token" only strings are secret. SECURITY.md tells readers about this. */
 #ifndef DYNTRACE_SECRET_H
 #define DYNTRACE_SECRET_H
 
@@ -29,13 +29,13 @@ enum secret {
     SECRET_ALL,     /* strings and numbers of this name are secret: "password" */
 };
 
-/* What a user has asked for. */
+/* Names that the user wants to be secret (`run --redact`). */
 struct secret_rules {
     const char *globs; /* patterns of names, each with its NUL; borrowed */
     uint32_t count;
 };
 
-/* ---- names --------------------------------------------------------------- */
+/* ---- decide whether a name is secret ------------------------------------------ */
 
 enum { SECRET_WORDS_MOST = 12, SECRET_WORD_BYTES = 24, SECRET_NAME_BYTES = 200 };
 
@@ -45,7 +45,8 @@ struct secret_words {
     char at[SECRET_WORDS_MOST][SECRET_WORD_BYTES];
 };
 
-/* Does a word of a name begin at NAME[AT]: after a separator, or as in "dbPassword", "APIKey"? */
+/* Does a word of a name begin at NAME[AT]? Words begin after a separator, and as in "dbPassword"
+ * and "APIKey". */
 static inline bool secret_word_begins(const char *name, size_t bytes, size_t at)
 {
     bool upper = isupper((unsigned char)name[at]);
@@ -133,7 +134,7 @@ static inline bool secret_property(const struct secret_words *words)
     const char *end = words->at[words->count - 1];
     bool is_identity = words->count > 1 && !strcmp(words->at[words->count - 2], "secret");
 
-    if (!strcmp(end, "id") && is_identity) /* a secret id is a secret */
+    if (!strcmp(end, "id") && is_identity) /* "secret_id" is itself a secret */
         return false;
     return words->count > 1 && (secret_listed(first, words->at[0]) || secret_listed(last, end));
 }
@@ -142,7 +143,7 @@ static inline bool secret_property(const struct secret_words *words)
  * are secret? */
 static inline bool secret_weak(const struct secret_words *words, bool shouted)
 {
-    /* "pad_token", "next_token": pieces of text */
+    /* words before "token" that mean a piece of text: "pad_token", "next_token" */
     static const char pieces[] =
         " pad eos bos mask cls sep unk special next last prev previous first start end begin stop "
         "image audio video new current cur per draft vocab sub word input output each every any "
@@ -201,9 +202,9 @@ static inline enum secret secret_name(const struct secret_rules *rules, const ch
     return SECRET_NO;
 }
 
-/* ---- texts --------------------------------------------------------------- */
+/* ---- remove secret values from a text ----------------------------------------- */
 
-/* A text that is being written. */
+/* A text that is being written without its secret values. */
 struct secret_text {
     char *text; /* owned */
     size_t bytes, room;
@@ -378,7 +379,7 @@ static inline const char *secret_in_url(const char *at, const char *end, const c
     return NULL;
 }
 
-/* Is the attribute NAME of BYTES a property of an array, such as its shape? */
+/* Is the attribute NAME, BYTES long, a property of an array, such as its shape? */
 static inline bool secret_is_shape(const char *name, size_t bytes)
 {
     static const char *const shapes[] = {"size", "shape", "stride", "ndim", "dim", "dtype"};
@@ -404,7 +405,7 @@ static inline bool secret_is_literal(const char *at, const char *end)
 }
 
 /* Return where the value of a secret name begins; AT is the name's end. Returns NULL if no value
- * follows. *SHAPE becomes true if .size(), .shape or the like stands between: the value is then
+ * follows. *SHAPE becomes true if .size(), .shape or the like comes in between: the value is then
  * only a shape. */
 static inline const char *secret_to_value(const char *at, const char *end, bool *shape)
 {
@@ -446,7 +447,7 @@ static inline const char *secret_to_value(const char *at, const char *end, bool 
     return at;
 }
 
-/* Does a scheme of HTTP's Authorization stand at AT? */
+/* Is AT at a scheme of HTTP's Authorization header: "Basic", "Bearer"? */
 static inline bool secret_is_scheme(const char *at, const char *end)
 {
     static const char *const schemes[] = {"Bearer ", "Basic ", "Digest ", "Token ", "bearer "};
@@ -495,8 +496,8 @@ static inline const char *secret_value(struct secret_text *to, enum secret level
     return at;
 }
 
-/* Copy TEXT to TO without the values of secret names in it, and without passwords in URLs. BARE: as
- * in secret_value. */
+/* Copy TEXT to TO without the values of secret names, and without passwords in URLs. RULES adds
+ * names. BARE: values need not be in quotes, as in a command line. */
 static inline void secret_redact(const struct secret_rules *rules, bool bare, const char *text,
                                  size_t bytes, struct secret_text *to)
 {
@@ -535,8 +536,7 @@ static inline void secret_redact(const struct secret_rules *rules, bool bare, co
     }
 }
 
-/* Return how secret the value is that the guard source SOURCE reads, such as
- * L['user']['password']. */
+/* Return how secret the value of guard source SOURCE is, such as L['user']['password']. */
 static inline enum secret secret_source(const struct secret_rules *rules, const char *source,
                                         size_t bytes)
 {
@@ -558,9 +558,9 @@ static inline enum secret secret_source(const struct secret_rules *rules, const 
     return found;
 }
 
-/* ---- command lines ------------------------------------------------------- */
+/* ---- remove secret values from a command line ---------------------------------- */
 
-/* Is the option called by WORDS a switch, so that its next word is no value: --no-password? */
+/* Is the option NAME a switch, such as --no-password? Then the next word is not its value. */
 static inline bool secret_is_switch(const char *name, size_t bytes)
 {
     static const char list[] =
@@ -598,7 +598,7 @@ static inline void secret_argument(const struct secret_rules *rules, const char 
     }
     name += dashes;
     after = secret_name_end(name, end);
-    while (after < end && *after == '.') /* config.password=x */
+    while (after < end && *after == '.') /* as in config.password=x */
         after = secret_name_end(after + 1, end);
     level = secret_name(rules, name, (size_t)(after - name));
     is_option = level && dashes && after == end;
@@ -617,7 +617,8 @@ static inline void secret_argument(const struct secret_rules *rules, const char 
     }
 }
 
-/* Copy COUNTED bytes of WORDS, a command line's words, each with its NUL, to TO. */
+/* Copy WORDS to TO without secret values: the words of a command line, BYTES long, each with its
+ * NUL. */
 static inline void secret_command(const struct secret_rules *rules, const char *words, size_t bytes,
                                   struct secret_text *to)
 {

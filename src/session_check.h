@@ -1,4 +1,4 @@
-/* session_check.h -- is this directory a session of ours, this file one of its files?
+/* session_check.h -- checks that a directory is a session of ours, and a file one of its files.
  *
  * Runs in: the traced process, the command line and the collector.
  *
@@ -34,7 +34,7 @@ static inline bool session_check_name(const char *path)
     return *path == '/' && end - random == 6 && !name[end];
 }
 
-/* Is STATUS that of a directory in which nobody can replace an entry of another user? */
+/* Does STATUS describe a directory in which no user can replace another user's entries? */
 static inline bool session_check_parent(const struct stat *status)
 {
     return S_ISDIR(status->st_mode) &&
@@ -85,8 +85,8 @@ static inline int session_open_file(int directory, const char *name, int flags)
     return fd;
 }
 
-/* Open the regular file NAME in the session directory PATH, with the checks of both functions
- * above. */
+/* Open the regular file NAME in the session directory PATH. Checks both, as
+ * session_open_directory() and session_open_file() do. */
 static inline int session_open_in(const char *path, const char *name, int flags)
 {
     int directory = session_open_directory(path);

@@ -1,5 +1,4 @@
-/* tables.h -- the tables of a trace, as C writes and copies them: their columns and what each
- * holds.
+/* tables.h -- the tables of a trace and their columns, for C code that writes or copies rows.
  *
  * Runs in: the collector and the viewer.
  *
@@ -289,7 +288,7 @@
     ID(rowid, ROW)
 /* clang-format on */
 
-/* All tables except meta and enum. A table comes after the tables whose ids it refers to. */
+/* All tables except meta and enum. A table comes after the tables to which its ids refer. */
 /* clang-format off */
 #define TABLES(X) \
     X(process) X(thread) X(code) X(frame) X(code_total) X(frame_count) X(thread_cpu) X(stretch) \
@@ -305,7 +304,7 @@ enum row_table {
         ROW_TABLES
 };
 
-/* The kinds of ids: the table that an id is from. */
+/* The kinds of ids: each names the table that has rows with these ids. */
 enum row_id {
     ID_NONE,
     ID_PROCESS,
@@ -328,7 +327,8 @@ enum row_id {
 
 #define ROW_NONE INT64_MIN
 
-/* A struct for a row of each table. Its members have the order of the columns, without gaps. */
+/* For each table a struct for one row. Its members are in the order of the columns, without
+ * gaps. */
 #define MEMBER_ID(name, kind) uint64_t name;
 #define MEMBER_NUMBER(name) int64_t name;
 #define MEMBER_TEXT(name) struct fact_text name;
@@ -340,13 +340,13 @@ TABLES(X)
 #undef X
 
 struct row_column {
-    const char *name; /* NULL ends the list */
+    const char *name; /* name of the column; NULL ends the list */
     enum { ROW_KEY = 1, ROW_ID, ROW_TIME, ROW_NUMBER, ROW_STRING } holds;
     enum row_id id;
 };
 
-/* Columns of the widest table, and one more for the end of the list. The compiler reports an array
- * that is too small. */
+/* At least the number of columns of the widest table, plus one for the end of the list. The
+ * compiler reports an array that is too small. */
 enum { ROW_COLUMNS = 24 };
 
 static const struct row_table_facts {

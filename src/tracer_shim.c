@@ -1,6 +1,6 @@
 /* tracer_shim.c -- the PEP 523 evaluator that CPython calls for every frame.
  *
- * Runs in: the traced process, on every Python call: what is here is hot.
+ * Runs in: the traced process, on every Python call, so everything here is hot.
  *
  *     mark = the code object's extra slot      the id, and whether to record
  *     ENTER word                               code id, clock
@@ -12,13 +12,17 @@
  * (tracer/ring.c).
  *
  * There is one hook function for each combination of options, so that the common one does no extra
- * work. */
+ * work.
+ *
+ * Without a GIL: a call touches its own thread's state. Of the process's state it reads only
+ * members that change while the world is stopped (tracer/world.h). The world does not stop within
+ * the evaluator's C code before the frame runs, nor within its C code afterwards. */
 #include "tracer/arguments.h"
 #include "tracer/hooks.h"
 #include "tracer/record.h"
 
-/* Run the frame with the evaluator that was in the slot before ours. In a sub-interpreter use
- * CPython's: the evaluator that we found belongs to the main interpreter. */
+/* Run the frame with the evaluator that was in the slot before our hook. In a sub-interpreter (SUB)
+ * that is CPython's: the other one belongs to the main interpreter. */
 static inline __attribute__((always_inline)) PyObject *
 evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag, const bool sub)
 {
@@ -39,8 +43,8 @@ static __attribute__((noinline)) PyObject *detour(PyThreadState *ts, compat_fram
     return tracer_process.evaluate(ts, frame, throwflag);
 }
 
-/* Record a frame of code with CODE_NOTED; if the code has CODE_ARGS, record the frame's arguments
- * and its return value, too. The caller has removed the bits of CODE_NOTED from MARK. */
+/* Record a frame, and what its code's bits of CODE_NOTED ask for. MARK is the code's mark without
+ * these bits. VALUES: also record the frame's arguments and its return value. */
 static PyObject *record_values(struct tracer *t, PyThreadState *ts, compat_frame *frame,
                                int throwflag, uintptr_t mark, const bool sub, bool values)
 {
@@ -62,7 +66,7 @@ static PyObject *record_values(struct tracer *t, PyThreadState *ts, compat_frame
     return result;
 }
 
-/* Record a frame of code whose MARK has bits of CODE_NOTED. */
+/* Record a frame of code whose MARK has bits of CODE_NOTED (ranges, arguments). */
 static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThreadState *ts,
                                                         compat_frame *frame, int throwflag,
                                                         uintptr_t mark, const bool sub)
@@ -96,7 +100,7 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const enum s
                  : _PyEval_EvalFrameDefault(ts, frame, throwflag);
     if (unlikely(!t) && unlikely(!(t = tracer_attach(frame))))
         return (sub ? _PyEval_EvalFrameDefault : tracer_process.evaluate)(ts, frame, throwflag);
-    /* Static code (COMPAT_SHARES_CODE) has data that only the main interpreter's GIL guards. */
+    /* static code of CPython (COMPAT_SHARES_CODE) has its mark under the main interpreter's GIL */
     mark = sub && compat_is_shared(compat_code(frame)) ? tracer_mark_code(compat_code(frame))
                                                        : record_mark(frame);
     rechecks = limit_depth && !sub;
@@ -143,7 +147,7 @@ static _PyFrameEvalFunction hook_below(void)
     if (!tracer_process.recording)
         return NULL;
     if (tracer_process.decided_only)
-        /* the shim's hook sees the import of torch */
+        /* until torch is imported we need the shim's hook, which notices the import */
         return tracer_process.torch_seen ? NULL : tracer_hooks.decide;
     return recorders[tracer_process.clock][tracer_process.max_depth != 0];
 }
@@ -185,7 +189,7 @@ void tracer_rehook(void)
         tracer_process.hook = wanted;
         return;
     }
-    /* our hook was thrown out of the slot, and nobody calls it any more */
+    /* the program has put CPython's own evaluator into the slot, in place of our hook */
     if (current == _PyEval_EvalFrameDefault)
         tracer_process.hook = NULL;
     if (!tracer_process.hook)

@@ -1,13 +1,13 @@
-/* tui.c -- `dyntrace tui`: the loop that reads keys, and the first and last rows of the screen.
- * See tui.h; tui/view.h declares what views may use.
+/* tui.c -- `dyntrace tui`: the loop that reads keys, and the first and last rows of the screen. See
+ * tui.h; tui/view.h declares the types and functions for views.
  *
  *     row 0       the trace's name, the names of the views on the stack ... the top view's note
  *     rows 1 to   the view on top
  *     last row    a message, a line being typed, or the keys
  *
- * Keys never wait for the trace: views run their queries in threads (tui/work.h) and draw the
- * rows that they have. With --keys the same code waits before each key until all queries are
- * done, so that a script always sees the same screens. */
+ * Keys never wait for the trace: views run their queries in threads (tui/work.h) and draw the rows
+ * that have arrived. With --keys the same code waits before each key until all queries are done, so
+ * that a script always sees the same screens. */
 #include "tui.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 enum {
     /* how long to wait for a key's query, so that the screen is drawn once instead of twice */
     DRAW_WAIT_MS = 20,
-    TICK_MS = 500,   /* time between two looks at a live trace */
+    TICK_MS = 500,   /* time between two reads of a live trace */
     DOUBLE_MS = 400, /* longest time between the two clicks of a double click */
 };
 
@@ -342,7 +342,7 @@ int tui_run(const struct tui_options *options, const char *path)
     }
     loop_leave(loop);
     close(loop->ended_fd);
-    output_print(&loop->output); /* printed on the terminal, where the program would have printed */
+    output_print(&loop->output); /* print it on the terminal, as the program would have done */
     list_free(&loop->output.text);
     list_free(&loop->typed);
     return screen && !damaged ? 0 : 2;

@@ -1,6 +1,6 @@
 /* tui.h -- `dyntrace tui`: a trace on the whole screen.
  *
- * tui/view.h declares what the loop and its views share. */
+ * tui/view.h declares the types and functions that the loop and its views share. */
 #ifndef DYNTRACE_TUI_H
 #define DYNTRACE_TUI_H
 
@@ -15,7 +15,8 @@ struct tui_options {
     bool ascii, live;
     bool replay;  /* begin at the replay view */
     bool running; /* under `run --live`: output_fd carries the program's output */
-    /* the program's output arrives here; if `program_reads`, what the user types is written here */
+    /* descriptor with the program's output; with `program_reads`, the user's input is written to
+     * it */
     int output_fd;
     bool program_reads;
     int program_fd, program_pid; /* pidfd of the program, or -1; and its pid */

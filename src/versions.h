@@ -4,8 +4,8 @@
  * Runs in: the traced process (tracer/compat/cpython.h refuses to be built for any other version)
  * and the command line, whose messages name the versions. python/build_facts.py reads the two minor
  * versions for the build and ./dev, packaging/backend.py reads dyntrace's version, and
- * tests/lint.py compares the docs with them. What differs between the CPython versions lies in
- * tracer/compat/. */
+ * tests/lint.py compares the docs with them. With a free-threaded build, from CPYTHON_THREADED on,
+ * frames are recorded. Code that differs between the CPython versions is in tracer/compat/. */
 #ifndef DYNTRACE_VERSIONS_H
 #define DYNTRACE_VERSIONS_H
 
@@ -20,7 +20,7 @@
 
 #define VERSIONS_TEXT_OF(number) #number
 #define VERSIONS_TEXT(number) VERSIONS_TEXT_OF(number)
-/* the first with sys.remote_exec() (PEP 768) */
+/* the first minor version with sys.remote_exec() (PEP 768) */
 #define CPYTHON_REMOTE_EXEC 14
 #define CPYTHON_REMOTE_EXEC_NAME "CPython 3." VERSIONS_TEXT(CPYTHON_REMOTE_EXEC)
 #define CPYTHON_SUPPORTED \

@@ -2,11 +2,11 @@
  *
  * Runs in: the traced process, the collector and the viewer.
  *
- * A vocabulary is a list of rows X(number, NAME, "word", ...). The number is what the trace stores,
- * the word is what people read. SQL under schemas/ has these names too, $HIT or $CHECK_PASS, and
- * schemas/names.awk, which reads this file, puts their values there. Only trace.sql, which people
- * read as a document, spells the numbers, in its table `enum`; tests/unit/test_schema.c compares
- * them with this file. A number is never given a new meaning. */
+ * A vocabulary is a list of rows X(number, NAME, "word", ...). The trace stores the number, and
+ * people read the word. SQL in schemas/ uses the names as $HIT or $CHECK_PASS; schemas/names.awk
+ * reads this file and replaces the names by their numbers. Only trace.sql, which people read as a
+ * document, has the numbers, in its table `enum`; tests/unit/test_schema.c compares them with this
+ * file. A number is never given a new meaning. */
 #ifndef DYNTRACE_VOCABULARY_H
 #define DYNTRACE_VOCABULARY_H
 
@@ -57,7 +57,8 @@ enum outcome {
 };
 
 struct outcome_facts {
-    const char *word, *words, *torch; /* torch is NULL if `words` fits users of torch, too */
+    /* torch: words for users of torch; NULL: the same as `words` */
+    const char *word, *words, *torch;
     bool asked, missed, python;
 };
 
@@ -80,7 +81,7 @@ static inline const char *outcome_word(int64_t number)
     return number >= 0 && number < OUTCOMES ? outcome_facts[number].word : "?";
 }
 
-/* How the check of one entry's guards ended. The trace stores the word (guard_check.result), the
+/* The result of checking one entry's guards. The trace stores the word (guard_check.result), the
  * ring stores the number. */
 /* clang-format off */
 #define CHECK_ROWS(X) \
@@ -103,8 +104,8 @@ static const char *const check_words[CHECK_RESULTS] = {
 #undef X
 };
 
-/* How a frame came to run (frame.kind). The number is also the tag of the frame's ENTER word in the
- * ring. */
+/* How a frame began: the values of the column frame.kind. The same number is the tag of the word by
+ * which a ring says that a frame begins (ring.h). */
 /* clang-format off */
 #define FRAME_KIND_ROWS(X) \
     X(0, CALL, "call") \
@@ -139,16 +140,16 @@ enum frame_exit {
 /* What made a span (span.kind), by enum span_kind of ring.h. */
 static const char *const span_words[] = {"span", "record_function", "nvtx"};
 
-/* In which part of torch's work a frame was counted (frame_count.phase). All but IMPORT have
- * torch's names (compile_phase.name). */
+/* The part of torch's work in which a frame was counted (frame_count.phase). Torch itself uses
+ * these names (compile_phase.name), except IMPORT. */
 /* clang-format off */
 #define PHASE_ROWS(X) \
-    X(1, IMPORT, "import") /* below the body of one of torch's modules */ \
-    X(2, COMPILE, "compile") /* in a compile, and in none of the other phases */ \
+    X(1, IMPORT, "import") /* the body of a torch module runs, or something that it calls */ \
+    X(2, COMPILE, "compile") /* a compile runs, but in none of the phases below */ \
     X(3, TRACING, "bytecode_tracing") \
     X(4, BACKEND, "backend_compile") \
     X(5, GUARDS, "build_guards") \
-    X(6, BACKWARD, "entire_backward_compile") /* of a backward graph, when it is first needed */
+    X(6, BACKWARD, "entire_backward_compile") /* a backward graph is compiled */
 /* clang-format on */
 
 enum compile_phase {
@@ -159,14 +160,15 @@ enum compile_phase {
         PHASES
 };
 
-/* The beginnings of some values of loss.cause; free text follows them. */
+/* How some values of loss.cause begin. A row with such a cause is not counted as a loss of events
+ * (recorder_count_losses). */
 #define LOSS_STALL "stall: " /* the program waited for the recorder; nothing is missing */
 #define LOSS_INTERPRETER "interpreter: " /* a Python for which there is no extension */
 #define LOSS_KILLED \
     "collector: it was killed" /* events that it had not written were recovered or are counted */
 
-/* Parts of torch's name for a resume function, which runs the rest after a graph break:
- * "Net.torch_dynamo_resume_in_forward_at_12" continues Net.forward after line 12. */
+/* Parts of torch's name for a resume function, which runs the part of a function after a graph
+ * break: "Net.torch_dynamo_resume_in_forward_at_12" continues Net.forward after line 12. */
 #define RESUME_IN "torch_dynamo_resume_in_"
 #define RESUME_AT "_at_"
 #define RESUME_GLOB "*" RESUME_IN "*" RESUME_AT "[0-9]*"

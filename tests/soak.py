@@ -1,9 +1,13 @@
 """The soak: a service runs for half an hour under `dyntrace run --keep 100M`, which must need constant memory and keep its bound.
 
     python3 tests/soak.py --dyntrace build/dyntrace --python PY [--seconds 1800] [--rate 40000] [--keep 100M] [--out FOLDER]
+                          [--week]
 
 Looks every second at the collector's memory and at the files, reads the live trace every half minute, then compares the trace with
 what the program counted. Prints the figures, and ends with 1 if one is wrong. `make soak` runs it.
+
+With --week dyntrace was built with CLOCK_TIMES (clock.h), so that its clock passes a week in those seconds, and the service does as
+often what it does once a minute. `make soak-week` runs that.
 """
 import argparse
 import contextlib

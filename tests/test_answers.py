@@ -171,7 +171,7 @@ other.join()
 
 
 def test_the_view_call_ledger_has_every_call(record, run, python, tmp_path):
-    """R11: the view also has calls without a lookup: of code that is marked skip, and calls while the compiler is off."""
+    """The view also has calls without a lookup: calls of code that is marked skip, and calls while the compiler is off."""
     (tmp_path / "ledger.py").write_text(LEDGER)
     path = record([tmp_path / "ledger.py"], python=python).path
     rows = table(run("sql", path, "SELECT qualname, outcome, COUNT(*) AS n, COUNT(lookup_id) AS lookups, COUNT(DISTINCT frame_id) AS calls,"
@@ -233,7 +233,7 @@ if __name__ == "__main__":
 
 
 def test_compiles_in_forked_pool_workers_are_no_recompiles(record, run, python, tmp_path):
-    """V1: the initializer of a Pool sets a callback. Each worker compiles f once, which is not a recompile."""
+    """The initializer of a Pool sets a callback. Each worker compiles f once, which is not a recompile."""
     (tmp_path / "pool.py").write_text(FORKS.format(body="""
     with multiprocessing.get_context("fork").Pool(4, initializer=set_eval_frame, initargs=(compiler,)) as pool:
         pool.map(work, range(40), chunksize=1)
@@ -253,7 +253,7 @@ def test_compiles_in_forked_pool_workers_are_no_recompiles(record, run, python, 
 
 
 def test_shares_are_computed_for_each_process(record, run, python, tmp_path):
-    """V2: the parent's calls hit, and all calls of its forked child run as Python. The eager share of the child is 100 %."""
+    """The parent's calls hit, and all calls of its forked child run as Python. The eager share of the child is 100 %."""
     (tmp_path / "two.py").write_text(FORKS.format(body="""
     import dyntrace
     dyntrace.config.recompile_limit = 1
@@ -395,7 +395,7 @@ def test_diff_counts_each_reason_once_for_a_recompile(record, run, python, tmp_p
 
 
 def test_pages_and_ranks_print_the_same_number_of_recompiles(record, run, python, tmp_path, monkeypatch):
-    """The same for the TUI's pages, the HTML report, and two ranks that ran the program."""
+    """As the test above, for the TUI's pages, the HTML report, and two ranks that ran the program."""
     (tmp_path / "again.py").write_text(RECOMPILES)
     path = record([tmp_path / "again.py"], python=python).path
     total, made = (sum(numbers[at] for numbers in AGAIN.values()) for at in (0, 1))

@@ -144,7 +144,7 @@ def test_unknown_guard_times_are_not_zero(run, sized):
 
 
 def test_breaks_compiled_in_the_warmup_count_if_calls_meet_them_later(run, plant):
-    """V11: each later call pays for a graph break that was compiled in the first call, also in a process that inherited
+    """Each later call pays for a graph break that was compiled in the first call, also in a process that inherited
     the entry."""
     p = plant()
     first = p.compile()

@@ -127,7 +127,7 @@ def test_fsck_describes_a_truncated_file(run, whole, tmp_path, keep):
 
 @pytest.mark.parametrize("pages", [8, pytest.param(40, marks=pytest.mark.slow)])
 def test_fsck_names_the_page_and_its_table(run, whole, tmp_path, owners, pages):
-    """Any page may be overwritten."""
+    """The test overwrites one page after another with a repeated byte."""
     data, path = whole.read_bytes(), tmp_path / "t.db"
     size = page_size(data)
     for page in sorted(owners)[1::max(1, len(owners) // pages)]:

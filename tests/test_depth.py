@@ -51,7 +51,7 @@ def test_recursion_through_c_is_as_deep_as_without_dyntrace(record, python, kind
 
 @pytest.mark.parametrize("kind", ["plain", "init", "methods", "map", "sorted", "generator", "mutual"])
 def test_a_runaway_recursion_ends_in_recursion_error(record, python, kind):
-    """At the default limit, three times."""
+    """Three runaway recursions, at the default recursion limit."""
     trace = holds(record([DEEP, kind, "runaway"], "--frames", "user", python=python))
     assert (trace.out, trace.err) == ("RecursionError RecursionError RecursionError\n", "")
 

@@ -80,7 +80,7 @@ def test_each_kind_of_change_is_named(run, two, name):
 
 
 def test_different_times_are_no_difference_in_decisions(run, two):
-    """Times differ between equal runs. `decisions` leaves times out, and a failure only because of times says so."""
+    """Times differ between equal runs. `decisions` leaves times out. If --fail-on fails only because of times, it says so."""
     noise = "UPDATE guard_check SET duration_ns = 100000; UPDATE code_total SET self_ns = 90000000 WHERE code_id = 1;"
     a, b = two(noise)
     for kinds in ("guard", "time", "any", "entry,time"):
@@ -136,7 +136,7 @@ def test_the_printed_comparison_is_the_golden_page(run, two):
 
 
 def test_an_added_function_does_not_shift_others_of_the_same_name(run, plant):
-    """The one that was added does not shift the others."""
+    """A lambda is added between two others, which are matched as before."""
     paths = []
     for lines in ((10, 50), (10, 30, 52)):
         p = plant()
@@ -169,7 +169,7 @@ def test_two_ranks_of_different_traces_are_compared(run, two):
 
 
 def test_ranks_of_one_trace_are_compared(run, two, tmp_path):
-    """One recording of a whole job: its ranks are compared with each other."""
+    """Both ranks are in one merged trace."""
     a, b = two("UPDATE lookup SET outcome = 5, cache_entry_id = NULL WHERE lookup_id = 6", rank=True)
     both = tmp_path / "job.db"
     for path, pid in ((a, 100), (b, 101)):

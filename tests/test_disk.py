@@ -267,7 +267,7 @@ time.sleep(1000)
 
 
 def test_a_file_truncated_during_a_read_leaves_a_whole_trace(dyntrace, python, tmp_path):
-    """No statement of SQLite is left half done: the trace is whole, and says what is missing."""
+    """No SQL statement is left half done. The trace is whole, and says what is missing."""
     trace = tmp_path / "t.db"
     run = subprocess.Popen([dyntrace, "run", "-o", trace, "--python", python, "-c", NAMES], stdin=subprocess.PIPE,
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -377,7 +377,7 @@ def test_truncating_an_old_session_does_not_disturb_a_new_recording(dyntrace, py
 
 
 def test_a_trace_is_recovered_after_a_reboot(dyntrace, python, tmp_path):
-    """As after a reboot there is no session directory. The rows that had been written make a trace."""
+    """The session directory is gone, as after a reboot. Recovery makes a trace of the rows that had been written."""
     work = Work(dyntrace, python, tmp_path, 2)
     try:
         session = Path(work.session())

@@ -163,7 +163,7 @@ def test_links_in_documents_lead_to_existing_files(page):
 
 
 def test_the_readme_begins_with_output_of_the_torch_page():
-    """That page is run by tests/with_torch/test_try.py."""
+    """tests/with_torch/test_try.py runs the commands of the torch page."""
     page = dict(reversed(pages.commands((ROOT / "docs/start-torch.md").read_text())))
     shown = pages.commands((ROOT / "README.md").read_text())
     assert len(shown) == 3

@@ -97,7 +97,7 @@ def test_doctor_names_another_evaluator(run, python, tmp_path, passes_on):
 
 
 def test_another_package_called_dyntrace_is_named(run, tmp_path):
-    """As pip installs it from PyPI, or a file of the program."""
+    """The package is one that pip installed from PyPI, or a file of the program."""
     (tmp_path / "dyntrace.py").write_text("")
     done = run("doctor", PYTHONS[0])
     assert f"`import dyntrace` is another package here ({tmp_path}/dyntrace.py)" in done.stdout and "pip install dyntrace-recorder" in done.stdout

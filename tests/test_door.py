@@ -169,7 +169,7 @@ def test_run_reports_an_installation_that_others_cannot_read(installed, for_all,
 
 @pytest.mark.no_sanitizer
 def test_an_installed_program_records_children(installed, python, public, tmp_path):
-    """As it is after `make install`: it records children, and record() finds its other half."""
+    """After `make install`, `run` records children, and record() finds the program that it needs."""
     library = public / "usr" / "lib" / "dyntrace"
     assert sorted(path.name for path in library.iterdir() if path.suffix != ".so") == ["inject", "python"]
     assert [path.name for path in (library / "inject").iterdir() if path.name != "__pycache__"] == ["sitecustomize.py"]
@@ -513,7 +513,7 @@ def write_names(session, spill, trace):
 @pytest.mark.parametrize("by", ["run", "fsck FILE"])
 @pytest.mark.parametrize("place", ["dyntrace-notes", "dyntrace-0-zzzzzz", "dyntrace-0-zzzzzz/", "link"])
 def test_a_session_cannot_make_us_empty_a_users_directory(dyntrace, python, tmp_path, killed, by, place):
-    """The session file names a directory of the user's as its second: it is not emptied."""
+    """The session file names a directory of the user's as its second directory. That is not emptied."""
     session, work = killed()
     mine = tmp_path / place.rstrip("/")
     (tmp_path / "precious").mkdir()
@@ -533,7 +533,7 @@ def test_a_session_cannot_make_us_empty_a_users_directory(dyntrace, python, tmp_
 @pytest.mark.parametrize("by", ["run", "fsck FILE"])
 @pytest.mark.parametrize("what", ["text", "database", "another trace", "a recording", "link", "half"])
 def test_a_session_cannot_make_us_write_a_users_file(dyntrace, python, tmp_path, killed, by, what):
-    """The session file names another trace: that is not written, and what lies beside it is not deleted."""
+    """The session file names a file of the user's as its trace. That is not written, and files beside it are not deleted."""
     mine, beside = tmp_path / "mine.db", tmp_path / "mine.db-frames"
     if what == "another trace":
         subprocess.run([dyntrace, "run", "-o", mine, "--python", python, "-c", "1"], check=True)

@@ -311,7 +311,7 @@ if not os.fork():
 
 
 def test_a_daemon_that_outlives_the_recording_can_record_itself(record, python, tmp_path):
-    """What it records of itself then is a recording of its own, and it does not join the one that is over."""
+    """The daemon starts a new recording, and does not join the one that is over."""
     trace = record(["-c", OUTLIVES], python=python)
     (tmp_path / "go").touch()
     until(lambda: (tmp_path / "done").exists() and (tmp_path / "done").read_text(), "the daemon has ended")
@@ -321,7 +321,7 @@ def test_a_daemon_that_outlives_the_recording_can_record_itself(record, python, 
 
 
 def test_no_facts_are_written_after_the_recording(dyntrace, python, tmp_path):
-    """A process that ends its recording maps nothing of it any more."""
+    """A process that has ended its recording has no file of the recording mapped."""
     text = """
 import dyntrace
 with dyntrace.record("x.db"): pass

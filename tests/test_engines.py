@@ -102,7 +102,7 @@ def answers_hold(engine, place, own):
 @needs_pyarrow
 @pytest.mark.parametrize("engine", ["duckdb", "chdb", "pyspark"])
 def test_each_engine_answers_five_questions_as_dyntrace_does(run, traces, dataset, tmp_path, engine):
-    """Also when the dataset was moved, as all of its paths are relative."""
+    """They do so even after the dataset was moved, because all of its paths are relative."""
     own = own_answers(run, traces, tmp_path)
     moved = tmp_path / "elsewhere" / "data"
     moved.parent.mkdir()
@@ -113,7 +113,7 @@ def test_each_engine_answers_five_questions_as_dyntrace_does(run, traces, datase
 
 @pytest.mark.parametrize("engine", ["datasette", "chdb", "duckdb"])
 def test_engines_answer_five_questions_on_a_merged_trace(run, traces, tmp_path, engine):
-    """The same for the SQLite file that `merge` makes."""
+    """Engines that read SQLite files answer on the file that `merge` makes."""
     if engine == "duckdb" and not has("duckdb_ext"):
         pytest.skip("no duckdb_ext: `make engines` installs it")
     assert run("merge", traces, "-o", tmp_path / "one.db").returncode == 0
@@ -165,7 +165,7 @@ print(json.dumps([f.metadata.num_rows, str(f.schema_arrow.field("frame_id").type
 
 @needs_pyarrow
 def test_the_parquet_folder_has_its_documented_layout(run, traces, dataset, tmp_path):
-    """A file for each table, with the ranks of the job in order: row groups of many ranks, or parts of one."""
+    """Each table has one file, with the ranks of the job in order. A row group has many ranks, or a part of one."""
     tables = {path.stem for path in dataset.glob("*.parquet")}
     with sqlite3.connect(traces / "001.db") as db:
         assert tables == {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('meta', 'enum', 'merged')")} | {"shares"}

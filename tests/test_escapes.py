@@ -148,7 +148,7 @@ def test_no_command_prints_terminal_escapes_from_a_trace(dyntrace, place, words)
 
 @one_way
 def test_no_table_or_view_prints_terminal_escapes(dyntrace, place):
-    """Of the trace, and each named query."""
+    """All tables and views of the trace, and all named queries."""
     db = sqlite3.connect(place / "t.db")
     names = columns_of(db)
     db.close()
@@ -169,7 +169,7 @@ def test_no_tui_view_prints_terminal_escapes(dyntrace, place):
 
 
 def test_the_tui_sends_no_escapes_of_the_trace_to_a_terminal(dyntrace, place, monkeypatch):
-    """What curses sends: cursor movements, but nothing of the trace's."""
+    """curses sends its own escape sequences, but none from the trace."""
     monkeypatch.chdir(place)
     for name in "overview", "functions", "function", "entry-bytecode", "compile", "break", "ledger", "call", "timeline", "flame-graph", "process", "losses":
         screen = Screen([dyntrace, "tui", "t.db", "--keys", f"{VIEWS[name]} Q"], size=(50, 130))

@@ -88,7 +88,7 @@ def test_chrome_json_has_every_frame(run, tmp_path):
 
 
 def test_open_frames_contain_their_callees(run, tmp_path):
-    """Also in a trace whose duration is not known."""
+    """They do so even if the duration of the trace is unknown."""
     path = make_trace(tmp_path / "t.db", "DELETE FROM meta WHERE key = 'span_ns'", "UPDATE process SET end_ns = NULL",
                       "UPDATE frame SET end_ns = NULL WHERE frame_id = 1", "UPDATE frame SET end_ns = 9000000000 WHERE frame_id = 3",
                       "DELETE FROM frame WHERE frame_id > 3")
@@ -248,7 +248,7 @@ def test_events_of_frames_are_what_the_trace_has(run, tmp_path):
 
 
 def test_safe_csv_has_no_formulas(run, trace):
-    """Texts, and names of columns, that a spreadsheet would run as a formula are changed; numbers stay numbers."""
+    """Texts and column names that a spreadsheet would run as a formula are changed. Numbers stay numbers."""
     texts = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "a=1", "", '="a,b"', "'=1"]
     with sqlite3.connect(trace) as db:
         db.execute('CREATE TABLE own("=name" TEXT, number)')

@@ -105,7 +105,7 @@ def test_commands_on_many_traces_answer_as_on_the_merged_one(run, made, merged, 
 
 
 def test_a_pattern_and_files_give_the_same_merged_trace(run, made, merged, tmp_path):
-    """The merged traces are equal, except for the words of the command."""
+    """The merged traces differ only in the recorded command line."""
     for number, files in enumerate(([made / "r*.db"], sorted(made.glob("*.db")))):
         path = tmp_path / f"{number}.db"
         assert run("merge", *files, "-o", path).returncode == 0
@@ -482,7 +482,7 @@ time.sleep(int(sys.argv[3]))
 @pytest.mark.no_sanitizer
 @pytest.mark.parametrize("launcher", STARTED)
 def test_ranks_are_recorded_under_real_launchers(dyntrace, run, python, tmp_path, monkeypatch, launcher):
-    """With installed launchers: all ranks are recorded, also if one dies and the launcher ends the others."""
+    """All ranks are recorded, even if one dies and the launcher ends the others."""
     start = [launcher, *STARTED[launcher], "-n"]
     if not shutil.which(launcher) or subprocess.run([*start, "1", "true"], capture_output=True).returncode:
         pytest.skip(f"no {launcher} that starts a job")
@@ -523,7 +523,7 @@ ray.shutdown()
 
 @pytest.mark.no_sanitizer
 def test_ray_workers_are_recorded(dyntrace, run, python, tmp_path):
-    """Ray's workers, each started by dyntrace as docs/fleet.md says."""
+    """dyntrace starts each of Ray's workers, as docs/fleet.md says."""
     if subprocess.run([python, "-c", "import ray"], capture_output=True).returncode:
         pytest.skip("no ray")
     done = subprocess.run([python, "-c", RAY, dyntrace, tmp_path / "job"], capture_output=True, text=True, env={**os.environ, "RAY_AUTH_MODE": "disabled"})

@@ -48,7 +48,7 @@ def test_the_output_is_the_golden_page(run, trace, name, arguments, status):
 
 
 def test_why_on_an_imported_log_is_the_golden_page(run, logs, tmp_path):
-    """A log of torch's as why tells it."""
+    """`why` reads the imported log of a torch program."""
     one(logs).write()
     assert run("import", "logs", "-o", "t.db").returncode == 0
     golden("import", run("why", "f", "t.db").stdout)

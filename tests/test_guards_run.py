@@ -85,7 +85,7 @@ RAN = """
 
 @pytest.mark.parametrize("seed, wide", [(1, 8), (2, 700)])
 def test_the_number_of_guards_that_ran_is_recorded(record, python, tmp_path, seed, wide):
-    """In every order that failures can cause, and with more guards than fit into a short text."""
+    """Failures change the order of the guards. 700 guards are more than a short text can list."""
     (tmp_path / "p.py").write_text(PROGRAM.format(seed=seed, wide=wide, nested=0, calls=120))
     trace = holds(record(["p.py", tmp_path / "told"], "--frames", "decided", python=python))
     told = json.loads((tmp_path / "told").read_text())

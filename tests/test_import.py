@@ -122,7 +122,7 @@ def test_a_log_without_events_has_the_records_times(logs, rows):
 
 
 def test_a_break_in_a_loop_is_imported(logs, rows):
-    """Torch before 2.11 logs that the frame was compiled. It has no guards, so it was not."""
+    """torch before 2.11 logs that the frame was compiled. The frame has no guards, which shows that it was not."""
     log = Log(logs)
     log.compile("0/0", broke=True, graph=False, guard_count=None)
     log.compile("1/0", name="g", line=9, guard_count=4)
@@ -315,7 +315,7 @@ def test_a_rank_claimed_by_two_processes_is_reported(run, logs, rows, tmp_path):
 
 
 def test_device_numbers_of_imported_ranks_are_no_difference(run, logs, rows):
-    """Ranks that have a GPU each compiled alike."""
+    """Each rank has its own GPU; otherwise the ranks compiled alike."""
     for rank in range(3):
         log = Log(logs, pid=10 + rank, rank=rank)
         log.compile("0/0")
@@ -502,7 +502,7 @@ def test_memory_does_not_grow_with_the_log(dyntrace, logs, tmp_path):
 
 @pytest.mark.parametrize("options, kept", [((), ""), (("--redact", "colour"), "redacted too"), (("--no-redact",), "hunter2 1234567 my blue")])
 def test_secret_values_of_a_log_are_left_out(run, logs, tmp_path, monkeypatch, options, kept):
-    """As in a recording: texts in guards, reasons and listings, and nothing of them in the file's free pages."""
+    """Guards, reasons and listings have no secret, nor have the free pages of the file."""
     import planted
 
     guards = planted.GUARDS.replace("L['k']", "L['api_key']").replace("== 2 ", "== 'hunter2' ")

@@ -166,7 +166,7 @@ def test_children_of_a_sub_interpreter_are_recorded(record, python, tmp_path):
 
 
 def test_sub_interpreters_with_a_shared_gil_are_recorded(record, python, tmp_path):
-    """_testcapi.run_in_subinterp: one GIL for all."""
+    """_testcapi.run_in_subinterp makes an interpreter that shares the main one's GIL."""
     check(record([program(tmp_path, """
         import _testcapi
         for _ in range(5):
@@ -231,12 +231,12 @@ def embed(python, tmp_path_factory):
 
 
 def test_a_python_initialised_again_is_recorded(record, python, embed):
-    """Py_Initialize() and Py_Finalize() three times: one process, all frames."""
+    """The program calls Py_Initialize() and Py_Finalize() three times. The trace has one process and all frames."""
     check(record([embed, "again", "3", CALLS], python=python), 3)
 
 
 def test_a_program_that_embeds_python_is_recorded(record, python, embed):
-    """Py_NewInterpreter() and Py_EndInterpreter(): an interpreter may get the address of an earlier one."""
+    """The program calls Py_NewInterpreter() and Py_EndInterpreter(), so a new interpreter may get an old one's address."""
     check(record([embed, "legacy", "5", CALLS], python=python), 6)
 
 

@@ -118,7 +118,7 @@ def test_threads_and_forks_after_a_change_of_user_or_root_are_recorded(record, d
 
 @needs_root
 def test_processes_that_change_user_back_and_forth_are_recorded(record, dyntrace, python, tmp_path):
-    """As root, as nobody, and as root again, each with forks of forks: their own files and nested files form one family."""
+    """The program forks as root, as nobody and as root again, and the forks fork. All calls are recorded."""
     (tmp_path / "p.py").write_text(LEAVE.split("how, empty")[0] + """
 calls()
 def to(uid):

@@ -92,7 +92,7 @@ def value(path, sql):
 
 
 def test_merged_traces_have_every_row_and_reference(run, trace, other, tmp_path):
-    """Three traces, one of them copied from two machines."""
+    """The third trace is a copy of the second with the name of another machine."""
     third = tmp_path / "third.db"
     third.write_bytes(other.read_bytes())
     with sqlite3.connect(third) as db:

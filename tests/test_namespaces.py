@@ -188,7 +188,7 @@ def test_reused_pids_in_a_namespace_are_separate_processes(dyntrace, python, tmp
 @pytest.mark.parametrize("options", [["-T", "-f", "--boottime", "1000", "--monotonic", "1000"],
                                      ["-T", "-pf", "--mount-proc", "--boottime", "1000", "--monotonic", "1000"]])
 def test_a_python_in_a_time_namespace_is_recorded(record, dyntrace, python, tmp_path, options):
-    """The start time of a process differs there."""
+    """/proc shows another start time of the process in a time namespace."""
     program(tmp_path, """
     if sys.argv[1:]:
         calls(100)
@@ -237,7 +237,7 @@ def test_a_time_namespace_works_with_the_kernels_clock(dyntrace, python, tmp_pat
 @needs_user
 @pytest.mark.parametrize("flags", ["USER", "USER | PID", "USER | MOUNT"])
 def test_a_process_in_a_user_namespace_is_recorded(record, dyntrace, python, tmp_path, flags):
-    """A process whose own user id is nobody, its fork, and a Python that it starts."""
+    """Recorded are a process whose own user id is nobody, its fork, and Pythons that `unshare -U` starts."""
     program(tmp_path, f"""
     if sys.argv[1:]:
         calls(100)

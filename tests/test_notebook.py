@@ -161,7 +161,7 @@ def test_an_error_is_shown_once_and_ends_the_recording(cells):
 
 
 def test_an_error_stops_the_run_of_all_cells(ask):
-    """Whoever runs all cells stops there."""
+    """`Run all cells` stops at the cell that raised."""
     out = ask("""
         import nbclient, nbformat
         cell = nbformat.v4.new_code_cell

@@ -67,7 +67,7 @@ print(json.dumps({
 
 
 def test_package_is_the_same_under_run(alone, record, python):
-    """The doc, dir(), `import *`, help() and the place of the package; nothing was loaded before."""
+    """The docstring, dir(), `import *`, help() and path of the package are equal, and it is loaded only when imported."""
     expected = json.loads(alone(LOOK))
     found = json.loads(record(["-c", LOOK], python=python).out)
     assert found == expected
@@ -619,7 +619,7 @@ def test_another_package_called_dyntrace_stays_the_programs(record, python, tmp_
 
 
 def test_another_package_installed_over_ours_is_named(python, tmp_path):
-    """pip puts both into one folder, and their __init__.py wins."""
+    """pip installs both packages into one folder, and the other one's __init__.py replaces ours."""
     shutil.copytree(ROOT / "python/dyntrace", tmp_path / "dyntrace")
     (tmp_path / "dyntrace/__init__.py").write_text("")
     done = subprocess.run([python, "-c", "from dyntrace import eval_frame"], cwd=tmp_path, capture_output=True, text=True)

@@ -31,7 +31,7 @@ def has(python, module):
 
 @pytest.mark.parametrize("module", ["test_textwrap", "test_generators", "test_fractions", "test_contextlib"])
 def test_pythons_own_tests_pass_while_recorded(record, python, tmp_path, module):
-    """As many tests run, with the same result. `make cpython-tests` runs the long ones."""
+    """The same number of tests runs, with the same result. `make cpython-tests` runs the long test modules."""
     if not has(python, f"test.{module}"):
         pytest.skip("this Python comes without its tests")
     words = ["-m", "unittest", f"test.{module}"]
@@ -92,7 +92,7 @@ def test_black_formats_the_standard_library(dyntrace, tmp_path, black):
 
 
 def test_a_process_pool_works_and_is_recorded(record, python):
-    """concurrent.futures over a pool, with an exception that comes back from a worker."""
+    """concurrent.futures uses the pool. One call raises in a worker, and the parent gets the exception."""
     program = """if True:
         import concurrent.futures, multiprocessing, sys
         def work(n):
@@ -124,7 +124,7 @@ def test_an_asyncio_server_and_clients_are_recorded(record, python):
 
 
 def test_compileall_with_two_workers_is_recorded(record, python, tmp_path):
-    """compileall with two workers: real files, processes of its own."""
+    """compileall compiles real files in two worker processes."""
     stdlib = subprocess.run([python, "-c", "import json; print(json.__path__[0])"], capture_output=True, text=True, check=True).stdout.strip()
     shutil.copytree(stdlib, tmp_path / "json", ignore=shutil.ignore_patterns("__pycache__"))
     trace = no_loss(record(["-m", "compileall", "-f", "-j", "2", "json"], python=python))

@@ -195,7 +195,7 @@ with dyntrace.record("handlers.db"):
 
 
 def test_fork_handlers_that_run_before_ours_are_recorded(here, dyntrace, python, tmp_path):
-    """They run Python code before the recorder knows of the fork, and let other threads run. Nothing waits for ever, and
+    """The handlers run Python code before the recorder knows of the fork, and let other threads run. Nothing waits for ever, and
     each call is recorded in the right process."""
     done = here(python, "-Wignore", "-c", HANDLERS)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
@@ -227,7 +227,7 @@ with dyntrace.record("killed.db"):
 
 
 def test_the_recorder_sleeps_while_a_forked_child_runs_on(here, dyntrace, tmp_path, python):
-    """Its forked child is recorded to its end, and the recorder sleeps while that does."""
+    """The program kills itself. Its forked child is recorded to its end, and the recorder sleeps while the child does."""
     done = here(python, "-c", KILLED)
     assert done.returncode == -9 and int(done.stdout.split()[0]) < 500, done
 
@@ -258,7 +258,7 @@ print(sys._jit.is_enabled())
 
 @pytest.mark.newest_too
 def test_a_loop_compiled_by_cpythons_jit_is_recorded(here, python, tmp_path):
-    """A Python with CPython's JIT: a loop that was compiled becomes single calls again, which are recorded."""
+    """After CPython's JIT has compiled a loop, recording makes it run single calls again, which are recorded."""
     if here(python, "-c", "import sys; print(sys._jit.is_available())").stdout != "True\n":
         pytest.skip("this Python has no JIT")
     done = here("env", "PYTHON_JIT=1", python, "-c", JITTED)

@@ -61,7 +61,7 @@ def test_a_collector_killed_while_it_records_is_replaced(dyntrace, python, tmp_p
 
 
 def test_a_collector_killed_before_python_starts_is_replaced(dyntrace, python, tmp_path):
-    """The command lives, so another collector takes over. The trace must not be reported as finished then."""
+    """`run` is alive and starts another collector. It must not report that the trace is finished."""
     ready, go = tmp_path / "ready", tmp_path / "go"
     script = f"touch {ready}; until [ -e {go} ]; do sleep 0.02; done; exec {python} -c 'def f(): pass\nf()'"
     run = subprocess.Popen([dyntrace, "run", "-o", tmp_path / "t.db", "sh", "-c", script], stderr=subprocess.PIPE, text=True)
@@ -281,7 +281,7 @@ def session_of(trace):
 
 
 def test_a_second_run_leaves_a_live_recording_alone(dyntrace, python, tmp_path):
-    """R3: A's collector is killed, then another `run` starts. Both traces are whole."""
+    """A's collector is killed, then another `run` starts. Both traces are whole."""
     run, trace = started(dyntrace, python, tmp_path, "a", SLOW)
     os.kill(collector_of(run.pid), signal.SIGKILL)
     other = subprocess.run([dyntrace, "run", "-o", tmp_path / "b.db", "--python", python, "-c", "def f(): pass\nf()"],
@@ -551,7 +551,7 @@ if len(sys.argv) > 3:
 
 @pytest.mark.parametrize("whom", ["collector", "collect", "both"])
 def test_a_program_that_records_itself_is_recovered(dyntrace, python, tmp_path, whom):
-    """Its collector, `dyntrace collect` which waits for that, or both are killed."""
+    """The test kills the collector, or `dyntrace collect` (which waits for the collector), or both."""
     mark, trace = tmp_path / "mark", tmp_path / "t.db"
     library = os.path.join(os.path.dirname(dyntrace), "lib", "python")
     words = [python, "-c", RECORDS_ITSELF, mark, trace]

@@ -92,7 +92,7 @@ def test_each_cause_has_the_setting_that_avoids_it(remedies, understood, tmp_pat
 
 
 def test_a_resume_function_has_the_setting_of_its_function(dyntrace, understood, tmp_path):
-    """torch.compile() was given f, not its resume function."""
+    """The program passes f to torch.compile(), not its resume function."""
     p = Torch(tmp_path / "t.db", qualname="Net.torch_dynamo_resume_in_forward_at_12")
     p.sizes(4, 5, 6, source="L['y'].size()[0]")
     done = subprocess.run([dyntrace, "why", "Net.torch_dynamo_resume_in_forward_at_12", p.done(), "--json"], capture_output=True,
@@ -145,7 +145,7 @@ def test_limits_of_the_programs_own_compiler_have_settings(remedies, understood,
 
 
 def test_the_settings_of_all_rules_are_valid(remedies, understood, tmp_path):
-    """The rules' settings are tested with the traces that other tests plant."""
+    """The traces are those that the tests of `why` plant."""
     count = 0
     for i, (kind, source, values, text, *_) in enumerate(CAUSES):
         p = Torch(tmp_path / f"{i}.db")

@@ -102,7 +102,7 @@ def test_a_trial_without_gain_says_so(why, sizes):
     (None, None, True, "1 compile instead of 3, eager calls not counted"),
     (2, None, False, "1 compile instead of 3, eager calls not counted; no gain")])
 def test_uncounted_eager_calls_are_at_least_one(why, sizes, before, after, gain, words):
-    """The function was given up, so its calls were not counted. There was at least one."""
+    """torch gave the function up, so its eager calls were not counted. There was at least one such call."""
     tried(sizes, "", eager=before)
     tried(sizes, MARK, compiles=1, recompiles=0, eager=after)
     page, remedies = why(sizes.done())

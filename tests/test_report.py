@@ -92,7 +92,7 @@ def test_json_has_the_numbers_of_the_text(run, decided):
 
 
 def test_the_guard_bill_equals_the_view(run, plant):
-    """With several guards and several ends, the numbers are those of the view, which has a row for each evaluation."""
+    """The trace has several guards and several outcomes. The view has a row for each evaluation of a guard."""
     p = plant()
     guards = [("TYPE_MATCH", "L['x']", "a"), ("TENSOR_MATCH", "L['x']", "b"), ("EQUALS_MATCH", "L['k']", "c")]
     p.entry(guards)
@@ -299,7 +299,7 @@ def test_a_trace_with_little_in_it_makes_a_page(run, tmp_path, rows):
 
 
 def test_frames_that_do_not_nest_are_drawn(run, tmp_path):
-    """Missing parents, times that run backwards, a ring of parents: they are drawn in some way, without a crash."""
+    """Frames with missing parents, backward times or a ring of parents are drawn in some way, without a crash."""
     path = make_trace(tmp_path / "t.db", "DELETE FROM frame", *(
         f"INSERT INTO frame VALUES ({i}, {i % 3}, {(i * 7) % 50}, {i % 5}, 0, 0, {(i * 7919) % 1000}, {(i * 104729) % 1000}, NULL, 0)" for i in range(1, 200)))
     Page(page_of(run, path))

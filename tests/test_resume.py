@@ -22,7 +22,7 @@ def test_split_functions_do_what_whole_ones_do(evaluate):
 
 @pytest.mark.sweep(3)  # alone with the first interpreter, recorded with the newest
 def test_introspection_of_a_split_frame_is_as_of_a_whole_one(evaluate):
-    """f_locals, trace and profile functions, debuggers, tracemalloc, gc: as in a function that is not split, and no crash."""
+    """f_locals, trace and profile functions, debuggers, tracemalloc and gc see the same as in a function that is not split."""
     assert "\nOK" in evaluate("resume_frames.py")[1]
 
 
@@ -44,7 +44,7 @@ def test_cpythons_modules_pass_when_split(dyntrace, python, module):
 
 
 def test_the_documented_callback_breaks_and_continues(evaluate, tmp_path):
-    """The callback of docs/resume.md breaks f() at its call of print, and goes on behind it."""
+    """The callback of docs/resume.md splits f() at its call of print, and continues after that call."""
     (tmp_path / "example.py").write_text(EXAMPLE)
     out, err, trace = evaluate(tmp_path / "example.py")
     lines = out.splitlines()

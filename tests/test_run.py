@@ -98,7 +98,7 @@ def test_a_program_that_is_not_python_is_run(run, tmp_path):
 
 
 def test_a_shell_script_that_starts_three_interpreters_is_recorded(run, tmp_path):
-    """Also a script that runs Python through a second script, like a version manager's shim."""
+    """One of them starts Python through a second script, like a version manager's shim."""
     pythons = (PYTHONS * 3)[:3]
     script(tmp_path / "shim", f"""
         #!/usr/bin/env bash
@@ -162,7 +162,7 @@ def test_virtual_environments_and_console_scripts_are_recorded(run, tmp_path, ve
 
 
 def test_a_thread_started_before_the_hook_is_recorded(run, tmp_path, venv):
-    """A .pth file is read before any sitecustomize."""
+    """A .pth file starts the thread. site reads .pth files before sitecustomize, which sets the hook."""
     site = next((venv / "lib").glob("python3*")) / "site-packages"
     (site / "early.py").write_text(textwrap.dedent("""
         import threading
@@ -239,7 +239,7 @@ def test_an_unwritable_directory_is_refused(run, tmp_path):
 
 
 def test_a_read_only_directory_is_refused_for_root_too(run):
-    """Also for root: /proc takes no new file."""
+    """The directory is /proc, where root cannot make a file either."""
     done = run("-o", "/proc/t.db", "-c", "print(1)")
     one_line(done, "/proc/t.db")
     assert done.stdout == ""
@@ -345,7 +345,7 @@ def test_invalid_settings_are_refused(run, tmp_path):
 
 
 def test_names_of_config_are_looked_up_in_torchs_sources(run, tmp_path):
-    """The sources are not imported: these cannot be imported."""
+    """The sources of this torch cannot be imported, so the test shows that they are only read."""
     for name, text in (("__init__", "raise SystemExit(3)"), ("version", "__version__ = '9.8'"), ("_dynamo/config", "limit: int = Config(default=3)\nword = 'a'"),
                        ("_inductor/config", "class triton:\n    deep = True\nclass cuda(triton):\n    pass\nword = 'b'"), ("compiler/config", "own = 1"),
                        ("fx/experimental/_config", "other = 1")):
@@ -385,7 +385,7 @@ print(*torch.compile(fullgraph=None)(f)[1:], sys.getrefcount(None) > 0)
 
 @pytest.mark.parametrize("frames", ["all", "decided"])
 def test_settings_change_the_arguments_of_torch_compile(run, tmp_path, python, frames):
-    """On every CPython: this torch has only that function, which sees no frame of ours above or below it."""
+    """This torch has only that function, and so works on every CPython. The function sees no frame of ours."""
     (tmp_path / "lib/torch").mkdir(parents=True)
     (tmp_path / "lib/torch/__init__.py").write_text(TORCH)
     script(tmp_path / "compiles.py", COMPILES)
@@ -490,7 +490,7 @@ UNSUPPORTED = [str(p) for p in (PYENV / "3.10.13/bin/python3.10", PYENV / "2.7.1
 
 @pytest.mark.parametrize("old", UNSUPPORTED)
 def test_an_unsupported_interpreter_is_refused_or_reported(run, tmp_path, old):
-    """Given directly it is refused. Started by another program it runs unrecorded, and is reported."""
+    """`run` refuses the interpreter as its command. One that another program starts runs unrecorded and is reported."""
     script(tmp_path / "s.py", "import sys; print(sys.version_info[0])")
     for words in (["--python", old, "s.py"], ["--python", old, "-c", "print(1)"], [old, "-c", "print(1)"]):
         done = run("-o", "t.db", *words)
@@ -731,7 +731,7 @@ def test_every_kind_of_frame_is_recorded(record, python):
 
 
 def test_code_objects_have_the_lines_files_and_kinds_of_python(record, python):
-    """Lines, files and kinds are Python's own."""
+    """The expected values come from Python itself."""
     program = "import sys\ndef f():\n    pass\nf()\nprint(f.__code__.co_firstlineno, f.__code__.co_filename)"
     trace = holds(record(["-c", program], python=python))
     assert trace.rows("SELECT first_line || ' ' || filename FROM code WHERE qualname = 'f'") == [(trace.out.strip(),)]
@@ -758,7 +758,7 @@ def test_odd_function_names_are_recorded(record, python):
 
 
 def test_arguments_that_are_not_utf8_are_recorded(dyntrace, tmp_path):
-    """Every client must be able to read the trace's text of them."""
+    """Every SQLite client must be able to read the stored text of the arguments."""
     done = subprocess.run([dyntrace.encode(), b"run", b"-o", str(tmp_path / "t.db").encode(), b"--python", PYTHONS[0].encode(), b"-c",
                            b"import sys, os; print(os.fsencode(sys.argv[1]))", b"a\xffb\x1b\"\\\n\x7f"], capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -854,7 +854,7 @@ def test_run_ends_with_the_programs_status_and_records_it(record, how):
 
 
 def test_ends_of_children_are_in_the_trace(record, python):
-    """With the status if the kernel reports it (Linux 6.15); otherwise NULL, never a guess."""
+    """The exit status is stored if the kernel reports it (Linux 6.15). Otherwise it is NULL, never a guess."""
     program = """if True:
         import os, time
         def end(how):
@@ -978,7 +978,7 @@ def test_open_frames_are_inherited_by_a_fork(record, python):
 
 
 def test_a_child_that_outlives_the_command_is_recorded(record, python):
-    """It is recorded until its own end."""
+    """The child is recorded until it ends."""
     program = """if True:
         import os, time
         def late(): pass

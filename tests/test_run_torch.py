@@ -146,7 +146,7 @@ def test_an_untested_version_of_torch_is_observed(watched, version):
 
 
 def test_a_tested_version_of_torch_runs_on_the_shim(watched, python):
-    """A version that was tested only with another Python does not."""
+    """A version that was tested only with another Python does not run on the shim."""
     minor = tuple(int(n) for n in subprocess.run([python, "-c", "import sys; print(*sys.version_info[:2])"],
                                                  capture_output=True, text=True).stdout.split())
     for version in sorted(set().union(*TESTED.values())):

@@ -1,6 +1,6 @@
 """Frames are read from the pages of the file if these have the usual form, otherwise by SQLite (src/trace/scan.c). The
-results must be equal for every file. A table with one more column is always read by SQLite; its result is the expected
-one."""
+results must be equal for every file. The table of an older trace, which has all columns as they are, is always read by
+SQLite; its result is the expected one."""
 import shutil
 import sqlite3
 import subprocess

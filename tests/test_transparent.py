@@ -59,7 +59,7 @@ def test_a_recorded_program_sees_the_same_state(both, python, tmp_path, paths):
 
 @pytest.mark.newest_too
 def test_objects_are_created_as_without_us(both, python):
-    """On 3.13 a class with a Python __init__ is called by code of ours."""
+    """On 3.13 code of ours calls a class that has a Python __init__."""
     alone = both([PROGRAMS / "run_init.py"], python)
     assert alone.returncode == 0 and "not callable ('TypeError'" in alone.stdout
 
@@ -80,7 +80,7 @@ def special():
 
 
 def test_objects_whose_init_is_excluded_are_created_as_without_us(both, python, tmp_path):
-    """Where __init__ is not recorded, CPython specialises its calls as ever."""
+    """CPython specialises calls of an __init__ that is not recorded, as it does without us."""
     program = script(tmp_path / "kept.py", SPECIALISED + "print(special())\n")
     seen = version_of(python) not in ("3.11", "3.12")
     assert both([program], python, options=["--exclude", "*kept.py"]).stdout == f"{seen}\n"
@@ -268,7 +268,7 @@ def test_a_stack_limit_holds_as_without_us(both, python, stack):
 
 
 def test_ignored_and_blocked_signals_stay_so(both):
-    """nohup, and what a parent has blocked."""
+    """nohup, for example, ignores SIGHUP, and a parent may have blocked other signals."""
     def prepare():
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
             signal.signal(number, signal.SIG_IGN)
@@ -280,7 +280,7 @@ def test_ignored_and_blocked_signals_stay_so(both):
 
 @pytest.mark.parametrize("recorded", [False, True])
 def test_a_reader_sees_the_end_of_a_pipe(dyntrace, tmp_path, recorded):
-    """We keep no pipe of others open: neither standard output nor an inherited descriptor."""
+    """Our processes keep no pipe of the program open: neither standard output nor an inherited descriptor."""
     extra, handed_on = os.pipe()
     words = ["-c", f"import os, sys; os.close(1); os.close({handed_on}); sys.stdin.read(); sys.exit(3)"]
     before = [dyntrace, "run", "-o", tmp_path / "t.db", "--python", PYTHONS[0]] if recorded else [PYTHONS[0]]
@@ -335,7 +335,7 @@ def test_a_signal_to_run_reaches_the_program_once(dyntrace, tmp_path, number):
 
 
 def test_a_signal_to_the_group_reaches_the_program_once(dyntrace, tmp_path):
-    """As from `kill %1` or `timeout`."""
+    """The signal is sent as `kill %1` or `timeout` send it."""
     recorded = signalled([dyntrace, "run", "--python", PYTHONS[0], "-o", tmp_path / "t.db", "-c", HANDLER],
                          lambda pid: os.killpg(pid, signal.SIGTERM))
     assert recorded == (9, "[15]\n", "")
@@ -411,7 +411,7 @@ def test_the_terminal_belongs_to_the_program(both_on_terminal):
 
 
 def test_the_interrupt_key_raises_keyboard_interrupt_once(both_on_terminal, monkeypatch):
-    """KeyboardInterrupt, once; the status says so."""
+    """The exit status is that of an interrupted program."""
     monkeypatch.setenv("PYTHONNODEBUGRANGES", "1")  # the key may come while print() has not returned yet, and a traceback marks the call
     program = f"import time\ntry:\n    {WAITS}\nfinally:\n    time.sleep(.2); print('cleaned up')"
     alone, recorded = both_on_terminal(["-c", program], [("ready\r\n", "\x03")])
@@ -451,7 +451,7 @@ sys.exit(5)
 @pytest.mark.parametrize("stop,key", [("", "\x1a"), ("os.kill(os.getpid(), signal.SIGSTOP)", ""), ("os.kill(os.getpid(), signal.SIGTSTP)", "")],
                          ids=["key", "SIGSTOP", "SIGTSTP"])
 def test_a_shell_stops_and_continues_a_recorded_program(dyntrace, tmp_path, stop, key):
-    """Stopped and brought back to the foreground by a shell, as without us."""
+    """The shell stops the program and brings it back to the foreground, as without us."""
     script(tmp_path / "job.py", JOB % stop)
     said = []
     for before in (PYTHONS[0], f"'{dyntrace}' run -o t.db --python '{PYTHONS[0]}'"):

@@ -199,7 +199,7 @@ def test_modules_and_code_run_again(run, limited, words):
 
 
 def test_a_program_runs_again_as_it_was_found(run, dyntrace, python, tmp_path):
-    """PATH has changed since; the recorded directory and file are used."""
+    """PATH changes after the recording. `try` uses the recorded directory and file."""
     script(tmp_path / "limited.py", LIMITED)
     (tmp_path / "there").mkdir()
     subprocess.run([dyntrace, "run", "-o", "t.db", Path(python).name, "limited.py"], cwd=tmp_path, check=True,

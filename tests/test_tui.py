@@ -127,7 +127,7 @@ def test_all_views_show_the_same_number(dyntrace, place):
 
 
 def test_one_key_leads_from_the_first_screen_to_the_cause(dyntrace, record, tmp_path):
-    """For a new user: dyntrace run, dyntrace tui, Enter."""
+    """A new user types `dyntrace run`, `dyntrace tui` and Enter."""
     shapes = Path(__file__).resolve().parent.parent / "examples" / "shapes.py"
     trace = record([shapes])
     out = dump(dyntrace, tmp_path, "Enter j Enter", trace=str(trace.path), size="100x30")
@@ -282,7 +282,7 @@ def test_the_terminal_is_restored_at_the_end(dyntrace, place):
 
 @needs_tmux
 def test_a_stopped_screen_is_drawn_anew(dyntrace, place):
-    """By Ctrl-Z and by a signal; what is typed before the screen is there again is not lost."""
+    """Ctrl-Z and a signal stop it. Keys that are typed before the screen is drawn again are not lost."""
     with Terminal(place, 80, 24, f"{dyntrace} tui plain.db") as terminal:
         terminal.wait(lambda screen: "plain.db > overview" in screen)
         terminal.type("5")

@@ -86,7 +86,7 @@ def call(ask, name, order="f.frame_id"):
 @pytest.mark.parametrize("name, order", [("wide", "duration_ns DESC"), ("wide", "f.frame_id"), ("wide", "f.frame_id DESC"), ("fib", "duration_ns DESC"),
                                          ("main", "f.frame_id"), ("<module>", "filename NOT GLOB '*p.py'"), ("leaf", "f.frame_id")])
 def test_a_call_lists_its_callees(dyntrace, folder, ask, name, order):
-    """Callees without their own callees, among frames of another thread."""
+    """Only direct callees are listed. Frames of another thread lie between theirs."""
     frame = call(ask, name, order)
     wanted = {(function, str(calls)) for function, calls in
               ask("SELECT c.qualname, COUNT(*) FROM frame f JOIN code c USING(code_id) WHERE f.parent_id = ? GROUP BY 1", frame)}
@@ -101,7 +101,7 @@ def test_a_call_lists_its_callees(dyntrace, folder, ask, name, order):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_list_of_callees_skips_their_subtrees(dyntrace, tmp_path, seed):
-    """Subtrees of all sizes, equal and different, between those of another thread."""
+    """The subtrees have all sizes. Frames of another thread lie between theirs."""
     choose = random.Random(seed)
     make_trace(tmp_path / "t.db", lookups=8, hostile=False)
     rows, stacks, wanted, clock = [], [[], []], 0, 10
@@ -186,7 +186,7 @@ def test_a_call_shows_how_it_began_and_ended(dyntrace, folder, ask):
 
 
 def test_a_function_shows_durations_callers_and_callees(dyntrace, folder, ask):
-    """Each line leads on."""
+    """Enter on each of these lines opens another view."""
     durations = [ns for ns, in ask("SELECT duration_ns FROM frames WHERE qualname = 'leaf' ORDER BY 1")]
     keys = "2 f function='leaf' Enter Enter"
     screen = lines(dyntrace, folder, keys)
@@ -209,7 +209,7 @@ def test_a_function_shows_durations_callers_and_callees(dyntrace, folder, ask):
 
 
 def test_time_of_recursive_calls_is_counted_once(dyntrace, folder, ask):
-    """As in the function's total: of nested calls from the same place the outermost counts."""
+    """Of nested calls from the same place only the outermost counts, as in the function's total."""
     screen = lines(dyntrace, folder, "2 f function='fib' Enter Enter")
     rows = "\n".join(part(screen, "Called from"))
     outermost, = ask("SELECT SUM(f.end_ns - f.start_ns) FROM frame f JOIN frame p ON p.frame_id = f.parent_id JOIN frame o ON o.frame_id = p.parent_id"

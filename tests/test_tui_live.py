@@ -53,7 +53,7 @@ def test_the_program_keeps_a_standard_input_that_is_a_pipe(dyntrace, tmp_path):
 
 
 def test_a_program_that_ends_at_once_is_shown(dyntrace, tmp_path):
-    """The trace is put in place while the screen opens it."""
+    """`run` finishes the trace while the screen opens it."""
     with Terminal(tmp_path, 110, 24, f"{dyntrace} run --live -o t.db true") as terminal:
         terminal.wait(lambda screen: "the program has ended, exit 0" in screen)
         terminal.type("Q")

@@ -129,7 +129,7 @@ def test_a_split_screen_follows_the_cursor(dyntrace, place, size):
 
 
 def test_a_view_in_the_other_half_opens_no_prompt(dyntrace, place):
-    """The view sql asks for a query when it is opened by itself."""
+    """Opened alone, the view sql asks for a query."""
     for steps in range(1, 6):
         out = screen(dyntrace, place, "? v /sql Enter" + " n" * steps, "120x40")
         assert "SQL: " not in out[-1]
@@ -216,7 +216,7 @@ def test_the_flame_graph_joins_threads(dyntrace, threads):
 
 
 def test_the_call_tree_keeps_its_node_after_a_reload(dyntrace, threads):
-    """The tree is read again after a first part was shown."""
+    """The key R reads the tree again."""
     for keys in ("8 /late Enter", "8 /late Enter Tab", "8 M /early Enter", "8 /run Enter Space j", "8 /run Enter +", "8 Space j"):
         there = screen(dyntrace, threads, keys, "100x40", "t.db")
         assert screen(dyntrace, threads, f"{keys} R", "100x40", "t.db") == there

@@ -91,7 +91,7 @@ def test_after_a_first_look_all_frames_are_shown(dyntrace, folder):
 
 
 def test_calls_with_large_ids_are_listed(dyntrace, place, tmp_path):
-    """As in a merged trace. The TUI keeps ids in few bytes."""
+    """Merged traces have large ids. The TUI keeps ids in few bytes."""
     shutil.copy(place / "plain.db", tmp_path / "large.db")
     with sqlite3.connect(tmp_path / "large.db") as db:
         db.execute("UPDATE frame SET frame_id = frame_id + 5000000000, parent_id = parent_id + 5000000000")
@@ -170,7 +170,7 @@ def test_damage_is_reported_on_the_first_screen(dyntrace, tmp_path, table):
 
 
 def test_an_empty_list_says_what_it_is_about(dyntrace, place):
-    """For a guard that never failed there are checks, which Enter shows."""
+    """A guard that never failed has an empty list of failures. Its checks exist, and Enter shows them."""
     out = lines(dyntrace, place, "6 /fc Enter Enter", "plain.db")
     assert "> checks" in out[0] and re.search(r" 1/\d{3}$", out[0])
     out = lines(dyntrace, place, "6 /fc Enter Right Right Right Right Enter", "plain.db")
@@ -199,7 +199,7 @@ def test_the_list_of_recompiles_sums_to_its_heading(dyntrace, twice_failed):
 
 
 def test_the_page_of_a_function_counts_older_entries_once(dyntrace, plant):
-    """Several things did not fit in each of the three older entries, some twice: 2 more entries."""
+    """Several guards of three older entries failed, some twice. The page counts the two other entries, not the guards."""
     p = plant()
     size_changes(p)
     for entry, _, _ in p.entries[:3]:
@@ -266,7 +266,7 @@ def test_stacks_deeper_than_drawn_are_counted_whole(dyntrace, folder):
 
 
 def test_names_in_a_deep_call_tree_are_visible(dyntrace, folder):
-    """Near the top, and around the cursor at any depth."""
+    """Names are visible near the top, and around the cursor at any depth."""
     place = folder("sinks.db", "import time\ndef sink(n):\n    return sink(n - 1) if n else time.sleep(0.1)\nsink(200)\n")
     for size in ("120x24", "80x24", "40x12"):
         for keys in ("8", "8 /sink Enter" + " N" * 3 + " k k", "8 G"):

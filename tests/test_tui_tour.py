@@ -122,7 +122,7 @@ def test_shell_and_editor_open_from_every_view(dyntrace, place, name):
 @pytest.mark.slow
 @needs_tmux
 def test_every_key_works_as_a_terminal_sends_it(dyntrace, place, table):
-    """Each does in a terminal what it does in a script."""
+    """Each key does in a terminal what it does in --keys."""
     with Terminal(place, 80, 24, f"{dyntrace} tui plain.db") as terminal:
         terminal.wait(lambda screen: "plain.db > overview" in screen)
         path = "2"

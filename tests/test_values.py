@@ -75,7 +75,7 @@ def test_types_has_types_and_shapes(recorded):
 
 
 def test_values_off_records_no_types_and_no_values(recorded):
-    """Only the subject of a cause is recorded."""
+    """Of a cause only the source and its property are recorded."""
     trace = recorded["off"][0]
     assert rows(trace, "SELECT COUNT(*) FROM signature") == [(0,)]
     causes = rows(trace, "SELECT DISTINCT expected, actual FROM recompile_cause WHERE kind = 'TENSOR_MATCH'")

@@ -137,7 +137,7 @@ def test_every_named_query_runs(run, trace):
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_named_queries_are_explained(run, trace, name):
-    """Each has its question, its purpose, and every column, in order."""
+    """Each explanation has the question, the purpose, and every column, in order."""
     comment = []
     for line in (ROOT / f"schemas/queries/{name}.sql").read_text().splitlines():
         if not line.startswith("--"):
@@ -260,7 +260,7 @@ def test_a_folder_without_a_trace_is_an_error(run):
     ("DROP TABLE guard_check", "has no table guard_check"),
 ])
 def test_another_schema_is_refused_politely(run, tmp_path, change, words):
-    """Only one schema is read, and as a whole."""
+    """Commands read exactly one schema, and need all of its tables."""
     path = make_trace(tmp_path / "new.db", *change.split("; "))
     for command in ("sql", "report", "fsck", "check --max-compiles 1", "why f", "show f", "export --format csv", "replay --verify"):
         name, *more = command.split()
@@ -641,7 +641,7 @@ def test_fsck_finds_a_schema_that_is_not_ours(run, tmp_path, change, names):
 
 
 def test_fsck_recognises_a_dead_recording(run, tmp_path):
-    """Its session is left or gone. On another machine this cannot be known."""
+    """The session directory still exists, or is gone. On another machine fsck cannot know whether a recording lives."""
     session, host = tmp_path / "dyntrace-0-abcdef", os.uname().nodename
     path = make_trace(tmp_path / "r.db", "UPDATE meta SET value = 'recording' WHERE key = 'state'", f"INSERT INTO meta VALUES ('session', '{session}')",
                       f"UPDATE meta SET value = '{host}' WHERE key = 'host'")

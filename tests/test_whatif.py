@@ -334,7 +334,7 @@ def test_an_empty_trace_has_nothing_to_predict(dyntrace, tmp_path):
 
 
 def test_unmeasured_time_is_not_printed(dyntrace, sizes, tmp_path):
-    """As in observe mode."""
+    """In observe mode no guard times are measured."""
     path = tmp_path / "t.db"
     path.write_bytes(sizes.read_bytes())
     assert predict(dyntrace, path, "isolate=no")["recorded"]["check_ns"] > 0

@@ -178,7 +178,7 @@ def test_python_m_dyntrace_works(there):
 
 
 def test_the_package_imports_without_pythonpath(there):
-    """Without PYTHONPATH, recorded or not."""
+    """Recorded programs and others import it without PYTHONPATH."""
     there.write("own.py", "import dyntrace, dyntrace.eval_frame\ndef f(): pass\n"
                           f"with dyntrace.record('own.db', force=True): f()\nprint(dyntrace.config.recompile_limit, {LOADED}, dyntrace.__file__)")
     limit, extension, package = there.run(there.python, "own.py").stdout.split()
@@ -392,7 +392,7 @@ def test_an_open_umask_makes_no_folder_writable(there):
 
 
 def test_uninstalling_leaves_no_file(there):
-    """After use by this Python, also with -O, and by a Python without an extension."""
+    """Before, this Python (with and without -O) and a Python without an extension have used the package."""
     there.run(there.program, "run", "-o", "o.db", there.python, "-O", "-c", "pass")
     for other in [python for python in PYTHONS if version_of(python) != version_of(there.python)][:1]:
         there.run(there.program, "run", "-o", "other.db", "/bin/sh", "-c", f"{other} -c pass")
@@ -424,7 +424,7 @@ def editable(interpreter, tmp_path, dyntrace):
 
 
 def test_an_editable_install_follows_the_sources(editable):
-    """The program, the extension, changed sources, a recording, `make` afterwards, and the uninstall."""
+    """Tested are program, extension, changed sources, a recording, a later `make`, and the uninstall."""
     python, sources = editable.python, editable.sources
     assert not editable.package.exists()
     look = "import dyntrace; print(dyntrace.__file__, dyntrace.__version__, dyntrace.reset.__doc__)"

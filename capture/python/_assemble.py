@@ -5,11 +5,12 @@ Runs in: the traced process.
     MAKE_CELL, COPY_FREE_VARS, RESUME    as in the function
     a call of the plan                   with the variables that the plan needs
     UNPACK_SEQUENCE, STORE_FAST ...      set variables and stack to their state at the graph break
-    the instruction at the break         with its exception handlers; it may jump
+    the instruction at the break         as in the function, with its exception handlers and jumps
     leave                                continue in a resume function (resume.py)
 
-The compiled code is the function's own bytecode with instructions inserted. Instructions that can
-no longer be reached are left out. A *step* below is an index into the function's instructions.
+The compiled code is the bytecode of the captured function with instructions inserted. Instructions
+that can no longer be reached are left out. Below, a *step* is the index of an instruction of the
+captured function.
 """
 
 from inspect import CO_VARARGS, CO_VARKEYWORDS
@@ -32,14 +33,13 @@ _JUMP_IF_TRUE = next(
 
 
 class _Assembly:
-    """Assembles the compiled code. RECORD has the items that finish() in capture.py lists; MADE is
-    its Plan.
+    """Assembles the compiled code for RECORD. MADE is the Plan of RECORD.
 
-    RECORD also has:
+    RECORD has the items that finish() in capture.py lists, and also:
         unit       the instruction at the break
         group      the first instruction of the call to which `unit` belongs, else `unit`
         begun      the code is a resume function, and has restored its variables and stack
-        handled    a handler in the code would catch an exception of the graph
+        handled    the graph broke because the function has a handler for the operation's exception
         make_bool  the result of a comparison, on top of the stack, must still become a bool
     """
 
@@ -51,10 +51,10 @@ class _Assembly:
         while last + 1 < count and units[last] != units[last + 1] <= record["unit"]:
             last += 1
         if self.ops[last] == _TO_BOOL and last + 1 < count and self.jumps[last + 1] >= 0:
-            last += 1  # also keep the jump after TO_BOOL, which uses the bool
+            last += 1  # keep the jump after TO_BOOL, too, because it uses the bool
         self.last, self.constants, self.splits, self.parts = last, list(self.code.co_consts), {}, []
 
-    # ---- where the code leaves ----
+    # ---- where the compiled code leaves for a resume function ----
 
     def in_loop(self):
         """Can the program reach the break again from the code after the break?"""
@@ -65,11 +65,11 @@ class _Assembly:
     def leaves(self, step):
         """Does the code leave for a resume function at STEP?
 
-        Normally it leaves after the instruction at the break, and where that instruction jumps to.
-        If a handler would catch the exception, the code leaves only outside of this handler's
-        range. It stays if the function cannot be split at STEP. It never leaves before the break:
-        only a call whose graph raised gets there, and a resume function that left at its own start
-        would call itself for ever.
+        Normally it leaves after the instruction at the break, and at the target of this
+        instruction's jump. If the break is inside `try` or `with` (`handled`), it leaves at the
+        first steps outside. It does not leave where the function cannot be split. It never leaves
+        before the break. Only a call whose graph raised runs the code before the break, and a
+        resume function that left there, at its own start, would call itself for ever.
         """
         if step <= max(self.begun, self.broken):
             return False
@@ -108,14 +108,15 @@ class _Assembly:
             ]
         return reached
 
-    # ---- inserted instructions ----
+    # ---- instructions that are inserted ----
 
     def put(self, op, arg=0, to=-1):
-        """Append instruction OP. It has the source position of the last step that was kept."""
+        """Append instruction OP, with the source position of the current step."""
         self.parts.append((_opcodes.get(op, op), arg, to, self.unit))
 
     def put_variable(self, op, variable):
-        """Append the LOAD, STORE or DELETE (OP) of variable VARIABLE of the original code."""
+        """Append an instruction OP_FAST or OP_DEREF, where OP is LOAD, STORE or DELETE, for the
+        variable that has the index VARIABLE in the original code."""
         cell = (
             variable >= self.code.co_nlocals
             or self.code.co_varnames[variable] in self.code.co_cellvars
@@ -154,7 +155,8 @@ class _Assembly:
         )
 
     def put_prologue(self, aside):
-        """Append the instructions after RESUME. ASIDE is a label that no step of the code has."""
+        """Append the instructions that follow RESUME. ASIDE is the label of the code that runs if
+        the graph has raised: a number that no step has."""
         record, plan, slots, link = (
             self.record,
             self.plan,
@@ -187,7 +189,7 @@ class _Assembly:
                 self.put_variable("STORE", variable)
             for variable in plan.deletes:
                 self.put_variable("DELETE", variable)
-            # the plan returns no NULLs: insert those that the stack had between the values
+            # the plan cannot return NULLs, so push here the NULLs that the stack had between values
             if len(filled) < len(slots):
                 for slot in reversed(filled):
                     self.put("STORE_FAST", self.where[slot])
@@ -215,10 +217,10 @@ class _Assembly:
         code, record, reached = self.code, self.record, self.reach()
         depths = [len(self.plan.slots or ())] + [len(split.stack) for split in self.splits.values()]
         temporaries = [TEMPORARY % slot for slot in range(max(depths))]
-        # A variable with one of these names may already exist in a resume function: as an argument,
-        # which is unbound once the function has begun, so the name is free again. Any other
-        # variable of this name belongs to the program, or the code is a prefix that is called as a
-        # function.
+        # In a resume function an argument may already have the name of a variable that is added
+        # here. The function unbinds this argument when it begins, so the name can be used again.
+        # Refuse the code if any other variable has such a name: the variable may belong to the
+        # program.
         arguments = code.co_argcount + code.co_kwonlyargcount if record["begun"] else 0
         if not set(temporaries).isdisjoint(code.co_varnames[arguments:]):
             raise Unknown(
@@ -242,7 +244,7 @@ class _Assembly:
                 step,
                 self.units[self.begun],
             ):
-                self.parts.pop()  # a jump to the next instruction
+                self.parts.pop()  # drop the jump, because it leads to the next instruction
             self.unit = self.units[step]
             self.parts.append(~step)
             if step in self.splits:
@@ -269,12 +271,13 @@ class _Assembly:
 def finish(function, every, record):
     """Make the compiled code for RECORD.
 
-    Returns (GuardedCode, values of the first run), or a str: why there is no code. FUNCTION(RECORD)
-    returns (callable, GuardTree). EVERY is True if the program has not asked for a capture (`run
-    --capture`): then an exception of FUNCTION only means that there is no code.
+    Returns (GuardedCode, values of the first run), or a str, the reason why there is no code.
+    FUNCTION(RECORD) returns (callable, GuardTree), as finish() in capture.py does. EVERY is True
+    under `run --capture`: then an exception of FUNCTION is not raised, and there is no code.
     """
     try:
-        # add the line, and the user's call stack with the outermost frame first
+        # add the line to the description of the graph break, and convert the call stack of the
+        # break to (file, line, name), the outermost frame first
         if record["break"]:
             *broken, places = record["break"]
             stack = [

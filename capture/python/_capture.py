@@ -31,10 +31,11 @@ def _sizes(record, path, value):
     """Return the dimensions of VALUE that have no guard on their size, because it differed between
     compiles.
 
-    Such a size may be anything from 2 on. A size of 0 or 1 always has a guard: a backend may
-    compile other code where an array is broadcast.
+    The guards accept any size of at least 2 in such a dimension. A size of 0 or 1 always has a
+    guard: a backend may compile other code where an array is broadcast.
     """
-    dynamic = record["dynamic"]  # None: a size becomes dynamic when it differs between compiles
+    # if "dynamic" is None, a size becomes dynamic when it differs between compiles
+    dynamic = record["dynamic"]
     shape = getattr(value, "shape", None)
     if dynamic is False or not isinstance(shape, tuple):
         return None
@@ -50,8 +51,8 @@ def _sizes(record, path, value):
 
 
 def _has_shape(value):
-    """Has the array VALUE a dtype and a shape for a guard? An array of a registered class may have
-    none."""
+    """Has the array VALUE a dtype and a shape that a guard can compare? An array of a class that
+    the program has registered may lack both."""
     try:
         return hasattr(value, "dtype") and hasattr(value, "shape") or memoryview(value) is not None
     except TypeError:

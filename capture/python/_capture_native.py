@@ -2,9 +2,10 @@
 
     from ._capture_native import native
 
-Runs in: the traced process. The extension lies beside `_dyntrace`. `dyntrace run --capture` loads
-it at the start. Otherwise it is loaded when dyntrace.capture is imported, for example by a use of
-dyntrace.compile. Everything else works without it.
+Runs in: the traced process. The file of the extension lies beside the file of the extension
+`_dyntrace`. `dyntrace run --capture` loads the extension at the start. Otherwise the import of
+dyntrace.capture loads it, for example when the program uses dyntrace.compile. Other parts of
+dyntrace do not need it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 
 def _load():
-    shim = _native.native._shim  # raises in a sub-interpreter, which has no shim
+    # raises in a sub-interpreter, because the shim exists only in the main interpreter
+    shim = _native.native._shim
     module = sys.modules.get("_dyntrace_capture")
     if not module:
         module = _native.load(

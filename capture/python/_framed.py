@@ -2,10 +2,11 @@
 
 Runs in: the traced process.
 
-An operation of a graph may look at the frames that call it. Warnings do, for file, line, module and
-stacklevel. The operation must find the frames that it had during the capture. So the function has
-the file and the lines of the captured function. Operations that ran in an inner call get an inner
-function, with the file, lines and globals of the function that was called:
+An operation of a graph may inspect the frames of its callers. For example, a warning takes its
+file, line and module from them. The operation must find the same frames as during the capture. So
+the generated function has the file name and the lines of the captured function. Operations that ran
+in an inner call are put into an inner function, with the file name, lines and globals of the
+function that was called:
 
     def forward(a):                         lines of f()
         mul = a * 2
@@ -15,15 +16,15 @@ function, with the file, lines and globals of the function that was called:
         (div,) = part(mul)
         return div
 
-While the function runs, capture/src/plan.c hides the frame of the captured function and lends its
-globals to this function.
+While the generated function runs, capture/src/plan.c hides the frame of the captured function, and
+the generated function has the globals of the captured one.
 """
 
 from array import array
 from itertools import groupby, islice
 from types import FunctionType
 
-# EARLY stands for statements before the first node, LAST for statements after the last node
+# the `number` of statements before the first node (EARLY) and after the last node (LAST)
 EARLY, LAST = -1, 1 << 30
 _NO_COLUMNS = 13 << 3 | 0x80  # an entry of a line table (co_linetable) without columns
 
@@ -34,8 +35,9 @@ def line_of(code, unit):
 
 
 class Frame:
-    """A place where a node was made: CODE at UNIT. GLOBALS is the name of the variable that holds
-    the globals, or None for the captured function's own."""
+    """A frame of the call stack in which a node was made. CODE was at instruction UNIT. GLOBALS is
+    the name of the variable that holds the frame's globals; None for those of the captured
+    function."""
 
     __slots__ = "code", "unit", "globals"
 
@@ -49,9 +51,10 @@ class Frame:
 class Statement:
     """A line of the generated function.
 
-    NUMBER is the number of the node that the line runs, or of the next node. FRAMES is the call
-    stack where the node was made, from the captured function inwards; () for lines without a node.
-    GIVES is the name that the line sets, or None. USES are the names that it reads.
+    NUMBER is the number of the graph node that the line runs, or of the next node. FRAMES is the
+    call stack in which the node was made: a list of Frames, the captured function first; () for a
+    line without a node. GIVES is the name that the line sets, or None. USES are the names that the
+    line reads.
     """
 
     __slots__ = "text", "number", "frames", "gives", "uses"
@@ -62,8 +65,9 @@ class Statement:
 
 
 class _Group:
-    """Consecutive statements of one frame. CALL is None for a statement that the frame ran itself.
-    For statements of one inner call, CALL is (frame of the call, frame of the first statement)."""
+    """Consecutive statements of the generated function that belong together. If CALL is None, this
+    is a single statement that a frame ran itself. Otherwise these are the statements of one inner
+    call, and CALL is (Frame of the caller, Frame of the called function)."""
 
     def __init__(self, call, statement):
         self.call, self.statements = call, [statement]
@@ -80,21 +84,23 @@ class _Group:
 
 
 class Framed:
-    """The generated function, in the attribute `function`.
+    """Makes the generated function, the attribute `function`.
 
-    The function has PARAMETERS, runs STATEMENTS, and returns the expression RESULT, which uses the
+    The function has PARAMETERS, runs STATEMENTS, and returns the expression RESULT, which reads the
     names KEPT. SCOPE maps other names to their values; NAMES makes new names. CODE is the captured
-    function's code. WHAT is the name of the generated function in tracebacks.
+    function's code. WHAT is the generated function's qualified name. GLOBALS are its globals.
     """
 
     def __init__(self, code, what, parameters, statements, result, kept, scope, names, globals):
         self.what, self.names, self.lines = what, names, []
-        # indexed by the line of the generated source: the statement's number, and the line of the
-        # program
+        # two arrays, indexed by line of the generated source: `numbers` has the number of the
+        # statement, `at` the line in the program
         self.numbers, self.at = array("l", [EARLY]), array("l", [code.co_firstlineno])
-        # by name of a generated function: the code object whose file name it gets
+        # maps the name of a generated function to the program's code object whose file name the
+        # function gets
         self.of = {"forward": code}
-        # by id of a code object: its line table and first line before replaced() changed them
+        # maps the id of a generated code object to the line table and first line that the object
+        # had before replace_positions() changed them
         self.tables = {}
         self.make, self.is_foreign = names.name("function"), False
         self.known = {}  # by id of a code object: the line of each code unit
@@ -112,13 +118,13 @@ class Framed:
         self.put(1, "return forward", EARLY, first)
         made = {}
         exec(compile("\n".join(self.lines), "<%s>" % what, "exec"), made)
-        # remove it from its own globals, which would be a reference cycle
+        # remove outer() from its own globals, because this is a reference cycle
         function = made.pop("outer")(*scope.values())
         code = self.replaced(function.__code__)
         self.function = FunctionType(code, globals, "forward", None, function.__closure__)
         del self.lines, self.names, self.of, self.known
 
-    # ---- the generated source ----
+    # ---- the source of the generated function ----
 
     def line(self, frame):
         """Return the line of FRAME. Keeps a list per code object, since co_positions() can only be
@@ -136,8 +142,9 @@ class Framed:
     def body(self, statements, level, line, kept):
         """Return rows (depth, text, number, line) for STATEMENTS.
 
-        LEVEL is the depth in the call stack of the frame that ran STATEMENTS itself or by its
-        calls. KEPT are names that are needed later.
+        STATEMENTS ran in one frame, or in calls that this frame made. LEVEL is the index of this
+        frame in the call stack. LINE is the line for statements that have no line of their own.
+        KEPT are the names that are read later.
         """
         rows, groups = [], []
         for one in statements:
@@ -186,7 +193,7 @@ class Framed:
         rows.append((0, "".join(one + " = " for one in dead) + "None", first, line))
         return rows
 
-    # ---- the code object ----
+    # ---- the code object of the generated function ----
 
     def replaced(self, code):
         """Copy CODE with the file name and the lines of the program."""
@@ -218,8 +225,8 @@ class Framed:
     def reached(self, trace):
         """Find out how far the function came before the exception with traceback TRACE.
 
-        Returns (statement number, variables by name, rest of the traceback); None if TRACE does not
-        begin in this function.
+        Returns (number of the statement that raised, variables by name, TRACE without the frames of
+        the generated function); None if TRACE does not begin in the generated function.
         """
         number, known = None, {}
         while trace:

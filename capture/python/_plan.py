@@ -1,18 +1,19 @@
-"""The function of a plan: run a graph and make the values after it (capture/src/plan.c).
+"""Write the function of a plan, which runs a graph and makes the values after it.
 
-Runs in: the traced process.
+Runs in: the traced process. A plan is a constant of the compiled code (capture/src/plan.c). Example
+of a function, with the purpose of each line:
 
     def forward(a, b):
         weight = a.weight                       read a value, as the guards did just before
         sin = np_sin(weight)                    run the graph, or call the backend's function
         add = sin + b
         made = [add, b]                         make a value
-        made_1 = setattr(a, 'last', add)        repeat an effect; effects keep their order, and come
-                                                before operations that came after them
-        return (made, ...)                      the variables, then the stack from its top; or the
-                                                function's result
+        made_1 = setattr(a, 'last', add)        repeat an effect: in the order of the watched call,
+                                                before the operations that came after the effect
+        return (made, ...)                      the values of variables, then those of the stack
+                                                from its top; or the captured function's result
 
-_framed.py makes the frames of this function look like the program's.
+_framed.py makes the function so that its frames look like those of the program.
 """
 
 import functools
@@ -25,33 +26,39 @@ from ._native import native
 from .graph import Node, _Source, _uses
 from .resume import _variables
 
-# when a statement runs: before the graph; after the graph; after an effect
+# when a statement of the plan runs: _EARLY before the graph; _LATE after the graph; _LAST after the
+# graph and in the order of effects, because the statement is an effect or uses the result of an
+# effect
 _EARLY, _LATE, _LAST = range(3)
+# the code of a function that returns its own frame: see _add_frame()
 _HERE = (lambda: get()).__code__  # noqa: F821
-_NO_COLUMNS = b"\xef\0"  # line table entry: the next eight code units, on the same line
+_NO_COLUMNS = b"\xef\0"  # line table entry: eight code units on one line, without columns
 
 
 class Unknown(Exception):
-    """A value that the plan cannot make again. The text says which value."""
+    """Raised for a value that the plan cannot make again. The text tells which value."""
 
 
 class Plan:
-    """The contents of a plan's function, from RECORD.
+    """The contents of a plan's function, made from RECORD.
 
-    RECORD has the items that finish() in capture.py lists, and these from C. A *part* is a tuple
-    that make_part() in plan.c makes: it describes how to make a value.
+    RECORD has the items that finish() in capture.py lists, and the items below. C makes it. A
+    *part* is a tuple that make_part() in plan.c makes: it describes how to make a value.
         taken     the parts of the graph's inputs
         effects   the parts of the effects, in order
         returned  the part of the result, or False if the result is unknown
-        state     (variables, stack, cells) as plan_state() makes it; None if the function
-                  returns and the death of its variables cannot be observed
+        state     (variables, stack, cells) as describe_plan_state() in plan.c makes it;
+                  None if the function returns and the program cannot observe the death of its
+                  variables
         places    the call stack of each node, innermost frame first: (code, unit, globals,
-                  name of the module). `globals` is a part, or True for the function's own
-        again     if the graph raises, the plan returns itself, and the original code runs
+                  name of the module). `globals` is a part; True for the captured function's globals
+        again     true: if the graph raises, the plan returns itself, and the compiled code then
+                  runs the function's original code
 
     Attributes of a Plan for the assembler:
-        arguments        what the compiled code passes: a variable (by name), the cell of a
-                         variable (by number), or the globals (None)
+        arguments        the arguments that the compiled code passes to the plan: the name of a
+                         variable, for its value; the number of a variable, for its cell; None, for
+                         the globals
         stores, deletes  numbers of the variables that the compiled code sets and deletes
         slots            for each stack slot whether it has a value; None if the function returns
         outputs          the nodes whose results are needed after the graph
@@ -158,7 +165,8 @@ class Plan:
         if what in ("source", "method"):
             return self.node(operator.getitem if step == "[" else getattr, (self.of(parent), thing))
         if what == "own":
-            if native._link(self.code):  # a cell of a resume function was made by another function
+            # refuse a resume function, because other functions made its cells
+            if native._link(self.code):
                 raise Unknown
             return self.argument(number)
         items = tuple(map(self.of, items))
@@ -185,8 +193,8 @@ class Plan:
     # ---- the plan's function ----
 
     def write(self, plan, run, module, placeholders, nodes):
-        """Write the function of PLAN. RUN is the function that the backend made of NODES; if RUN is
-        None, the statements of MODULE become part of the plan's function."""
+        """Write the function of PLAN. RUN is the function that the backend made from NODES. If RUN
+        is None, the statements of MODULE become part of the plan's function."""
         self.name, self.module, self.inline, source = plan.name, module, run is None, _Source()
         source.names.used.update(node.name for node in placeholders + nodes)
         if self.inline and nodes:
@@ -238,7 +246,8 @@ class Plan:
     def call_of(self, run, source, placeholders):
         """Return the statement that calls the backend's function and checks its result."""
         count = len(self.outputs)
-        # no bound method, since that would be a reference cycle with the function
+        # do not use a bound method, because a plan that its function refers to would be a reference
+        # cycle
         checked = functools.partial(_check_result, self.name, count)
         scope = dict(run=run, checked=checked, type=type, tuple=tuple, len=len)
         words = {name: source.of_global(value, name) for name, value in scope.items()}
@@ -291,8 +300,8 @@ class Plan:
     def raised(self, trace, frame):
         """Correct the traceback TRACE of an exception that the plan's function raised.
 
-        FRAME called the plan. Returns (new traceback, number of its frames that were made here). Or
-        returns True: then the function's original code must run from its beginning.
+        FRAME called the plan. Returns (new traceback, number of frames that replace the frames of
+        the plan's function); or True if the captured function's original code must run instead.
         """
         number, known, trace = (trace and self.framed.reached(trace)) or (self.count, {}, trace)
         if 0 <= number < self.count or (number < 0 and self.count):
@@ -315,8 +324,9 @@ class Plan:
     def reached_by_backend(self, trace, known):
         """Find out how far module.forward came, which the backend's function called.
 
-        Returns (statement number, variables by name); the number is None if the backend did not
-        call it.
+        TRACE is the traceback of an exception in the backend's function; KNOWN has variables by
+        name. Returns (number of the statement that module.forward was running, KNOWN together with
+        the variables of module.forward). The number is None if module.forward was not running.
         """
         while trace:
             found = self.module.framed and self.module.framed.reached(trace)
@@ -340,8 +350,8 @@ class Plan:
 
 
 def _check_result(name, count, given):
-    """Return GIVEN if it is a list of COUNT values; otherwise raise TypeError. GIVEN is a result of
-    the backend's function for graph NAME, and is not a tuple of COUNT values."""
+    """Check GIVEN, which the backend's function returned for graph NAME in place of a tuple of
+    COUNT values. Returns GIVEN if it is a list of COUNT values; otherwise raises TypeError."""
     if type(given) is not list or len(given) != count:
         text = (
             "the backend's function for %s gave a %s, not the %d values that the graph gives: "

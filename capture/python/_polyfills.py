@@ -4,12 +4,13 @@ functions.
 Runs in: the traced process.
 
 A capture cannot step through a C function such as sum(). It steps through `_sum` instead
-(step_polyfill() in capture/src/inline.c). A polyfill does exactly what the builtin does, and raises
-the same exceptions. Tracebacks and sys._getframe() skip polyfills. A polyfill uses no globals. What
-it needs is the default of an extra parameter; no call has an argument for this parameter, since the
-tables limit the arguments of a call.
+(step_polyfill() in capture/src/inline.c). A polyfill does what the builtin does, and raises the
+same exceptions. Tracebacks and sys._getframe() skip its frame. A polyfill uses no globals: each
+object that it needs is the default of an extra parameter. No call passes an argument for such a
+parameter, because the tables limit the arguments of a call.
 
-The tables at the end tell C, by name, what builtins, methods, and functions of numpy and torch do.
+The tables at the end list, by name, what builtins, methods, and functions of numpy and torch do. C
+reads these tables.
 """
 
 import abc
@@ -26,7 +27,7 @@ class End:
     pass
 
 
-# returned in place of an item when an iterator has ended; the program never gets this object
+# the value of an iterator that has no next item; the program never gets this object
 end = End()
 
 
@@ -40,9 +41,8 @@ def _sum(iterable, /, start=0, type=type, int=int, float=float, bool=bool, total
     for item in iterable:
         if numbers is not None:
             kind = type(item)
-            if (
-                kind is int or kind is float or kind is bool
-            ):  # sum() rounds these numbers in its own way, so it adds them itself
+            # let sum() add these numbers, because `+` would round floats differently
+            if kind is int or kind is float or kind is bool:
                 numbers.append(item)
                 continue
             start = total(numbers, start)
@@ -147,7 +147,10 @@ def _unpack(iterable, before, behind, whole, len=len, list=list, error=ValueErro
     )
 
 
-# ---- the next item of map(), filter() and zip(), or `end`; ITERATORS are their iterators ----
+# ---- polyfills that compute the next item of map(), filter() and zip() ----
+
+# The argument ITERATORS has the iterators over which map(), filter() or zip() iterates. The
+# functions below return `end` if there is no next item.
 
 
 def _next_map(function, iterators, next=next, end=end):
@@ -208,7 +211,7 @@ def _dict(items=(), /):
     return made
 
 
-# ---- objects that a plan makes again, and calls of such objects ----
+# ---- objects that a plan can make again, and calls of these objects ----
 
 ABCMeta, EnumType, enum_value, enum_name = (
     abc.ABCMeta,
@@ -222,8 +225,9 @@ partial, itemgetter, methodcaller, fspath = (
     operator.methodcaller,
     os.fspath,
 )
-# Iterator classes that only move items. Run over capsules, such an iterator shows where each item
-# comes from.
+# Classes of iterators that only move items. Capture makes a second iterator of the class, over
+# capsules in place of the items. The order of the capsules tells where each item came from (mirrors
+# in capture/src/build.c).
 moving = (
     itertools.chain,
     itertools.count,
@@ -269,18 +273,19 @@ def _methodcaller(name, item, /, getattr=getattr):
     return getattr(item, name)()
 
 
-# By class: the polyfill for a call of an object of this class, such as partial(f, 1)(2). The
-# polyfill gets the arguments with which the object was made, then those of the call.
+# Maps a class to the polyfill that replaces a call of an instance, such as partial(f, 1)(2). The
+# polyfill gets the arguments with which the instance was made, then the arguments of the call.
 called = {partial: "_partial", itemgetter: "_itemgetter", methodcaller: "_methodcaller"}
-partial_parts = "func", "args", "keywords"  # the arguments with which a partial was made
+partial_parts = "func", "args", "keywords"  # attributes with the arguments of functools.partial
 
 
 # ---- tables: functions of numpy and torch, by name ----
 
-# The shape of the result follows from the shapes of the arguments:
-# always (`elementwise`; `of_three` with three arguments);
-# if only the first argument is an array (`shaped`);
-# if no argument is an array (`made_of_shape`).
+# Functions whose result has a shape that follows from the shapes of the arguments:
+# `elementwise`: always;
+# `of_three`: with three arguments;
+# `shaped`: if no argument but the first is an array;
+# `made_of_shape`: if no argument is an array.
 elementwise = frozenset("""
     abs absolute fabs add sub subtract mul multiply div divide true_divide floor_divide
     remainder mod fmod pow power float_power exp exp2 expm1 log log2 log10 log1p sqrt rsqrt
@@ -311,22 +316,27 @@ fact = frozenset("""
     isrealobj issubdtype
     """.split())
 # `fact_attribute`: attributes of arrays that depend only on shape and type. `sizeless`: those of
-# them that do not depend on a size. `same_shape`: attributes that are arrays.
+# them that do not depend on a size. `same_shape`: attributes of arrays that are arrays, too.
 fact_attribute = frozenset("""
     shape size ndim dtype device itemsize nbytes strides requires_grad is_cuda layout
     is_sparse is_quantized is_meta
     """.split())
 sizeless = frozenset("dtype device ndim requires_grad is_cuda".split())
 same_shape = frozenset("T mT real imag data H mH".split())
-# Methods of arrays whose result depends on the data, or that do more than compute a result.
+# Methods of arrays that capture does not call: the result depends on the data, or they do more than
+# compute a result.
 data = frozenset("item tolist tobytes tofile dump dumps backward register_hook".split())
-# Keyword arguments that influence nothing but the result.
+# Keyword arguments that influence only the result of a function.
 harmless = frozenset("dim axis keepdim keepdims dtype device".split())
 # Functions that change an argument, or the state of a random number generator.
 impure = frozenset("requires_grad_ rand randn rand_like randn_like dropout".split())
-# Where torch warns: `warns` for some sizes or a copy; `of_dimension` without a dimension; `turned`,
-# an attribute, for arrays that are not two-dimensional; `padded` with a string as padding; `masks`
-# for a uint8 mask; `casts` if complex numbers become real.
+# Functions and attributes for which torch may warn:
+# `warns`: in any call, e.g. because of a size or a copy;
+# `of_dimension`: in a call without a dimension;
+# `turned`: attributes, for an array that is not two-dimensional;
+# `padded`: in a call with a string, which is the kind of padding;
+# `masks`: in a call with an array of uint8, which is a mask;
+# `casts`: in a call with a complex array, which may become real.
 warns = frozenset("std var asarray array tensor as_tensor from_numpy".split())
 of_dimension = frozenset("softmax log_softmax".split())
 turned = frozenset("T H".split())
@@ -334,9 +344,9 @@ padded = frozenset("conv1d conv2d conv3d".split())
 masks = frozenset("getitem where masked_fill".split())
 casts = frozenset("float double half bfloat16 int long to type type_as view_as".split())
 
-# ---- tables: builtins, operators and methods ----
+# ---- tables: builtins, operators and methods, by name ----
 
-# `pure`: builtins that C simply calls if all arguments are known. `on_arrays`: builtins that accept
+# `pure`: builtins that capture calls if all arguments are known. `on_arrays`: builtins that accept
 # arrays.
 pure = frozenset("""
     range int float bool str abs min max sum round divmod pow ord chr repr complex slice all
@@ -344,9 +354,9 @@ pure = frozenset("""
     """.split())
 on_arrays = frozenset("abs pow round divmod sum".split())
 # Methods, and functions of `operator`, that only move items of a list, tuple or dict. The first
-# character is for the container: "=" it does not change; "+" it changes but releases no item; "-"
-# it may release items. Then comes a letter for each further argument: k a known value; e an item; s
-# a list, tuple or dict of items.
+# character tells what happens to the container: "=" it does not change; "+" it changes but releases
+# no item; "-" it may release items. Then comes a letter for each further argument: k a known value;
+# e an item; s a list, tuple or dict of items.
 moves = {
     "list": {
         "append": "+e",
@@ -382,8 +392,9 @@ moves = {
         "dict": "=",
     },
 }
-# Builtins with a polyfill `_NAME`: least and most positional arguments, keywords, and what the
-# arguments must be (fits_needs() in known.c).
+# Builtins that have a polyfill, whose name is the builtin's name after a `_`: minimum and maximum
+# number of positional arguments, keywords, and a condition on the arguments (fulfils_condition() in
+# known.c).
 instead = {
     "list": (1, 1, (), "no array"),
     "tuple": (1, 1, (), "no array"),
@@ -400,7 +411,8 @@ instead = {
     "reduce": (2, 3, (), ""),
     "bool": (1, 1, (), ""),
 }
-# Builtins that C handles itself (enum builtin in known.c): least and most arguments.
+# Builtins that have a function of their own in known.c (enum builtin): minimum and maximum number
+# of arguments.
 builtins = {
     "len": (1, 1),
     "super": (0, 2),
@@ -416,8 +428,9 @@ builtins = {
     "next": (1, 2),
     "getattr": (2, 3),
 }
-# By polyfill: the index of the argument that it iterates over. If that argument is not iterable,
-# CPython's error message differs from a `for` loop's.
+# Maps a polyfill to the index of the argument that it iterates over. If this argument is not
+# iterable, capture does not step through the polyfill: its `for` loop would raise with another
+# message than the builtin.
 iterated = {"_unpack": 0, "_extend": 1, "_reduce": 1}
-# Functions of `operator` that compare identities.
+# Functions of `operator` that compare objects by identity.
 identity = frozenset("is_ is_not is_none is_not_none".split())

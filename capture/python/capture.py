@@ -1,8 +1,8 @@
 """dyntrace.compile and related functions: capture functions as graphs of array operations.
 
 Runs in: the traced process. capture/README.md has the rules. C watches a call and makes a record of
-it, which finish() takes. finish() makes a graph module of the record, gives the module to the
-backend, and reports graph, break and bytecode to the trace.
+the call. finish() makes a graph module from this record, passes the module to the backend, and
+writes graph, break and bytecode into the trace.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import time
 import types
 
-from . import _assemble  # C imports this module by name
+from . import _assemble  # C imports this module by its name
 from . import _notes as notes
 from ._capture import guards_of, source_of
 from ._capture_native import native as captures
@@ -70,8 +70,8 @@ def register_array(kind: _Class) -> _Class:
 
 
 class Compiled(functools.partial):
-    """A function that calls `fn` with CALLBACK as the callback; with None, with no callback at
-    all."""
+    """A function that calls `fn` while `callback` is the thread's callback for captures. If
+    `callback` is None, nothing is captured during this call."""
 
     fn = property(lambda self: self.args[0], doc="The function as it was given.")
     callback = property(lambda self: self.args[1], doc="Under which it is called.")
@@ -160,9 +160,9 @@ def compile(
 
 
 def disable(fn: _Function) -> _Function:
-    """Return a function that is never captured, nor are its callees.
+    """Return a function that is never captured. Functions that it calls are not captured either.
 
-    A call of it from captured code breaks the graph.
+    A call of this function from captured code breaks the graph.
     """
     return _wrapped(fn, None, "disable")
 
@@ -172,7 +172,7 @@ def explain(fn: Callable[_P, object], *, dynamic: bool | None = None) -> Callabl
 
         print(dyntrace.explain(f)(a, b))
 
-    Captures that were made before stay as they are.
+    Earlier captures of fn stay in the cache and are not used here.
 
     Parameters
     ----------
@@ -184,9 +184,8 @@ def explain(fn: Callable[_P, object], *, dynamic: bool | None = None) -> Callabl
 
     def explained(*args: _P.args, **kwargs: _P.kwargs) -> Explanation:
         explanation = Explanation()
-        backend = (
-            lambda module, example_inputs: module
-        )  # a separate backend, so that the entries of other backends are not used
+        # a new backend, so that explain() does not use the cache entries of other backends
+        backend = lambda module, example_inputs: module  # noqa: E731
         capture = captures.Capture(
             (functools.partial(finish, backend, explanation, False), backend, dynamic, False, False)
         )
@@ -230,21 +229,21 @@ def _wrapped(fn, callback, what):
     )
 
 
-# ---- a capture -----------------------------------------------------------------
+# ---- what happens at the end of a capture ---------------------------------------
 
 
 def finish(backend, explanation, fullgraph, record):
-    """Give a captured graph to the backend. Returns (callable, GuardTree); None as callable: the
-    graph as it is.
+    """Pass a captured graph to the backend. Returns (callable, GuardTree). If the callable is None,
+    the plan runs the graph itself, without a call.
 
     C calls this at the end of each capture, during the compile. BACKEND is a function or a name.
-    EXPLANATION is an Explanation that gets the capture, or None. RECORD has:
+    EXPLANATION is the Explanation to which the capture is added, or None. RECORD has:
         code      the captured code object
         nodes     the nodes of the graph
         inputs    the values of the placeholders
         guards    (kind, path, value) of each guard
         break     None, or (kind, reason, offset, line, stack)
-        resume    where the compiled code leaves for resume functions
+        resume    a list of the places where the compiled code leaves for a resume function
         modified  the compiled code
         plan      the constant of the compiled code that runs the graph
         began     when the capture began, by time.monotonic_ns()
@@ -310,7 +309,7 @@ def _input(value):
 
 
 class _Shown:
-    """Stands for a constant of the compiled code in a listing: its repr is WORD."""
+    """Stands for a constant of the compiled code in a bytecode listing: its repr() is WORD."""
 
     def __init__(self, word):
         self.word = word
@@ -322,9 +321,9 @@ class _Shown:
 def _shown(constant):
     """Return CONSTANT as a listing shows it.
 
-    A plan is shown as the name of its graph. The function that leaves for a resume function is
-    shown as the resume function's name, and the function that a resume function calls first as
-    "restore".
+    A plan is shown as the name of its graph. The builtin that calls a resume function is shown as
+    the name of this resume function. The builtin that restores the variables and the stack at the
+    start of a resume function is shown as "restore".
     """
     if type(constant) is type(captures._globals):
         return _Shown(constant.name)
@@ -344,7 +343,7 @@ def _bytecode(code):
             if code
             else ""
         )
-    except Exception as error:  # e.g. code without a line table
+    except Exception as error:  # for example, code without a line table
         return "cannot be shown: %r" % error
 
 
@@ -367,7 +366,7 @@ def _guard(guard):
 
 
 class Explanation:
-    """The captures of one call.
+    """The captures that were made during one call.
 
     str() gives for each capture its graph, original and modified bytecode, and guards.
 
@@ -388,7 +387,7 @@ class Explanation:
         self.result: Any = None
 
     def add(self, record: dict[str, Any], module: GraphModule | None) -> None:
-        """Add a capture: RECORD is what C recorded, MODULE its graph."""
+        """Add a capture: RECORD is its record (see finish()), MODULE its graph."""
         self.captures.append(
             (record["code"], module, record["modified"], record["guards"], record["break"])
         )

@@ -9,8 +9,8 @@ Runs in: the traced process. Classes, attributes and nodes have the names that t
         return module.forward
 
 The nodes are written as the source of one function, `module.code`, which Python compiles. So
-running a graph costs what its operations cost, and making it takes time and memory in proportion to
-the number of nodes. A value is released after its last use.
+running a graph costs about as much as running its operations, and making a graph takes time and
+memory in proportion to the number of nodes. The function releases each value after the last use.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Node:
     op
         "placeholder", "call_function", "call_method", "get_attr" or "output".
     name
-        The name of its value.
+        The name of the node's value.
     target
         The function, the method's name, or the input's name.
     args
@@ -86,9 +86,8 @@ BINARY = {
     }.items()
 }
 UNARY = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
-_PLAIN = frozenset(
-    (bool, int, float, str, bytes, type(None), type(Ellipsis))
-)  # types with a repr() that is Python source
+# types of values whose repr() is Python source
+_PLAIN = frozenset((bool, int, float, str, bytes, type(None), type(Ellipsis)))
 _SPLIT = re.compile(r"([a-zA-Z_0-9]*?)(?:_(\d+))?$")
 _TAKEN = frozenset(keyword.kwlist) | frozenset(vars(builtins))
 
@@ -177,7 +176,7 @@ class _Source:
         kind = type(value)
         if kind is Node:
             return value.name
-        # Python refuses to write an integer with too many digits
+        # an integer may have too many digits, so that its repr() raises
         if kind is int and value.bit_length() > 2000:
             return self.of_global(value, "_constant")
         if kind in _PLAIN:
@@ -262,8 +261,9 @@ def _uses(value, found):
 
 
 def _write_function(nodes):
-    """Write the function that runs NODES. Returns (statements, result, source). A statement is
-    (text, node, names that it uses); `result` is the expression of the outputs."""
+    """Write the function that runs NODES. Returns (statements, result, source): a statement is
+    (text, node, names that the text reads); `result` is the expression that the function returns;
+    `source` is the _Source that wrote both."""
     source, last = _Source(), {}
     source.names.used.update(node.name for node in nodes)
     uses = {}
@@ -326,7 +326,7 @@ def _text(value):
     try:
         return str(value)
     except Exception as error:
-        # the program's __str__ raised, or Python refuses to write an integer with too many digits
+        # a __str__ of the program raised, or the value has an integer with too many digits
         return "(cannot be shown: %s)" % type(error).__name__
 
 
@@ -357,11 +357,11 @@ class GraphModule:
     name
         "__compiled_fn_0", for example.
     code
-        Its Python source.
+        The graph as Python source.
     scope
-        The globals of that source, by name.
+        The globals that `code` uses, by name.
     forward
-        The function of that source.
+        The function that `code` defines.
     """
 
     _count = 0
@@ -379,8 +379,8 @@ class GraphModule:
         self.file = "<eval_with_key>.%d" % GraphModule._count
 
     def statements(self, frames: Callable[[int], Any]) -> list[Any]:
-        """Return the lines of the function except the last. FRAMES(number) returns the call stack
-        of a node."""
+        """Return the lines of `forward` as Statements, without the `def` and `return` lines.
+        FRAMES(number) returns the call stack of node number NUMBER."""
         return [
             Statement(text, number, frames(number), node.name, uses)
             for number, (text, node, uses) in enumerate(_write_function(self.graph.nodes)[0])
@@ -388,7 +388,7 @@ class GraphModule:
 
     @functools.cached_property
     def forward(self) -> Callable[..., tuple[Any, ...]]:
-        """The function of `code`. It is compiled at its first use."""
+        """The function that `code` defines. It is compiled when it is first read."""
         scope = dict(self.scope)
         if self._places:
             self._own = self._framed(scope)
@@ -431,7 +431,8 @@ class GraphModule:
         return self.framed.function
 
     def is_as_written(self, run: object) -> bool:
-        """Is RUN the graph's own function, unchanged by the backend?"""
+        """Does RUN, which the backend returned, do what this module does: is it the module or its
+        `forward`, and has the backend left `forward` unchanged?"""
         forward = self.__dict__.get("forward")
         own = forward is self._own
         return own and (run is self or (forward is not None and run is forward))

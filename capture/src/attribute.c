@@ -9,12 +9,13 @@ static enum ended push_attribute(struct watched *w, int slots, bool method, PyOb
     return push_callable(w, method, value, shadow);
 }
 
-/* Where an attribute of an array, or of a node's result, comes from. */
+/* How capture gets the value of an attribute of an array, or of the result of a graph node. */
 enum array_origin {
     ARRAY_UNKNOWN,
     ARRAY_METHOD, /* a method */
-    ARRAY_FACT,   /* it describes the shape or the type, e.g. `x.ndim`: its value is a constant */
-    ARRAY_ARRAY,  /* it is another array, e.g. `x.T`: it becomes a node of the graph */
+    /* a fact about the shape or type, e.g. `x.ndim`: capture keeps its value as a constant */
+    ARRAY_FACT,
+    ARRAY_ARRAY, /* another array, e.g. `x.T`: the read becomes a node of the graph */
 };
 
 static enum array_origin classify_in_array(PyObject *descriptor, const char *name, bool method)
@@ -52,8 +53,8 @@ static enum ended read_array_metadata(struct capture *c, struct watched *w, int 
     return push_attribute(w, slots, method, value, shadow_const(c, value));
 }
 
-/* Capture cannot follow the attribute. Raise AttributeError if CPython would raise it; otherwise
- * break the graph. */
+/* Handle an attribute of an array that capture does not support: raise AttributeError if CPython
+ * would raise it; otherwise break the graph. */
 static enum ended break_at_array_attribute(struct capture *c, PyObject *owner, PyObject *name,
                                            bool is_absent)
 {
@@ -68,7 +69,7 @@ static enum ended break_at_array_attribute(struct capture *c, PyObject *owner, P
                     PyUnicode_AsUTF8(name), Py_TYPE(owner)->tp_name);
 }
 
-/* Read an attribute of an array, or of the result of a node. */
+/* Read an attribute of an array, or of the result of a graph node. */
 static enum ended read_array_attribute(struct capture *c, struct watched *w, int slots,
                                        PyObject *owner, struct shadow *of, PyObject *name,
                                        bool method)
@@ -100,36 +101,38 @@ static enum ended read_array_attribute(struct capture *c, struct watched *w, int
 
 /* ---- attributes of objects and classes ----
  *
- * An attribute is read now only if that runs no code of the program, and if guards can ensure that
- * a later call reads the same value. Any other read breaks the graph: the resume function then
- * reads the attribute as CPython does. */
+ * Capture reads an attribute itself only if the read runs no code of the program, and if guards can
+ * ensure that a later call reads the same value. Any other read breaks the graph: the resume
+ * function then reads the attribute as CPython does. */
 
-/* Where the value of an attribute comes from. Decided once for each read. */
+/* Where a read of an attribute finds the value. */
 enum attribute_origin {
-    ORIGIN_UNKNOWN,      /* reading it may run code of the program, e.g. a property */
-    ORIGIN_ABSENT,       /* the class lacks the attribute, or has a descriptor that may run code */
-    ORIGIN_INSTANCE,     /* the object's __dict__ or a slot */
+    /* unknown: reading the attribute may run code of the program, e.g. of a property */
+    ORIGIN_UNKNOWN,
+    /* the class lacks the attribute, or its descriptor may run code of the program */
+    ORIGIN_ABSENT,
+    ORIGIN_INSTANCE,     /* in the object's __dict__ or in a slot */
     ORIGIN_CLASS,        /* a plain value or a static method of the class */
     ORIGIN_METHOD,       /* a Python function of the class, bound to the object */
     ORIGIN_C_METHOD,     /* a method of a built-in type; the type alone decides its value */
     ORIGIN_CLASS_METHOD, /* a classmethod of the class */
-    ORIGIN_SUPER,        /* the owner is super() */
+    ORIGIN_SUPER,        /* the owner is a super() object */
     ORIGIN_OWN_CLASS,    /* the attribute is owner.__class__ */
     ORIGIN_MRO,          /* the attribute is __mro__, and the owner is a class */
     ORIGIN_ENUM_MEMBER,  /* an enumeration: a member, or `.value` and `.name` of a member */
     /* func, args or keywords of a functools.partial that the watched call made */
     ORIGIN_PARTIAL,
-    /* perhaps in one of the dicts that the __getattr__ of torch.nn.Module searches */
+    /* a torch.nn.Module; the attribute may be in one of the dicts that its __getattr__ searches */
     ORIGIN_TORCH_MODULE,
 };
 
 struct attribute_read {
     PyObject *owner, *name; /* borrowed */
-    struct shadow *of;      /* the owner's shadow */
+    struct shadow *of;      /* the shadow of `owner` */
     /* owned by the caller, or NULL: the attribute of this name in the owner's class or, if the
      * owner is a class, in the owner itself */
     PyObject *descriptor;
-    /* owned by the caller: the attribute's value; NULL if it has not been read */
+    /* owned by the caller: the attribute's value; NULL until the attribute has been read */
     PyObject *value;
 };
 
@@ -146,7 +149,7 @@ static bool uses_standard_lookup(PyTypeObject *type)
     return _PyType_Lookup(type, name) == _PyType_Lookup(&PyBaseObject_Type, name);
 }
 
-/* Does capture know the effect of this descriptor's __get__? True for slots, functions and static
+/* Does capture know what this descriptor's __get__ does? True for slots, functions and static
  * methods. */
 static bool is_predictable(PyObject *descriptor)
 {
@@ -161,7 +164,7 @@ static bool is_predictable(PyObject *descriptor)
     return type == &PyStaticMethod_Type;
 }
 
-/* Is VALUE the function FUNCTION, bound as a method to OWNER? */
+/* Is VALUE a method that binds the function FUNCTION to the object OWNER? */
 static bool is_bound_to(PyObject *value, PyObject *function, PyObject *owner)
 {
     if (!PyFunction_Check(function) || !PyMethod_Check(value))
@@ -172,8 +175,8 @@ static bool is_bound_to(PyObject *value, PyObject *function, PyObject *owner)
 enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value)
 {
     PyTypeObject *type = Py_TYPE(owner);
-    /* own a reference: comparing a key of the object's dict may run code that deletes the
-     * attribute */
+    /* hold a reference to the value: comparing a key of the object's dict may run code that deletes
+     * the attribute */
     OWNED PyObject *descriptor = Py_XNewRef(_PyType_Lookup(type, name));
 
     *value = NULL;
@@ -276,9 +279,9 @@ bool lacks_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyOb
     return !guard_on(c, of->object.of_class, "NO_HASATTR", name);
 }
 
-/* Each function below returns the shadow of an attribute and sets READ->value. It returns NULL if
- * the attribute cannot be followed; if the graph must break for a special reason, c->kind is set
- * then. */
+/* Each function below reads an attribute: it returns the attribute's shadow and sets READ->value.
+ * It returns NULL if capture cannot follow the attribute. It may then also set c->kind, the kind of
+ * the graph break. */
 
 static struct shadow *break_because(struct capture *c, const struct attribute_read *read,
                                     const char *format)
@@ -294,8 +297,8 @@ static bool read_value(struct attribute_read *read)
     return read->value != NULL;
 }
 
-/* Read a method of a built-in type. Nobody can change such a type, so no further guard is
- * needed. */
+/* Read a method of a built-in type. The program cannot change a built-in type, so the method needs
+ * no guard of its own. */
 static struct shadow *read_c_method(struct capture *c, struct attribute_read *read)
 {
     if (!read_value(read))
@@ -473,8 +476,8 @@ static struct shadow *read_super(struct capture *c, struct attribute_read *read)
     return source && read_value(read) ? source : NULL;
 }
 
-/* Read a method. If the watched call made the object, the guard is on the class; otherwise on the
- * bound method's __func__. */
+/* Read a method. Guard the class if the watched call made the object; otherwise guard the __func__
+ * of the bound method. */
 static struct shadow *read_method(struct capture *c, struct attribute_read *read)
 {
     PyObject *function = read->descriptor;
@@ -577,7 +580,7 @@ static struct shadow *read_object_attribute(struct capture *c, struct attribute_
     return NULL;
 }
 
-/* Read an attribute of a simple value, e.g. `(1).real`. The value is a constant. */
+/* Read an attribute of a simple value, e.g. `(1).real`. Its value is a constant. */
 static struct shadow *read_simple_attribute(struct capture *c, PyObject *owner, struct shadow *of,
                                             PyObject *name, PyObject **value)
 {
@@ -631,8 +634,8 @@ static struct shadow *read_constant_attribute(struct capture *c, PyObject *owner
     return read_name_attribute(c, owner, of, name, value);
 }
 
-/* Read attribute NAME of OWNER, an object or a class. DESCRIPTOR is the attribute of this name in
- * OWNER's class, or NULL. *VALUE is a new reference, or NULL. */
+/* Read attribute NAME of OWNER, an object or a class. DESCRIPTOR is the attribute NAME of OWNER's
+ * class, or NULL. Sets *VALUE to the attribute, a new reference, or to NULL. */
 static struct shadow *read_object_or_class(struct capture *c, PyObject *owner, struct shadow *of,
                                            PyObject *name, PyObject *descriptor, PyObject **value)
 {
@@ -645,7 +648,7 @@ static struct shadow *read_object_or_class(struct capture *c, PyObject *owner, s
         read.descriptor = in_class;
         shadow = read_class_attribute(c, &read);
     }
-    /* a class with its own metaclass, e.g. an enumeration, is also looked up like an object */
+    /* if a class has its own metaclass, as an enumeration has, also search the metaclass */
     if (!read.value && !Py_IS_TYPE(owner, &PyType_Type)) {
         read.descriptor = descriptor;
         shadow = read_object_attribute(c, &read);
@@ -664,8 +667,8 @@ static struct shadow *read_module_global(struct capture *c, PyObject *module, st
     return source_read(c, of, '.', name, *value);
 }
 
-/* Read an attribute of anything but an array. Returns its shadow, or NULL. *VALUE is a new
- * reference, or NULL. */
+/* Read an attribute of anything but an array. Returns its shadow, or NULL. Sets *VALUE to the
+ * attribute, a new reference, or to NULL. */
 static struct shadow *read_other_attribute(struct capture *c, PyObject *owner, struct shadow *of,
                                            PyObject *name, PyObject *descriptor, bool method,
                                            PyObject **value)
@@ -730,9 +733,9 @@ static bool has_all_names(PyObject *module, PyObject *from)
     return true;
 }
 
-/* Find the module that `import NAME` or `from NAME import ...` gives, if it has been imported
- * before. FROM is None for a plain import, which gives the top-level package. *OF is the module's
- * source. Returns NULL if the import may run code; borrowed. */
+/* Return the module that `import NAME` or `from NAME import ...` gives, if the program has imported
+ * it before: borrowed. FROM is None for a plain import, which gives the top-level package. Sets *OF
+ * to the source of the module. Returns NULL if the import may run code. */
 static PyObject *find_imported_module(struct capture *c, PyObject *name, PyObject *from,
                                       struct shadow **of)
 {

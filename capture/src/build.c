@@ -1,19 +1,20 @@
 /* capture/src/build.c -- build, read and change containers. See capture.h.
  *
- * The shadow of a container that the function built has the shadows of its items. Each change of
- * the container changes the shadow in the same way. */
+ * If the captured function builds a container, the container's shadow holds the shadows of the
+ * items. Each change of the container changes its shadow in the same way. */
 #include "capture.h"
 
 enum {
-    /* capture reads at most this many keys of a dict from outside the function */
+    /* capture reads most keys of a dict that existed before the watched call */
     MOST_KEYS = 1000,
-    MOST_MIRRORED = 8, /* a call with more arguments than this is not repeated on mirrors */
+    /* the most arguments of a call that capture runs a second time, on mirrors of the arguments */
+    MOST_MIRRORED = 8,
 };
 
 /* ---- building ---- */
 
-/* Make a tuple of the top COUNT values: a new reference. *OF is its shadow. Returns NULL if there
- * is no memory. */
+/* Make a tuple of the top COUNT values: a new reference. Sets *OF to its shadow. Returns NULL if
+ * there is no memory. */
 static PyObject *make_tuple_of_top(struct capture *c, const struct watched *w, int count,
                                    struct shadow **of)
 {
@@ -88,8 +89,9 @@ struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of)
     return made;
 }
 
-/* May KEY be a key of a dict with known items? 1 and True are equal and so the same key; to avoid
- * this case only strings, integers and tuples of simple values are allowed. */
+/* Can capture record the items of a dict that gets the key KEY? Only if KEY is a string, an integer
+ * or a tuple of simple values. A key of another type may be equal to one of these, as True is equal
+ * to 1, and would be mistaken for a different key. */
 static bool can_be_key(struct capture *c, PyObject *key, struct shadow *shadow)
 {
     const bool is_tuple = PyTuple_Check(key) && value_is_plain(key);
@@ -162,8 +164,8 @@ static PyObject *make_slice_of_top(struct capture *c, const struct watched *w, i
     return PySlice_New(PyTuple_GET_ITEM(bounds, 0), PyTuple_GET_ITEM(bounds, 1), step);
 }
 
-/* Replace the top COUNT values of the stack by one value. With SET, this is a set of these values;
- * otherwise it is the string that joins them (an f-string). */
+/* Replace the top COUNT values of the stack by one value: with SET by a set of these values,
+ * otherwise by the string that joins them (an f-string). */
 static enum ended build_set_or_string(struct capture *c, struct watched *w, int count, bool set)
 {
     struct shadow *of, *made;
@@ -194,8 +196,8 @@ static PyObject *mirror_of_item(struct shadow *of)
     return of ? PyCapsule_New(of, NULL, NULL) : NULL;
 }
 
-/* Append a mirror of each item of VALUE to MADE, an empty list. Returns false if an item is
- * unknown. */
+/* Append a mirror of each item of VALUE to the list MADE, which is empty. Returns false if an item
+ * is unknown. */
 static bool mirror_items(struct capture *c, PyObject *made, PyObject *value, struct shadow *of)
 {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++) {
@@ -207,7 +209,7 @@ static bool mirror_items(struct capture *c, PyObject *made, PyObject *value, str
     return true;
 }
 
-/* Set a mirror of each item in MADE, an empty dict. SEEN is the shadow of the mirrored dict.
+/* Fill the empty dict MADE with a mirror of each item of the dict that has the shadow OF_DICT.
  * Returns false if an item is unknown. */
 static bool mirror_keys(PyObject *made, const struct shadow *seen)
 {
@@ -306,8 +308,7 @@ static struct shadow *shadow_from_mirror(struct capture *c, PyObject *mirror)
     return made;
 }
 
-/* Does OF, an iterator of itertools, have a mirror, and have OF and its mirror given equally many
- * items? */
+/* Is OF the shadow of an iterator with a mirror, and have both given the same number of items? */
 static bool has_mirror(const struct shadow *of)
 {
     if (!is_kind(of, SHADOW_ITERATOR) || of->iterator.how != ITERATES_MIRROR)
@@ -409,8 +410,8 @@ static struct shadow *view_shadow(struct capture *c, struct shadow *of, PyObject
 }
 
 /* Look up NAME, a method of SELF or a function of operator, in the table `moves` of
- * dyntrace._polyfills. The entry describes each argument by a letter. Returns NULL if NAME does
- * more than move items. */
+ * dyntrace._polyfills. The entry has a letter for each argument. Returns NULL if NAME does more
+ * than move items. */
 static const char *find_moves_entry(const char *name, PyObject *self)
 {
     PyObject *known, *takes;
@@ -427,7 +428,8 @@ static const char *find_moves_entry(const char *name, PyObject *self)
     return takes ? PyUnicode_AsUTF8(takes) : NULL;
 }
 
-/* May an effect release all items of CONTAINER, a list or dict? */
+/* May an effect (a change visible outside the function) release all items of CONTAINER, a list or
+ * dict? */
 static bool can_release_all(struct capture *c, PyObject *container, struct shadow *of)
 {
     if (PyObject_Size(container) != of->count)
@@ -445,8 +447,7 @@ static bool can_release_all(struct capture *c, PyObject *container, struct shado
     return true;
 }
 
-/* Append VALUE to LIST and to its shadow; no mirror is needed. Returns false if this is not
- * allowed. */
+/* Append VALUE to LIST, and OF_VALUE to LIST's shadow. Returns false if this is not allowed. */
 static bool append_item(struct capture *c, PyObject *list, struct shadow *of, PyObject *value,
                         struct shadow *of_value)
 {
@@ -466,19 +467,18 @@ static bool append_item(struct capture *c, PyObject *list, struct shadow *of, Py
     return true;
 }
 
-/* A call that only moves items, and the mirrors of its arguments. */
+/* A call that only moves items of containers, and the mirrors of its arguments. */
 struct moving {
     const struct call *call;
-    const char *takes; /* the entry of the table `moves`, a letter for each argument */
+    const char *takes; /* the call's entry in the table `moves`: a letter for each argument */
     bool changes;      /* the call changes its first argument */
     int positional;    /* number of positional arguments */
-    /* owned: for each argument, its mirror; NULL if the argument has none */
+    /* owned: the mirror of each argument; NULL if an argument has none */
     PyObject *mirrors[MOST_MIRRORED];
     PyObject *given; /* owned: the result of the call with the mirrors, or NULL */
 };
 
-/* Is the call allowed to change its first argument now? Returns true if the call does not change
- * it. */
+/* Is the call allowed to change its first argument, or does it leave this argument unchanged? */
 static bool may_change_first_argument(struct capture *c, const struct moving *moving)
 {
     PyObject *self = moving->call->args[0];
@@ -495,8 +495,7 @@ static bool may_change_first_argument(struct capture *c, const struct moving *mo
     return moving->takes[0] != '-' || can_release_all(c, self, of);
 }
 
-/* Make a mirror of each argument. Returns false if there is an argument of which no mirror can be
- * made. */
+/* Make a mirror of each argument. Returns false if an argument can have no mirror. */
 static bool mirror_arguments(struct capture *c, struct moving *moving)
 {
     const struct call *call = moving->call;
@@ -515,8 +514,9 @@ static bool mirror_arguments(struct capture *c, struct moving *moving)
     return true;
 }
 
-/* Call the operation with the mirrors and add the effect. Returns false if the effect is not
- * allowed. If the call with the mirrors raises, so will the call itself. */
+/* Call the operation with the mirrors, and add the call to the effects. Returns false if this
+ * effect is not allowed. Returns true if the call with the mirrors raises, because the call itself
+ * will raise, too. */
 static bool run_on_mirrors(struct capture *c, struct moving *moving)
 {
     const struct call *call = moving->call;
@@ -572,8 +572,8 @@ static enum ended move_items(struct capture *c, struct watched *w, struct moving
     return stack_result(c, w, call->slots, value, shadow);
 }
 
-/* Do the arguments fit TAKES, an entry of the table `moves`? Keyword arguments fit an 's' after the
- * first character: they are items for dict.update(). */
+/* Do the arguments fit TAKES, an entry of the table `moves`? Keyword arguments fit if the entry has
+ * an 's' after its first character: they are items for dict.update(). */
 static bool fits_moves_entry(const struct call *call, const char *takes)
 {
     const int named = count_names(call);
@@ -604,12 +604,12 @@ enum ended move(struct capture *c, struct watched *w, const char *name, const st
     return ended;
 }
 
-/* ---- instructions ---- */
+/* ---- instructions that build or change containers ---- */
 
 static enum ended set_item(struct capture *c, struct watched *w, const struct call *call);
 static enum ended execute_subscript(struct capture *c, struct watched *w, int op);
 
-/* Is a key of FROM in DICT already? CPython then raises, as for f(**a, **b). */
+/* Does DICT already have a key of FROM? If so, CPython raises TypeError, as for f(**a, **b). */
 static bool has_key_twice(struct capture *c, PyObject *dict, PyObject *from, struct shadow *of_from)
 {
     struct shadow *of = PyDict_CheckExact(from) ? dict_shadow(c, from, of_from) : NULL;
@@ -633,7 +633,7 @@ static enum ended add_top_to(struct capture *c, struct watched *w, int below, co
     call.callable = _PyType_Lookup(Py_TYPE(container), word_of(method));
     if (w->op == DICT_MERGE && has_key_twice(c, container, from, operands.of[1]))
         return break_at(c, "container", "a key of a dict is taken twice");
-    /* dict.update() would also accept a list of pairs */
+    /* only accept a dict: dict.update() would also accept a list of pairs */
     if (PyDict_CheckExact(container) && !PyDict_CheckExact(from))
         return break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
     ended = call_method(c, w, &call, method);
@@ -642,8 +642,8 @@ static enum ended add_top_to(struct capture *c, struct watched *w, int below, co
     return is_decided(c, ended) ? ended : not_ours(c, container);
 }
 
-/* Set an item of the dict that lies below COUNT other values: the top is the value, then comes the
- * key. */
+/* Set an item of a dict on the stack. From the top, the stack has the value, the key, COUNT - 1
+ * other values, and the dict. */
 static enum ended add_to_dict(struct capture *c, struct watched *w, int count)
 {
     struct operands operands = {
@@ -726,7 +726,7 @@ static bool is_plain_key(PyObject *key)
     return is_plain_slice(key) || key == Py_None || key == Py_Ellipsis || PyLong_CheckExact(key);
 }
 
-/* Where an item that the program reads from a container gets its value. */
+/* How capture finds the shadow of an item that the program reads from a container. */
 enum item_origin {
     ITEM_UNKNOWN,
     ITEM_AT,    /* item number KEY of a tuple or list */
@@ -827,8 +827,7 @@ static struct shadow **find_place(PyObject *container, const struct shadow *of, 
     return &of->items[i];
 }
 
-/* Set an item of a list or dict whose items are known, and drop all of CALL's stack slots but
- * one. */
+/* Set an item of a list or dict with known items. Drops all stack slots of CALL but one. */
 static enum ended set_known_item(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *container = call->args[0], *key = call->args[1], *value = call->args[2];
@@ -856,7 +855,7 @@ static enum ended set_known_item(struct capture *c, struct watched *w, const str
     return ENDED_NOT;
 }
 
-/* Execute container[key] = value, and drop all of CALL's stack slots but one. */
+/* Execute container[key] = value. Drops all stack slots of CALL but one. */
 static enum ended set_item(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *container = call->args[0], *key = call->args[1];
@@ -874,7 +873,7 @@ static enum ended set_item(struct capture *c, struct watched *w, const struct ca
     return set_known_item(c, w, call);
 }
 
-/* container[key], container[key] = value, del container[key] */
+/* The subscript operations: container[key], container[key] = value, del container[key]. */
 enum subscript {
     SUBSCRIPT_GET,
     SUBSCRIPT_SET,
@@ -888,7 +887,7 @@ static enum subscript classify_subscript(int op)
     return op == DELETE_SUBSCR ? SUBSCRIPT_DELETE : SUBSCRIPT_GET;
 }
 
-/* Does the operation become a node of the graph? A deletion never does. */
+/* Does the graph get a node for x[i], x[i] = y or del x[i]? A deletion gets none. */
 static bool is_graph_subscript(enum subscript what, const struct operands *operands)
 {
     if (what == SUBSCRIPT_DELETE)
@@ -898,7 +897,8 @@ static bool is_graph_subscript(enum subscript what, const struct operands *opera
     return what == SUBSCRIPT_GET && is_graph(operands->values[1], operands->of[1]);
 }
 
-/* Does the operation only move items? It does if KEY is a slice, or if it deletes. */
+/* Does the subscript operation only move items? It does if KEY is a slice, or if the operation
+ * deletes. */
 static bool is_moving_subscript(enum subscript what, PyObject *container, PyObject *key)
 {
     if (what == SUBSCRIPT_DELETE)
@@ -964,15 +964,15 @@ static enum ended execute_subscript(struct capture *c, struct watched *w, int op
         ended = dispatch_subscript(c, w, what, names[what], &call);
     }
     if (what != SUBSCRIPT_GET && is_done(ended))
-        /* one value too many is left on the stack: the None that a call returned, or the
-         * instruction's last operand */
+        /* drop one more value: the None that a call returned, or the last operand of the
+         * instruction */
         stack_drop(w, 1);
     return ended;
 }
 
 /* ---- methods of containers ---- */
 
-/* Are all arguments after the first either sets that the watched call made, or known? */
+/* Is each argument after the first known, or a set that the watched call made? */
 static bool are_set_operands(struct capture *c, const struct call *call)
 {
     for (int i = 1; i < call->count; i++) {
@@ -1009,7 +1009,8 @@ enum ended set_call(struct capture *c, struct watched *w, const struct call *cal
     return stack_result(c, w, call->slots, result, result == set ? call->shadows[0] : made);
 }
 
-/* Is this dict.get() of a dict that was read, with a string as the key? */
+/* Is this a call of dict.get() with a string as the key, on a dict that existed before the watched
+ * call? */
 static bool is_dict_get(const struct call *call, const char *name)
 {
     if (strcmp(name, "get") || !is_source(call->shadows[0]) || call->names)

@@ -7,7 +7,8 @@
 #include "clock.h"
 
 enum {
-    /* most variables of a function; capture's time grows with the square of this number */
+    /* the most variables of a captured function: capture's time grows with the square of their
+     * number */
     MOST_VARIABLES = 10000
 };
 
@@ -24,8 +25,8 @@ static bool is_array_package_name(PyObject *name)
     return is;
 }
 
-/* Has OBJECT an array among its attributes? Does not create the object's __dict__ where CPython has
- * not done so yet, since the program could notice. */
+/* Is an attribute of OBJECT an array? If CPython has not yet created the __dict__ of OBJECT, this
+ * does not create it either, since the program could notice. */
 static bool object_has_array(PyObject *object)
 {
     PyObject **values = compat_inline_values(object);
@@ -63,7 +64,7 @@ static bool closure_has_array(PyObject *closure)
     return false;
 }
 
-/* Is the global VALUE an array, a function of numpy or torch, or one of these two modules? */
+/* Is the global VALUE an array, a function of numpy or torch, or the module numpy or torch? */
 static bool is_array_global(PyObject *value)
 {
     if (PyModule_CheckExact(value))
@@ -161,8 +162,8 @@ static Py_ssize_t count_mortal(const struct capture *c, const PyObject *value)
     return count;
 }
 
-/* Make the shadows of the arguments. A resume function restores variables and stack slots from some
- * of its arguments; these get shadows, too. */
+/* Make the shadows of all variables that have a value when the watched call begins: the arguments.
+ * Returns false if a shadow cannot be made. */
 static bool make_initial_shadows(struct capture *c, struct watched *w)
 {
     w->globals = c->globals;
@@ -234,9 +235,9 @@ static void guard_presence_of_unused(struct capture *c, struct shadow *of)
     }
 }
 
-/* W returns. Does a variable hold a new value whose death the program may observe? CPython releases
- * the variables in order when a function returns, so the compiled code must store such a value in
- * its variable. */
+/* Does a variable of W, whose function returns, hold a new value whose death the program may
+ * observe? When a function returns, CPython releases the variables in order. So the compiled code
+ * must store such a value in its variable. */
 static bool has_dying_variable(struct capture *c, const struct watched *w)
 {
     for (int i = 0; i < w->variables; i++) {
@@ -275,8 +276,8 @@ static PyObject *call_finish(void *data)
     return result;
 }
 
-/* Describe the graph break as a tuple (kind, reason, offset, call stack). The result is None if the
- * function returns without a graph break. */
+/* Describe the graph break as a tuple (kind, reason, offset, call stack). Returns None if the
+ * function returns and the graph does not break. */
 static PyObject *describe_break(const struct capture *c, const struct watched *w, bool returns)
 {
     if (returns)
@@ -285,8 +286,9 @@ static PyObject *describe_break(const struct capture *c, const struct watched *w
                          c->stack ? c->stack : Py_None);
 }
 
-/* Describe the variables and the stack that the compiled code must produce (see plan_state()). None
- * if W returns and the death of its variables cannot be observed. */
+/* Describe the variables and the stack that the compiled code must produce (see
+ * describe_plan_state()). Returns None if W's function returns and the program cannot observe the
+ * death of its variables. */
 static PyObject *describe_state(struct capture *c, const struct watched *w, bool returns)
 {
     struct shadow *const *stack = w->shadow + w->variables + w->code->co_stacksize;
@@ -296,13 +298,13 @@ static PyObject *describe_state(struct capture *c, const struct watched *w, bool
     return plan_state(c, w, stack, w->before);
 }
 
-/* Make the record that finish() in dyntrace._assemble takes; dyntrace.capture.finish() lists its
- * items. A new dict, or NULL. */
+/* Make the record for finish() in dyntrace._assemble: a new dict, or NULL. The docstrings of
+ * finish() in dyntrace.capture, of Plan and of _Assembly list its items. */
 static PyObject *make_record(struct capture *c, struct watched *w, enum ended ended, PyObject *plan,
                              uint64_t began, PyObject *frame_state)
 {
     const bool returns = ended == ENDED_RETURN;
-    /* call this first, because plan_state() must come before plan_part() */
+    /* call describe_state() before get_plan_part(), as describe_plan_state() demands */
     OWNED PyObject *state = describe_state(c, w, returns);
     OWNED PyObject *broke = describe_break(c, w, returns);
     PyObject *returned = Py_False;
@@ -339,8 +341,8 @@ static PyObject *make_record(struct capture *c, struct watched *w, enum ended en
     /* clang-format on */
 }
 
-/* Call finish() in dyntrace._assemble. Returns a tuple (GuardedCode, values for the first run), or
- * a str: why the call gets no compiled code. NULL with an exception. */
+/* Call finish() in dyntrace._assemble. Returns a tuple (GuardedCode, values for the first run); or
+ * a str, the reason why the call gets no compiled code; or NULL with an exception. */
 static PyObject *compile_record(struct capture *c, struct watched *w, enum ended ended,
                                 PyObject *plan, uint64_t began, PyObject *frame_state)
 {
@@ -358,8 +360,9 @@ static void answer_without_code(struct watched_answer *answer, const char *why, 
     PyErr_Clear();
 }
 
-/* Does W itself raise an exception that reaches its caller? Then the capture is discarded, and the
- * next call is watched again. If a call inside W raised, there is a graph break instead. */
+/* Does an instruction of W itself raise an exception that reaches W's caller? Then capture discards
+ * the graph and watches the next call again. If instead a function that W calls raises, the graph
+ * breaks. */
 static bool raises_to_caller(const struct capture *c, const struct watched *w, enum ended ended)
 {
     const bool is_raise = w->op == RAISE_VARARGS || w->op == RERAISE;
@@ -371,8 +374,8 @@ static bool raises_to_caller(const struct capture *c, const struct watched *w, e
     return !code_handles(w->code, w->bytes, w->unit);
 }
 
-/* Does the function need no compiled code, because it has no operation on arrays? With
- * CAPTURE_EVERY None every function gets code. */
+/* Does the function need no compiled code, because it has no operation on arrays? If CAPTURE_EVERY
+ * is None, every function gets compiled code. */
 static bool needs_no_code(const struct capture *c, enum ended ended)
 {
     if (ended != ENDED_RETURN || PyList_GET_SIZE(c->nodes) != c->number_nodes)
@@ -456,14 +459,14 @@ static const char *find_refusal_of_code(compat_frame *frame, PyObject *callback)
 }
 
 /* Return the reason why this call is not watched, or NULL if it is watched. Sets *FOR_CODE if the
- * reason holds for all calls of the code. */
+ * reason holds for all calls of the code object. */
 static const char *find_refusal(PyThreadState *ts, compat_frame *frame, PyObject *callback,
                                 bool *for_code)
 {
     const char *why;
 
     *for_code = false;
-    if (compat_is_finalizing()) /* at interpreter exit sys.modules may be gone */
+    if (compat_is_finalizing()) /* sys.modules may be gone while the interpreter exits */
         return "";
     values_begin();
     why = find_refusal_of_code(frame, callback);

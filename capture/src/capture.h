@@ -1,6 +1,6 @@
 /* capture/src/capture.h -- dyntrace.compile: graphs of the array operations of functions.
  *
- * Runs in: the traced process, under the GIL. The shim's place only (tracer/place.c).
+ * Runs in: the main interpreter of the traced process, under the GIL.
  *
  * When a call misses the cache under a capture callback, capture watches the call: step.c executes
  * its instructions one by one, in the call's own frame, with the C functions that CPython uses.
@@ -8,15 +8,16 @@
  *
  * Beside each slot of the frame capture keeps a shadow: a record of where the slot's value comes
  * from. A value is *known* if it is a constant, or if guards ensure that it is the same in later
- * calls. A function with the remark "adds guards" adds those that keep its answer true in later
- * calls. At an instruction that capture cannot handle the graph breaks. CPython then continues, in
- * the same frame or in code that dyntrace._assemble makes.
+ * calls. Some functions below have the remark "Adds guards": they add the guards that keep their
+ * return value true in later calls. If capture cannot handle an instruction, the graph breaks
+ * there. CPython then continues, in the same frame or in code that dyntrace._assemble makes.
  *
  * An *effect* is a change that is visible outside the function, for example `config.last = x`. The
  * compiled code repeats effects after the graph. A *part* describes to dyntrace._plan how to make a
  * value again; a *plan* is the function that runs the graph and makes the values again.
  *
- * A file uses only the files above it in this list. Exception: value.c and effect.c use each other.
+ * A file calls only functions of the files above it in this list. Exception: value.c and effect.c
+ * call each other.
  *
  *    names.c      find objects by name: builtins, polyfills, functions of numpy and torch
  *    value.c      shadows, and guards on values that were read
@@ -46,8 +47,8 @@
 #include "tracer/compat/step.h"
 #include "tracer/evaluator/watcher.h"
 
-/* The tag of struct shadow: where a value of the watched call came from. TUPLE, LIST, DICT and
- * SLICE are containers. */
+/* The tag of struct shadow: where a value of the watched call came from. The kinds TUPLE, LIST,
+ * DICT and SLICE are called containers. */
 enum shadow_kind {
     SHADOW_CONST,  /* an object that nobody can change */
     SHADOW_SOURCE, /* read from outside the function: a variable, a global, an attribute, an item */
@@ -70,8 +71,8 @@ enum shadow_kind {
 /* How strict the guard is on a value that was read. */
 enum guarded {
     GUARDED_NOT,   /* no guard yet */
-    GUARDED_TYPE,  /* guarded: the type and, for a tuple or list, the length */
-    GUARDED_VALUE, /* guarded: the value */
+    GUARDED_TYPE,  /* a guard checks the type and, for a tuple or list, the length */
+    GUARDED_VALUE, /* a guard checks the value */
 };
 
 /* An integer that the function reads becomes an input of the graph if it differs between calls;
@@ -81,8 +82,8 @@ enum varying {
     VARIES_INPUT,   /* an input */
     /* no input of the graph: a guard ensures that later calls have the same value */
     VARIES_NOT,
-    /* an array's shape. `items` has the shadows of the sizes that are inputs, and NULL for other
-     * sizes */
+    /* the shape of an array: `items` has the shadows of the sizes that are inputs of the graph, and
+     * NULL for other sizes */
     VARIES_SHAPE,
 };
 
@@ -90,26 +91,30 @@ enum varying {
  * source of `x.shape`, `step` is '[' and `key` is 0. The four roots (locals, globals, builtins,
  * sys.modules) have no parent and no key. */
 struct source {
-    /* child: first in the list of sources with this parent, linked by `next` */
+    /* child: the first source whose parent is this source. next: the next source with the same
+     * parent */
     struct shadow *parent, *child, *next;
-    PyObject *key; /* borrowed from the arena */
-    /* 'l' a variable, '.' an attribute, '[' an item, '!' a global that does not exist, 'C' the cell
-     * of a free variable. Roots: 'L' locals, 'G' globals, 'B' builtins, 'S' sys.modules */
+    /* borrowed from the arena: the name of the variable or attribute, or the key of the item */
+    PyObject *key;
+    /* what was read from `parent`: 'l' a variable, '.' an attribute, '[' an item, '!' a global that
+     * does not exist, 'C' the cell of a free variable. In a root, which has no parent: 'L' locals,
+     * 'G' globals, 'B' builtins, 'S' sys.modules */
     char step;
     unsigned char steps; /* number of steps from the root to this source */
     enum guarded guarded;
     enum varying varies;
     bool changed; /* an effect has changed an item or attribute of this object */
     bool listed;  /* a guard checks the order of a dict's keys, or the items of a set */
-    /* a guard ensures that this class creates instances and finds attributes as `object` does */
+    /* guards ensure that this class creates instances and finds attributes as `object` does */
     bool is_ordinary;
-    bool is_new;     /* in a SHADOW_CHANGED: the item or attribute did not exist before */
-    Py_ssize_t cell; /* in a 'C' step: the index of the free variable */
-    /* for a source in capture->mortal: the number of references that the capture holds */
+    bool is_new;     /* in a SHADOW_CHANGED: the effect has added the item or attribute */
+    Py_ssize_t cell; /* if `step` is 'C': the index of the free variable */
+    /* for a source in capture->mortal: the number of references to the value that the capture
+     * holds */
     Py_ssize_t references;
-    /* guards ensure that none of the first `apart` effects changes this object */
+    /* guards ensure that the first `apart` effects do not change this object */
     Py_ssize_t apart;
-    PyObject *path; /* borrowed: the result of source_path(); NULL before the first call */
+    PyObject *path; /* borrowed: the result of source_make_path(); NULL before the first call */
     /* borrowed: the node for this input of the graph; NULL if the value is no input */
     PyObject *placeholder;
 };
@@ -117,15 +122,15 @@ struct source {
 /* The result of a node of the graph. */
 struct node {
     PyObject *node; /* borrowed */
-    /* borrowed: the calculation of a number, for guards; NULL if there is none. See
-     * expression_of() */
+    /* borrowed: the expression that calculates the result from inputs of the graph, if the result
+     * is a number (see make_expression()); otherwise NULL */
     PyObject *expression;
-    /* set if the node returns one of its arguments, as `a += b` does: the shadow of this
-     * argument */
+    /* if the node returns one of its arguments, as `a += b` does: the shadow of this argument;
+     * otherwise NULL */
     struct shadow *same;
     unsigned char steps; /* number of operands in `expression` */
     bool is_number;      /* the result is an integer, calculated from the integers `items` */
-    bool fixed;          /* the shape follows from the shapes of the graph's inputs */
+    bool fixed;          /* the result's shape follows from those of the graph's inputs */
     /* if the result is a tuple: the number and shapes of its items follow from the inputs'
      * shapes */
     bool counted;
@@ -139,18 +144,21 @@ struct method {
     struct shadow *source, *bound;
 };
 
-/* What an iterator does, and so where its next item comes from. */
+/* What an iterator iterates over. This decides where its next item comes from. */
 enum iteration {
     ITERATES_ITEMS,     /* iterates forwards over a container, an array or a view of a dict */
     ITERATES_BACKWARDS, /* reversed() of a tuple or list */
-    /* an iterator of itertools. `mirror` is an equal iterator over capsules: see build.c */
+    /* an iterator of itertools; `mirror` is an iterator of the same class over capsules: see
+     * build.c */
     ITERATES_MIRROR,
     ITERATES_ZIP, /* zip(): `keys` holds its iterators, and `items` holds their shadows */
     /* enumerate(): keys[0] is the iterator that it numbers, and items[0] is this iterator's
      * shadow */
     ITERATES_ENUMERATE,
-    ITERATES_MAP,     /* map(): `value` is the function; `keys` and `items` as in zip() */
-    ITERATES_FILTER,  /* filter(): `value` is the function; `keys` and `items` as in zip() */
+    /* map() and filter(): `value` is the function; `keys` and `items` have the same meaning as for
+     * zip() */
+    ITERATES_MAP,
+    ITERATES_FILTER,
     ITERATES_UNKNOWN, /* the position in the iterable is unknown */
 };
 
@@ -158,12 +166,13 @@ struct iterator {
     enum iteration how;
     /* the shadow of `value`, which is the iterable, or the function of map() and filter() */
     struct shadow *of;
-    /* number of items that the iterator has given; counted only if it iterates over a result of the
-     * graph, or has a mirror */
+    /* number of items taken from the iterator; counted only if it iterates over a result of the
+     * graph, or if `mirror` is set */
     Py_ssize_t at;
-    PyObject *mirror; /* borrowed */
-    /* A changed shadow may be restored from its undo copy, but `mirror` cannot go back. So all
-     * copies of this shadow share `mirrored`, whose `at` counts the items taken from `mirror` */
+    /* borrowed: the same kind of iterator over capsules of the items' shadows (build.c); or NULL */
+    PyObject *mirror;
+    /* all copies of this shadow share `mirrored`. Its `at` counts the items taken from `mirror`: an
+     * undo restores this shadow, but cannot move `mirror` back */
     struct shadow *mirrored;
 };
 
@@ -173,7 +182,7 @@ struct generator {
     struct shadow *function;
     struct shadow *given; /* the shadow of the item that the generator yielded last */
     bool has_begun;       /* the generator has been resumed before, so its cells have shadows */
-    /* capture could not step through the generator, so the generator's state is unknown */
+    /* capture could not step through the generator, so its variables and stack are unknown */
     bool lost;
 };
 
@@ -185,7 +194,8 @@ struct function {
 };
 
 /* A cell. The shadow's item 0 is the shadow of the cell's content, NULL if the content is unknown.
- * `value` is the content's address, only for comparison. */
+ * The shadow's `value` is the address of the content: only compare this address, do not use the
+ * object. */
 struct cell {
     struct shadow *source; /* where the cell was read; NULL if the watched call made it */
     bool is_outside;       /* another function made the cell */
@@ -194,16 +204,17 @@ struct cell {
 /* A call that the compiled code repeats. The shadow's `items` are the callable and its
  * arguments. */
 struct effect {
-    /* the object that the call changes; the shadow itself if the call makes an object */
+    /* the shadow of the object that the call changes; this shadow itself if the call makes an
+     * object */
     struct shadow *container;
-    Py_ssize_t nodes; /* number of nodes that come before this call */
+    Py_ssize_t nodes; /* number of graph nodes that come before this call */
 };
 
 struct shadow {
     enum shadow_kind kind;
     bool frozen; /* a container that must not change any more */
-    /* in a container: number of unfinished itertools iterators over it; it must not change before
-     * they end */
+    /* in a container: number of unfinished itertools iterators over the container, which must not
+     * change before these iterators end */
     uint32_t mirrors;
     /* `serial` counts up: a shadow that was made later has a higher number. `kept` is the serial of
      * the frame for which the undo list last got a copy of this shadow */
@@ -232,14 +243,14 @@ struct shadow {
         struct effect effect;
         struct {
             struct shadow *of_class;
-        } object; /* the attributes are in `keys` and `items` */
+        } object; /* `keys` has the names of the attributes, `items` their shadows */
         struct {
             PyObject *self; /* borrowed */
         } super; /* `value` is the class; `items` are the shadows of the class and of `self` */
     };
 };
 
-/* A frame that is being stepped. */
+/* A frame through which capture steps. */
 struct watched {
     struct watched *outer;
     compat_frame *frame;
@@ -263,11 +274,11 @@ struct watched {
     /* owned: the address of each variable's value as last stored, only for comparison */
     PyObject **put;
     PyObject *names; /* borrowed: the keyword names for the next call (KW_NAMES), or NULL */
-    /* the shadow of the function; NULL for the captured function itself */
+    /* the shadow of the frame's function; NULL for the captured function itself */
     struct shadow *function;
     struct shadow *globals; /* the source of the function's globals */
-    uint32_t serial;        /* shadows made earlier have a lower serial */
-    /* the frame is a resume function's: an argument may be the marker for "this variable is
+    uint32_t serial; /* a shadow with a higher serial is newer, so its changes need no undo copy */
+    /* the function is a resume function: an argument may be the marker for "this variable is
      * unbound" */
     bool resumed;
     /* the instruction started a Python frame that capture did not expect, so unknown code ran */
@@ -284,8 +295,8 @@ enum ended {
     ENDED_RAISED, /* the instruction raised */
 };
 
-/* A copy of `shadow` from before an inner call changed it. The copies form a list. They undo the
- * changes if capture cannot step through the inner call to its end. */
+/* A copy of `shadow`, made before an inner call changed it. If capture cannot step through the
+ * inner call to its end, the list of these copies is used to undo the changes. */
 struct undo {
     struct undo *before;
     struct shadow *shadow, was;
@@ -293,7 +304,8 @@ struct undo {
 
 enum {
     CAPTURE_LISTS = 5,
-    OWN_CALLS = 100 /* depth allowed to our own Python calls on top of the recursion limit */
+    /* number of nested Python calls that dyntrace may make beyond the recursion limit */
+    OWN_CALLS = 100
 };
 
 struct capture {
@@ -304,15 +316,17 @@ struct capture {
         struct {
             PyObject *nodes; /* the nodes of the graph, without placeholders */
             PyObject *inputs, *placeholders, *guards;
-            /* for each node, the call stack at the node's operation: see call_stack_of_node() */
+            /* for each node, the call stack at the node's operation: see make_node_call_stack() */
             PyObject *places;
         };
     };
     /* owned: memory of all shadows, and references to the objects that they use */
     PyArena *arena;
     uint32_t serial, jumps;
-    uint32_t items; /* number of container items visited so far, to stop at huge containers */
-    /* depth of the container that is being converted to an argument of a node */
+    /* number of container items visited so far; a limit on it keeps capture out of huge
+     * containers */
+    uint32_t items;
+    /* nesting depth of the container that is being converted to an argument of a node */
     uint32_t nesting;
     struct undo *undo; /* the latest */
     /* borrowed, or NULL: the integers and shapes that earlier captures of this code met, by guard
@@ -320,8 +334,8 @@ struct capture {
     PyObject *numbers, *sizes;
     Py_ssize_t number_nodes; /* number of nodes whose result is a number */
     struct watched *innermost;
-    struct shadow *locals, *globals, *builtins, *modules; /* the roots of all sources */
-    struct shadow *taken;      /* `items`: the sources of the placeholders */
+    struct shadow *locals, *globals, *builtins, *modules; /* the sources that have no parent */
+    struct shadow *taken;      /* `items`: the sources of the graph's inputs */
     struct shadow *effects;    /* `items`: the effects, in order */
     struct shadow *generators; /* `items`: all generators that the watched call made */
     /* `items`: the sources of variables whose values may run code when they die */
@@ -331,8 +345,9 @@ struct capture {
     const struct call *sent;
     /* the next function that capture steps through is a __next__, so it may raise StopIteration */
     bool may_end;
-    /* the __next__ that was stepped through raised StopIteration and had no other effect */
+    /* the __next__ through which capture stepped raised StopIteration and had no other effect */
     bool ends;
+    /* the function has read a shape, so the guards on arrays must compare all sizes */
     bool shapes_read;
     /* memory ran out, or a value changed during the watched call: discard the whole capture */
     bool failed;
@@ -355,7 +370,7 @@ struct capture {
     /* How the capture ended. */
     const char *kind; /* the kind of the graph break; NULL if there is none so far */
     char reason[400];
-    PyObject *stack; /* owned: the call stack at the break, by place_now(); or NULL */
+    PyObject *stack; /* owned: the call stack at the break, by make_call_stack(); or NULL */
     struct shadow *returned_shadow; /* the shadow of the value that is returned or yielded */
 
     /* The inner call whose frame capture expects, to step through it. */
@@ -363,8 +378,8 @@ struct capture {
     struct shadow *awaited_function;
     PyCodeObject *awaited_code;
     Py_ssize_t awaited_count;
-    /* the operation, such as `a + b`, that calls the function: the frame's arguments must be its
-     * operands. NULL for a plain call */
+    /* the operation, such as `a + b`, that calls the inner function: the arguments of the expected
+     * frame must be the operands of this operation. NULL for a plain call */
     const struct call *awaited_call;
     /* the address of the object that the inner call returned, only for comparison */
     PyObject *stepped;
@@ -372,7 +387,7 @@ struct capture {
     bool inner_broke; /* capture could not step through the called function to its end */
 };
 
-/* The items of a callback's tuple. */
+/* Indexes of the items of a callback, which is a tuple. module.c describes the items. */
 enum {
     CAPTURE_FINISH,
     CAPTURE_BACKEND,
@@ -384,7 +399,7 @@ enum {
 
 /* A call. An operation such as `a + b` is described as a call of operator.add(a, b). */
 struct call {
-    /* borrowed. In a call made by invoke(), args[-1] may be overwritten (for `self`) */
+    /* borrowed. In a call made by execute_call(), args[-1] may be overwritten (for `self`) */
     PyObject *callable, **args;
     PyObject *names; /* borrowed: the names of the last arguments; NULL if all are positional */
     struct shadow *of, **shadows; /* the shadows of the callable and of the arguments */
@@ -395,9 +410,11 @@ struct call {
     bool operates;
     /* the operation calls the function with the two operands swapped, as for __radd__ */
     bool reflected;
-    bool bound; /* the first argument is `self`, which the bound method adds itself */
-    /* the shadow of the result, if it does not depend on what the stepped function returns; or
-     * NULL */
+    /* args[0] is `self`. Do not pass `self` to `callable`: it is a bound method, which adds
+     * `self` */
+    bool bound;
+    /* the shadow of the result, if the result is not what the stepped function returns, e.g. a new
+     * object after its __init__; otherwise NULL */
     struct shadow *made;
 };
 
@@ -412,27 +429,29 @@ struct operation {
     const char *op;
     PyObject *target;          /* borrowed */
     PyObject *args, *keywords; /* owned; keywords may be NULL */
-    bool fixed, counted;       /* the same as in struct node */
-    /* first: the first argument is or contains an array. rest: another argument is or contains
-     * one */
+    bool fixed, counted;       /* the meaning is the same as in struct node */
+    /* first: the first argument is an array or contains an array. rest: a later argument is one or
+     * contains one */
     bool first, rest;
-    /* the argument that the operation returns, as in struct node; or NULL */
+    /* the shadow of the argument that the operation returns; NULL if it returns a new object */
     struct shadow *same;
 };
 
-/* A state of the capture to which attempt_undo() can return. */
+/* How far a capture had come at some moment. attempt_undo() undoes what came later. */
 struct attempt {
     Py_ssize_t nodes, number_nodes, effects;
     struct undo *undo;
 };
 
 /* A constant in the compiled code. The compiled code calls the plan: the plan runs the graph and
- * returns the values for the variables and the stack. A plan without `run` returns the caller's
- * globals; a call of globals() would count against the recursion limit. */
+ * returns the values for the variables and the stack. If `run` is NULL, the plan instead returns
+ * the globals of its caller. The compiled code uses it in place of globals(), because a call of
+ * globals() would count against the recursion limit. */
 struct plan {
     PyObject_HEAD vectorcallfunc call;
     PyObject *name, *run, *raised; /* owned: functions, or NULL */
-    /* number of calls of `run` in progress. Meanwhile `run` has its caller's globals */
+    /* number of calls of `run` in progress. During these calls the globals of `run` are those of
+     * the frame that called the plan */
     unsigned running;
 };
 
@@ -487,8 +506,8 @@ static inline int count_names(const struct call *call)
     return call->names ? (int)PyTuple_GET_SIZE(call->names) : 0;
 }
 
-/* ---- names.c ---- */
-/* the functions of the shim; set by _attach() in module.c */
+/* ---- functions of names.c ---- */
+/* the functions of the shim; _attach() in module.c sets it */
 extern const struct shim_services *shim;
 /* a dict of CPython's own builtins, copied when capture was loaded */
 extern PyObject *capture_builtins;
@@ -517,7 +536,7 @@ bool is_array_function(PyObject *callable);
 /* Is CALLABLE a C function of MODULE? */
 bool is_c_function_of(PyObject *callable, const char *module);
 
-/* ---- value.c ---- */
+/* ---- functions of value.c ---- */
 /* Register the array types of numpy and torch, if the program has imported these packages. */
 void values_begin(void);
 int value_register(PyObject *type);
@@ -618,7 +637,8 @@ PyObject *node_new(PyObject *op, PyObject *name, PyObject *target, PyObject *arg
 /* May an integer be an input of a graph? Not with NumPy 1, where its value decides a result's
  * dtype. */
 bool numbers_may_vary(void);
-/* Is this an integer that differed between captures of this code, or was it calculated from one? */
+/* Is SHADOW's value an integer that differed between captures of this code? Also true if it was
+ * calculated from integers of which one differed. */
 bool is_varying(struct capture *c, struct shadow *shadow);
 /* Return the shape of the array VALUE as a source if one of its sizes differs from an earlier
  * capture; else NULL. */
@@ -634,8 +654,8 @@ struct shadow *one_of(struct capture *c, struct shadow *shadow);
 bool is_apart(struct capture *c, struct shadow *shadow);
 /* May an effect release OLD? It may if OLD's death runs no code, neither now nor in later calls. */
 bool can_release(struct capture *c, PyObject *old, struct shadow *shadow);
-/* May the container of SHADOW be changed now? KIND is the expected kind. A list that was read
- * becomes a SHADOW_LIST. */
+/* May the container of SHADOW be changed now? KIND is the kind that SHADOW must have. If SHADOW is
+ * the source of a list, it becomes a SHADOW_LIST. */
 bool may_change(struct capture *c, struct shadow *shadow, enum shadow_kind kind);
 bool may_have_effect(struct capture *c, struct shadow *container, int count,
                      struct shadow *const *values);
@@ -657,7 +677,7 @@ struct shadow *made_by(struct capture *c, struct shadow *callable, int count,
 /* Has attribute NAME of any class been set, except the class whose source is BUT? */
 bool class_changed(struct capture *c, const struct shadow *but, PyObject *name);
 
-/* ---- plan.c ---- */
+/* ---- functions of plan.c ---- */
 extern PyTypeObject plan_type;
 /* Describe how dyntrace._plan can make SHADOW's value again: borrowed; None if this is
  * impossible. */
@@ -673,9 +693,10 @@ PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *
                      int depth);
 PyObject *plan_new(const char *name);
 
-/* ---- stack.c ---- */
+/* ---- functions of stack.c ---- */
 extern struct shadow shadow_of_null; /* the shadow of a NULL on the stack */
-/* Break the graph before the current instruction, for a reason. Returns ENDED_BEFORE. */
+/* Break the graph before the current instruction. KIND and FORMAT give the reason. Returns
+ * ENDED_BEFORE. */
 enum ended break_at(struct capture *c, const char *kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 enum ended no_memory_at(struct capture *c);
@@ -704,7 +725,7 @@ PyObject *run_call(const struct call *call);
 struct attempt attempt_begin(const struct capture *c);
 void attempt_undo(struct capture *c, const struct attempt *attempt);
 
-/* ---- node.c ---- */
+/* ---- functions of node.c ---- */
 /* Is VALUE an array, or the result of a node? */
 bool is_graph(PyObject *value, const struct shadow *shadow);
 /* Is VALUE, or an item of VALUE, an array or the result of a node? */
@@ -754,7 +775,7 @@ enum ended array_method(struct capture *c, struct watched *w, const struct call 
                         PyObject *self);
 enum ended array_function(struct capture *c, struct watched *w, const struct call *call);
 
-/* ---- inline.c ---- */
+/* ---- functions of inline.c ---- */
 /* Can capture step through FUNCTION, whose source is OF? Adds guards. */
 bool can_step(struct capture *c, PyObject *function, struct shadow *of);
 /* Call FUNCTION as CALL says, and step through it. */
@@ -764,10 +785,10 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
 enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
                          const struct call *call);
 
-/* ---- object.c ----
+/* ---- functions of object.c ----
  *
- * The functions below leave the outcome undecided (see is_decided) if the class has no such method
- * in Python that can be stepped. */
+ * If the class has no Python method of this kind, or capture cannot step through the method, the
+ * functions below leave the outcome undecided (see is_decided). */
 /* Return the source of VALUE's class, with guards; NULL if there is none. */
 struct shadow *class_source(struct capture *c, PyObject *value, struct shadow *of);
 /* Are instances of TYPE created, released, and their attributes found, as `object` does? OF is the
@@ -797,8 +818,8 @@ struct shadow *super_shadow(struct capture *c, struct shadow *of_type, struct sh
 struct shadow *super_method(struct capture *c, PyObject *type, PyObject *self, struct shadow *of,
                             PyObject *name);
 
-/* ---- attribute.c ---- */
-/* Where an object has an attribute. */
+/* ---- functions of attribute.c ---- */
+/* Where find_attribute() has found an attribute of an object. */
 enum found { FOUND_NOT, FOUND_OWN, FOUND_CLASS, FOUND_METHOD };
 /* Find attribute NAME of OWNER, an object of a class of the program, without running code of the
  * program. *VALUE is a new reference, or NULL. */
@@ -806,23 +827,24 @@ enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value);
 /* Does reading NAME of OWNER raise AttributeError, without running code of the program? Adds
  * guards. */
 bool lacks_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyObject *name);
-/* Replace the top SLOTS values by attribute NAME of OWNER. */
+/* Replace the top SLOTS values by attribute NAME of OWNER. METHOD: the attribute will be called, so
+ * push the NULL that a call expects, too. */
 enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObject *owner,
                           struct shadow *of, PyObject *name, bool method);
 enum ended super_attribute(struct capture *c, struct watched *w, PyObject *name, bool method);
 enum ended import_module(struct capture *c, struct watched *w, PyObject *name);
 
-/* ---- store.c ---- */
-/* Store VALUE at STEP KEY of OF, in place of OLD (NULL if there is nothing); drop COUNT values of
- * the stack. */
+/* ---- functions of store.c ---- */
+/* Set the attribute (STEP '.') or item (STEP '[') KEY of the object of OF to VALUE, and add the
+ * effect. OLD is the former value, or NULL. Drops COUNT values of the stack. */
 enum ended set_place(struct capture *c, struct watched *w, int count, struct shadow *of, char step,
                      PyObject *key, PyObject *old, PyObject *value, struct shadow *of_value);
 enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name);
-/* Set KEY of a dict that was read, or a global. */
+/* Handle the program's `d[KEY] = VALUE`, where OF stands for the dict d, or for the globals. */
 enum ended set_in_dict(struct capture *c, struct watched *w, int count, struct shadow *of,
                        PyObject *key, PyObject *value, struct shadow *of_value);
 
-/* ---- build.c ---- */
+/* ---- functions of build.c ---- */
 /* Execute an instruction that builds, reads or changes a container. */
 enum ended build(struct capture *c, struct watched *w, struct compat_action action);
 /* Return the shadow of DICT with its keys, in order; NULL if they are unknown. The keys of a dict
@@ -856,8 +878,9 @@ enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ss
 enum ended call_iter(struct capture *c, struct watched *w, const struct call *call);
 enum ended call_reversed(struct capture *c, struct watched *w, const struct call *call);
 
-/* ---- known.c ---- */
-/* Call a builtin, or a method of a built-in type. Undecided (see is_decided) if CALL is neither. */
+/* ---- functions of known.c ---- */
+/* Call a builtin, or a method of a built-in type. Leaves the outcome undecided (see is_decided) if
+ * CALL is neither. */
 enum ended call_known(struct capture *c, struct watched *w, const struct call *call);
 
 /* ---- operate.c ---- */
@@ -865,7 +888,7 @@ enum ended operate(struct capture *c, struct watched *w, struct compat_action ac
 /* Replace the value on top of the stack by its truth value. */
 enum ended to_bool(struct capture *c, struct watched *w);
 
-/* ---- invoke.c ---- */
+/* ---- functions of invoke.c ---- */
 extern PyMethodDef graph_break_methods[];
 /* Execute a call with COUNT arguments. NAMES are the names of the last ones, or NULL. ON_TOP: the
  * tuple of names is on top of the stack. */
@@ -874,7 +897,7 @@ enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *nam
  * stack. */
 enum ended invoke_variable(struct capture *c, struct watched *w, bool keywords);
 
-/* ---- step.c ---- */
+/* ---- functions of step.c ---- */
 /* Step W until its function ends or the graph breaks. */
 enum ended watch(struct capture *c, struct watched *w);
 int watched_open(struct capture *c, struct watched *w, compat_frame *frame);
@@ -888,15 +911,15 @@ bool capture_awaits(struct capture *c, compat_frame *frame);
 PyObject *capture_step(struct capture *c, PyThreadState *ts, compat_frame *frame);
 PyObject *capture_go_on(PyThreadState *ts, compat_frame *frame, int throws);
 
-/* ---- capture.c ----
+/* ---- functions of capture.c ----
  *
- * These are members of struct watcher. */
+ * The members `refuses` and `watch` of struct watcher (tracer/evaluator/watcher.h). */
 bool capture_refuses(PyThreadState *ts, PyObject *callback, compat_frame *frame,
                      struct watched_answer *answer);
 int capture_call(PyThreadState *ts, PyObject *callback, compat_frame *frame, PyObject *frame_state,
                  struct watched_answer *answer, struct watched_rest *rest);
 
-/* ---- module.c ---- */
+/* ---- functions of module.c ---- */
 extern PyTypeObject *capture_type;
 
 #endif

@@ -1,20 +1,21 @@
 /* capture/src/effect.c -- effects: changes that are visible outside the function. See capture.h.
  *
- * The watched call makes each change at once, where the function makes it. The compiled code makes
- * the changes after the graph, in the same order; if an operation of the graph raises, it makes
- * only the changes that come before this operation (plan.c). So nobody may notice that a change is
- * late: a graph with effects runs no code of the program, and a value that an effect releases must
- * die without running any.
+ * The watched call makes each change where the function makes it. The compiled code makes the
+ * changes after the graph, in the same order. If an operation of the graph raises, the compiled
+ * code makes only the changes that come before this operation (plan.c). Nobody may notice that a
+ * change is late. Therefore a graph with effects runs no code of the program, and a value that an
+ * effect releases must die without running code of the program.
  *
  * A read after the change finds the new value, even if it reads the object under another name:
- * guards check which names lead to the same object (is_apart). */
+ * guards check which names lead to the same object (ensure_not_aliased). */
 #include "capture.h"
 
-enum { DEEPEST = 16 /* deepest nesting of a container that becomes visible outside */ };
+enum { DEEPEST = 16 /* deepest nesting of a container that an effect makes visible outside */ };
 
-/* ---- what may be changed ---- */
+/* ---- which objects an effect may change ---- */
 
-/* Is SHADOW a constant, a source or a node, which a plan can make again without visiting items? */
+/* Is SHADOW a constant, a source or a graph node? A plan can make the value of these again without
+ * visiting items. */
 static bool can_make_again_as_is(const struct shadow *shadow)
 {
     switch (shadow->kind) {
@@ -36,10 +37,10 @@ static bool is_mutable(const struct shadow *shadow)
            is_kind(shadow, SHADOW_OBJECT);
 }
 
-/* SHADOW's value becomes visible outside the function. Mark the lists, dicts and objects in it, so
- * that each later change of them becomes an effect. INSIDE: only an object that the watched call
- * makes will hold the value, which may then contain functions that the call made. Returns false if
- * a plan cannot make the value again. */
+/* Prepare for SHADOW's value to become visible outside the function. Marks the lists, dicts and
+ * objects in the value: each later change of them becomes an effect. INSIDE: only an object that
+ * the watched call makes will hold the value, so the value may contain functions that the call
+ * made. Returns false if a plan cannot make the value again. */
 static bool mark_visible_outside(struct capture *c, struct shadow *shadow, int depth, bool inside)
 {
     struct shadow *made;
@@ -103,8 +104,8 @@ struct shadow *one_of(struct capture *c, struct shadow *shadow)
     return shadow;
 }
 
-/* Is SHADOW's object another one than CHANGED's object, which an effect has changed? VALUE is
- * SHADOW's object, or the dict of a module. Adds guards. */
+/* Are SHADOW and CHANGED two different objects? An effect has changed the object of CHANGED. VALUE
+ * is SHADOW's object; if this object is a module, VALUE is the module's dict. Adds guards. */
 static bool guard_is_other_object(struct capture *c, struct shadow *shadow, PyObject *value,
                                   struct shadow *changed)
 {
@@ -181,8 +182,8 @@ struct shadow *made_by(struct capture *c, struct shadow *callable, int count,
 
 /* ---- lists and dicts with known items ---- */
 
-/* Turn SHADOW, of a list that was read, into a SHADOW_LIST with the shadows of its items. Returns
- * false if the items are unknown. */
+/* Turn SHADOW, the source of a list, into a SHADOW_LIST with the shadows of the list's items.
+ * Returns false if an item is unknown. */
 static bool turn_into_list(struct capture *c, struct shadow *shadow)
 {
     struct shadow *origin, *items;

@@ -1,9 +1,9 @@
 /* capture/src/inline.c -- step through calls of Python functions. See capture.h.
  *
- * The function is called as CPython calls it. When its frame begins, the shim's evaluator hands the
- * frame to capture_step(). If capture cannot step to the end of the function, CPython continues the
- * frame. The nodes and effects of the function are then removed from the graph, and the graph
- * breaks at the call. */
+ * Capture calls the Python function through CPython's C API. When the function's frame begins, the
+ * shim passes the frame to capture_step(). If capture cannot step to the end of the function,
+ * CPython continues the frame. Capture then removes the function's nodes and effects from the
+ * graph, and breaks the graph at the call. */
 #include "capture.h"
 
 enum { MOST_INLINES = 24 };
@@ -25,7 +25,7 @@ static struct shadow *positional_default(struct capture *c, PyFunctionObject *fu
 {
     const PyCodeObject *code = (PyCodeObject *)function->func_code;
     PyObject *all = function->func_defaults;
-    /* count from the end: in a later call __defaults__ may be longer */
+    /* count from the end of __defaults__, because the tuple may be longer in a later call */
     OWNED PyObject *key = PyLong_FromLong(number - code->co_argcount);
     struct shadow *from;
     Py_ssize_t i;
@@ -73,7 +73,8 @@ static int count_parameters(const PyCodeObject *code)
     return code->co_argcount + code->co_kwonlyargcount;
 }
 
-/* Return the index of CODE's parameter NAME, or count_parameters() if there is none. */
+/* Return the index of CODE's parameter NAME, or count_parameters() if CODE has no such
+ * parameter. */
 static int find_parameter(const PyCodeObject *code, PyObject *name)
 {
     const int parameters = count_parameters(code);
@@ -85,15 +86,15 @@ static int find_parameter(const PyCodeObject *code, PyObject *name)
     return at;
 }
 
-/* Bind the arguments of CALL to the parameters of FUNCTION: SHADOWS gets a shadow for each
- * parameter. */
+/* Bind the arguments of CALL to the parameters of FUNCTION: store a shadow for each parameter in
+ * SHADOWS. */
 static void bind_arguments(struct capture *c, const struct call *call, PyFunctionObject *function,
                            struct shadow *of, struct shadow **shadows)
 {
     const PyCodeObject *code = (const PyCodeObject *)function->func_code;
     const int parameters = count_parameters(code);
     const int positional = call->count - count_names(call);
-    struct shadow *more = NULL, *keywords = NULL; /* shadows of *args and **kwargs */
+    struct shadow *more = NULL, *keywords = NULL; /* the shadows of *args and **kwargs */
     int next = parameters;
 
     if (code->co_flags & CO_VARARGS) {
@@ -151,8 +152,8 @@ static bool can_close_silently(PyCodeObject *code)
     return !code_handles(code, (const uint8_t *)PyBytes_AS_STRING(bytes), -1);
 }
 
-/* CALL makes a generator of CODE. OF is the shadow of the generator function; SHADOWS are those of
- * the first COUNT variables. */
+/* Run CALL, which makes a generator of CODE, and make the generator's shadow. OF is the shadow of
+ * the generator function; SHADOWS are the shadows of the first COUNT variables. */
 static enum ended call_generator_function(struct capture *c, struct watched *w,
                                           const struct call *call, PyCodeObject *code,
                                           struct shadow *of, struct shadow *const *shadows,
@@ -203,8 +204,8 @@ static void expect_frame(struct capture *c, struct watched *w, const struct call
     c->returned_shadow = NULL;
 }
 
-/* Push RESULT, the return value of a function that was stepped to its end. Returns false if the
- * graph breaks after the call. */
+/* Push RESULT, which the called function returned after capture stepped to its end. Returns false
+ * if the graph breaks after the call. */
 static bool push_stepped_result(struct capture *c, struct watched *w, const struct call *call,
                                 const PyFunctionObject *function, PyObject *result)
 {
@@ -220,7 +221,7 @@ static bool push_stepped_result(struct capture *c, struct watched *w, const stru
     return false;
 }
 
-/* Did a __next__ that was stepped raise StopIteration, and do nothing else? */
+/* Has the __next__ through which capture stepped raised StopIteration, without any other effect? */
 static bool is_iteration_end(const struct capture *c, const struct watched *w)
 {
     if (!c->ends || !c->entered || w->unseen)
@@ -259,12 +260,14 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
         push_stepped_result(c, w, call, function, result))
         return ENDED_NOT;
     if (may_end && !result && is_iteration_end(c, w))
-        /* the end of the iterator is known, and the nodes and effects before it are kept */
+        /* keep the graph nodes and effects of the __next__, because capture knows that the iterator
+         * ended */
         return ENDED_RAISED;
     attempt_undo(c, &attempt);
     if (!c->inner_broke)
         break_at(c, "call", "a call that did not begin as it was expected to");
-    /* an exception of a polyfill counts as raised by the instruction: see raises_to_caller() */
+    /* treat an exception of a polyfill as raised by the instruction itself: see
+     * raises_to_caller() */
     c->inner_broke = result || !compat_hides(code);
     if (!result)
         return ENDED_RAISED;
@@ -309,7 +312,7 @@ bool can_step(struct capture *c, PyObject *function, struct shadow *of)
     code = (PyCodeObject *)((PyFunctionObject *)function)->func_code;
     if (!can_step_code(code))
         return false;
-    if (of->kind == SHADOW_FUNCTION) /* the program may have set __code__ */
+    if (of->kind == SHADOW_FUNCTION) /* the program may have set the function's __code__ */
         return !of->function.code || of->function.code == (PyObject *)code;
     if (of->kind != SHADOW_SOURCE)
         return false;
@@ -329,9 +332,9 @@ bool can_step(struct capture *c, PyObject *function, struct shadow *of)
     return !c->failed;
 }
 
-/* May VALUE be an argument of a polyfill? The position of an iterator must be known. If the
- * polyfill iterates over VALUE (ITERATED), VALUE must be iterable: for other values CPython's error
- * message is not that of a `for` loop. */
+/* May VALUE be an argument of a polyfill? If VALUE is an iterator, capture must know its position.
+ * ITERATED: the polyfill iterates over VALUE, so VALUE must be iterable; otherwise the error
+ * message of the polyfill would differ from that of CPython. */
 static bool can_pass_to_polyfill(PyObject *value, const struct shadow *of, bool iterated)
 {
     if (iterated && !Py_TYPE(value)->tp_iter && !PySequence_Check(value))

@@ -15,8 +15,8 @@ PyMethodDef graph_break_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* Return the index of the free variable of W with the same name as cell variable CELL; -1 if there
- * is none. In a resume function a variable can be both. */
+/* Return the index of W's free variable that has the same name as the cell variable CELL; -1 if
+ * there is none. In a resume function both may exist. */
 static int find_free_variable(const struct watched *w, int cell)
 {
     PyObject *names = w->code->co_localsplusnames;
@@ -66,7 +66,7 @@ static enum ended run_entry(struct capture *c, struct watched *w, const struct c
     return stack_result(c, w, call->slots, result, shadow_const(c, result));
 }
 
-/* ---- bound methods that were read ---- */
+/* ---- bound methods that existed before the watched call ---- */
 
 /* Return the shadow of a bound method of an array, written in C. Adds a guard on the method's
  * name. */
@@ -108,7 +108,8 @@ static struct shadow *bound_shadow(struct capture *c, PyObject *callable, struct
     if (!is_c && !Py_IS_TYPE(callable, &PyMethod_Type))
         return NULL;
     self = is_c ? PyCFunction_GET_SELF(callable) : PyMethod_GET_SELF(callable);
-    /* for a list the guard would fix its length, but later calls may pass a longer list */
+    /* follow only methods of arrays: the guard for a list would fix its length, but later calls may
+     * pass a longer list */
     if (is_c && !value_is_array(self))
         return NULL;
     if (guard_on(c, of, "TYPE_MATCH", (PyObject *)Py_TYPE(callable)))
@@ -121,17 +122,18 @@ static struct shadow *bound_shadow(struct capture *c, PyObject *callable, struct
     return bound_python_shadow(c, callable, of, of_self);
 }
 
-/* ---- the call ---- */
+/* ---- dispatching a call ---- */
 
 /* Kinds of callables, in the order in which classify_callee() tests for them. */
 enum callee {
     CALLEE_NULL,
-    CALLEE_ENTRY, /* the first call in a resume function, which restores variables and stack */
-    CALLEE_ARRAY_METHOD,   /* a method of an array, or of the result of a node */
-    CALLEE_METHOD,         /* a method in Python that can be stepped */
+    /* the first call in a resume function, which restores the function's variables and stack */
+    CALLEE_ENTRY,
+    CALLEE_ARRAY_METHOD,   /* a method of an array, or of the result of a graph node */
+    CALLEE_METHOD,         /* a Python method through which capture can step */
     CALLEE_MADE,           /* a function that the watched call made */
     CALLEE_ARRAY_FUNCTION, /* a function or class of numpy or torch */
-    CALLEE_FUNCTION,       /* a function that was read and can be stepped */
+    CALLEE_FUNCTION,       /* any other function through which capture can step */
     CALLEE_CLASS,          /* a class */
     CALLEE_OBJECT,         /* any other object: it has __call__, or is a builtin */
     CALLEE_UNKNOWN,
@@ -145,7 +147,7 @@ static PyObject *self_of(PyObject *callable)
     return PyMethod_Check(callable) ? PyMethod_GET_SELF(callable) : NULL;
 }
 
-/* Is this a method, written in C, of an array or of the result of a node? */
+/* Is CALLABLE a C method of an array, or of the result of a graph node? */
 static bool is_array_method(PyObject *self, const struct shadow *of)
 {
     const struct shadow *owner = of->method.owner;
@@ -307,7 +309,7 @@ enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *nam
     return dispatch(c, w, call);
 }
 
-/* Are the items of TUPLE and DICT known, in the call f(*TUPLE, **DICT)? DICT may be NULL. */
+/* Are the items of TUPLE and DICT known in the call f(*TUPLE, **DICT)? DICT may be NULL. */
 static bool are_starred_known(struct capture *c, PyObject *tuple, struct shadow *of, PyObject *dict,
                               struct shadow *of_dict)
 {

@@ -1,9 +1,10 @@
 /* capture/src/iterate.c -- iterators, generators and unpacking. See capture.h.
  *
- * CPython's own iterators compute their next item; the iterator's shadow tells where this item
- * comes from. The frame of a generator is stepped when it is resumed (step.c). map(), filter() and
- * zip() consist of iterators and a function. For them capture steps through a Python function that
- * does the same with these (dyntrace._polyfills). */
+ * Iterators of CPython compute their next item themselves; the iterator's shadow tells where the
+ * item comes from. When a generator is resumed, capture steps through its frame (step.c). The
+ * objects of map(), filter() and some of zip() run Python code to compute an item. Capture does not
+ * call them: it steps through a Python function (dyntrace._polyfills) that computes the same item
+ * from the same iterators. */
 #include "capture.h"
 
 /* Add a node for VALUE[I], where VALUE is the result of a node. Returns its shadow, or NULL. */
@@ -37,13 +38,13 @@ static bool has_known_length(PyObject *value, const struct shadow *of)
 /* How a value provides an iterator. */
 enum iterable {
     ITERABLE_NOT,
-    ITERABLE_ITSELF, /* a generator or an iterator: iter() returns the value itself */
-    ITERABLE_VIEW,   /* a view of a dict; its shadow is a SHADOW_ITERATOR */
-    ITERABLE_RESULT, /* an array, or the result of a node */
+    ITERABLE_ITSELF, /* a generator or an iterator: iter() of the value returns the value itself */
+    ITERABLE_VIEW,   /* a view of a dict, such as d.items(); its shadow is a SHADOW_ITERATOR */
+    ITERABLE_RESULT, /* an array, or the result of a graph node */
     ITERABLE_KNOWN,  /* a container, string or range with known items */
 };
 
-/* Are the items of VALUE known, and is their order known? */
+/* Are the items of VALUE, and their order, known? */
 static bool has_known_items(struct capture *c, PyObject *value, struct shadow *of)
 {
     if (is_set(value, of))
@@ -68,8 +69,8 @@ static enum iterable classify_iterable(struct capture *c, PyObject *value, struc
     return has_known_items(c, value, of) ? ITERABLE_KNOWN : ITERABLE_NOT;
 }
 
-/* May the graph have a node for each item of VALUE, the result of a node? Returns ENDED_NOT if it
- * may. */
+/* May the graph have a node for each item of VALUE, the result of another node? Returns ENDED_NOT
+ * if it may; otherwise breaks the graph. */
 static enum ended may_iterate_result(struct capture *c, PyObject *value, struct shadow *of)
 {
     enum ended ended;
@@ -97,7 +98,8 @@ enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, Py
         if (ended)
             return ended;
     }
-    /* the shadow holds a reference to VALUE, so VALUE would die too late */
+    /* break the graph, because the iterator's shadow would keep VALUE alive until the capture ends,
+     * and VALUE's death runs code */
     if (is_container(of) && c->mortal->count && !value_dies_quietly(value))
         return break_at(c, "value", "an iterator that may keep what runs code when it dies");
     if (iterable == ITERABLE_ITSELF)
@@ -206,9 +208,9 @@ static struct shadow *shadow_of_given(struct capture *c, struct shadow *of, PyOb
     return shadow_of_given_item(c, of, iterator, item);
 }
 
-/* The iterator OF has ended. Containers that it mirrored may change again. A zip() may have taken a
- * last item from only some of its iterators, so positions that capture counts itself are unknown
- * from now on. */
+/* Update shadows after iterator OF has ended: allow changes of the containers that OF iterates over
+ * by a mirror. If OF is a zip(), it may have taken one item more from some of its iterators than
+ * from others; mark an iterator as unknown if capture counts its position itself. */
 static void iterator_forget_position(struct capture *c, struct shadow *of)
 {
     c->failed |= !shadow_change(c, of);
@@ -262,7 +264,7 @@ enum giver {
     GIVER_METHOD, /* the method __next__ of a class of the program */
     /* a polyfill for map(), filter(), or a zip() whose iterators run Python code */
     GIVER_POLYFILL,
-    GIVER_NATIVE, /* tp_iternext of CPython's own iterators, or a generator */
+    GIVER_NATIVE, /* the iterator's own tp_iternext, or the frame of a generator */
 };
 
 static enum giver classify_giver(PyObject *iterator, const struct shadow *of)
@@ -372,10 +374,10 @@ enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterato
     return unknown_iterator(c, iterator);
 }
 
-/* ---- instructions ---- */
+/* ---- unpacking ---- */
 
-/* Does the shadow of ITEMS have a shadow for each item? WHOLE: ITEMS is a tuple or list whose type
- * is guarded. */
+/* Can capture find the shadow of each item of ITEMS? WHOLE: ITEMS is a tuple or list with a guarded
+ * type. */
 static bool has_item_shadows(struct capture *c, PyObject *items, struct shadow *of, bool whole)
 {
     if (whole)
@@ -385,9 +387,9 @@ static bool has_item_shadows(struct capture *c, PyObject *items, struct shadow *
     return is_varying_shape(of) || value_known(c, items, of);
 }
 
-/* Replace the object on top by the list of values that unpacking it gives, by stepping through
- * _unpack() of dyntrace._polyfills. BEFORE and BEHIND as in unpack(). WHOLE: the object is a tuple
- * or list. */
+/* Replace the object on top of the stack by a list with a value for each target of the unpacking,
+ * by stepping through _unpack() of dyntrace._polyfills. BEFORE and BEHIND have the same meaning as
+ * in execute_unpack(). WHOLE: the object is a tuple or list. */
 static enum ended unpack_by_polyfill(struct capture *c, struct watched *w, Py_ssize_t before,
                                      Py_ssize_t behind, bool whole)
 {
@@ -416,7 +418,7 @@ enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ss
         Py_SETREF(items, Py_NewRef(stack_value(w, 0)));
         of = stack_shadow(w, 0);
     } else if (PySequence_Fast_GET_SIZE(items) != before) {
-        /* CPython's error message differs between versions, so CPython must raise */
+        /* let CPython raise, because its error message differs between versions */
         return break_at(c, "container", "%zd values are unpacked of %zd", before,
                         PySequence_Fast_GET_SIZE(items));
     }
@@ -456,7 +458,7 @@ enum ended call_reversed(struct capture *c, struct watched *w, const struct call
     shadow = iterator_shadow(c, ITERATES_BACKWARDS, value, of);
     if (!shadow || !shadow_change(c, of))
         return ENDED_BEFORE;
-    /* the list must keep the items whose shadows the iterator has */
+    /* forbid changes of the list, because the iterator uses the shadows of its items */
     if (PyList_CheckExact(value))
         of->frozen = true;
     return stack_result(c, w, call->slots, run_call(call), shadow);

@@ -1,16 +1,16 @@
 /* capture/src/known.c -- calls of builtins, and of methods of built-in types. See capture.h.
  *
- * Tables in dyntrace._polyfills say how a builtin is handled: `builtins` names those that this file
- * handles; `instead` those for which a Python function is stepped; `pure` those that are simply
- * called if their arguments are known. */
+ * Tables in dyntrace._polyfills tell how capture handles a builtin. `builtins` lists the builtins
+ * that this file handles. `instead` lists builtins in place of which capture steps through a Python
+ * function (a polyfill). `pure` lists builtins that capture calls if their arguments are known. */
 #include "capture.h"
 
 enum { MOST_ITERATORS = 16, MOST_MADE_ARGUMENTS = 7 };
 
 /* ---- len() ---- */
 
-/* Execute len() of an array, or of the result of a node. The length is an input of the graph or a
- * constant. */
+/* Execute len() of an array, or of the result of a graph node. The length is an input of the graph
+ * or a constant. */
 static enum ended call_len_of_result(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *value = call->args[0];
@@ -29,7 +29,8 @@ static enum ended call_len_of_result(struct capture *c, struct watched *w, const
     return stack_result(c, w, call->slots, size, value_item(c, shape->value, shape, 0));
 }
 
-/* Guard the length of a dict that was read, not counting the keys that effects have added. */
+/* Guard the length of a dict that existed before the watched call. The expected length excludes the
+ * keys that effects have added. */
 static bool guard_dict_length(struct capture *c, PyObject *dict, struct shadow *of)
 {
     Py_ssize_t added = 0;
@@ -47,7 +48,7 @@ static bool guard_dict_length(struct capture *c, PyObject *dict, struct shadow *
 
 static bool is_length_known(struct capture *c, PyObject *value, struct shadow *of)
 {
-    if (is_varying_shape(of)) /* a guard already covers the number of sizes */
+    if (is_varying_shape(of)) /* a guard on the array already fixes the number of its dimensions */
         return true;
     if (PyDict_CheckExact(value) && is_source(of))
         return guard_dict_length(c, value, of);
@@ -75,8 +76,8 @@ static enum ended call_len(struct capture *c, struct watched *w, const struct ca
 
 /* ---- isinstance(), issubclass(), type() ---- */
 
-/* Do TYPE's instances get __class__ from `object`, and does the program define no __getattribute__
- * for them? */
+/* Do TYPE's instances inherit __class__ from `object`, and does TYPE read attributes by a
+ * __getattribute__ in C? */
 static bool has_plain_class_attribute(PyTypeObject *type)
 {
     PyObject *word = word_of("__class__");
@@ -88,7 +89,7 @@ static bool has_plain_class_attribute(PyTypeObject *type)
 }
 
 /* Is SUB a subclass of ANY, a class or a tuple of classes? Returns 1 or 0; -1 if code of the
- * program may decide this. IS_CLASS: the call is issubclass(), else isinstance(). */
+ * program may decide the answer. IS_CLASS: the call is issubclass(), otherwise isinstance(). */
 static int check_subclass(PyTypeObject *sub, PyObject *any, bool is_class)
 {
     const bool several = PyTuple_CheckExact(any);
@@ -101,7 +102,7 @@ static int check_subclass(PyTypeObject *sub, PyObject *any, bool is_class)
         if (!PyType_Check(one))
             return -1;
         is = PyType_IsSubtype(sub, (PyTypeObject *)one);
-        /* isinstance() first compares the type, and calls no method if it is the same */
+        /* isinstance() calls no method if the class is the object's own type */
         is_itself = !is_class && sub == (PyTypeObject *)one;
         if (!is_itself && !Py_IS_TYPE(one, &PyType_Type))
             return -1;
@@ -158,8 +159,9 @@ static bool is_start_known(struct capture *c, PyObject *start, struct shadow *of
     return !large && labs(number) < INT_MAX;
 }
 
-/* Make the iterators for arguments FIRST to LAST - 1 of CALL, so that capture knows their shadows.
- * Puts the iterators into ARGS, and into SHADOW, which keeps them alive. */
+/* Replace arguments FIRST to LAST - 1 of CALL by iterators over these arguments. Capture then knows
+ * the shadows of the iterators. Puts the iterators into ARGS, and into SHADOW, which keeps them
+ * alive. */
 static bool make_iterators(struct capture *c, const struct call *call, int first, int last,
                            struct shadow *shadow, PyObject **args)
 {
@@ -175,7 +177,7 @@ static bool make_iterators(struct capture *c, const struct call *call, int first
     return !c->failed;
 }
 
-/* Make an object of enumerate(), zip(), map() or filter(). */
+/* Make an object of the class enumerate, zip, map or filter. */
 static enum ended make_iterating_object(struct capture *c, struct watched *w,
                                         const struct call *call, enum iteration how)
 {
@@ -219,7 +221,8 @@ static enum ended call_next(struct capture *c, struct watched *w, const struct c
         stack_result(c, w, 1, Py_NewRef(otherwise), of_otherwise);
         return ended;
     }
-    /* the compiled code repeats this call of next(), so undo it here */
+    /* undo the changes of this call of next(), because the compiled code will execute the call
+     * again */
     attempt_undo(c, &attempt);
     PyErr_SetObject(PyExc_StopIteration, c->raised);
     return ENDED_RAISED;
@@ -265,17 +268,19 @@ static enum ended call_getattr(struct capture *c, struct watched *w, const struc
 
 /* ---- new objects of built-in classes ----
  *
- * These are exceptions, sets of known items, and objects of functools.partial and of operator's
- * getters. A new object is visible only to the function that made it, so a plan can make the object
- * again. */
+ * Capture can call these classes: exceptions, set and frozenset with known items,
+ * functools.partial, operator.itemgetter and operator.methodcaller. A new object is visible only to
+ * the function that made it, so a plan can make the object again. */
 
 enum made {
-    MADE_NOT,         /* no object that capture can make again */
-    MADE_PARTIAL,     /* a functools.partial, which a polyfill makes by calling made_partial() */
-    MADE_BY_POLYFILL, /* made_partial(), called by the polyfill for functools.partial */
-    MADE_SET,         /* a set or frozenset of known items */
-    MADE_GETTER,      /* operator.itemgetter() or operator.methodcaller() */
-    MADE_EXCEPTION,   /* an exception of a built-in class */
+    MADE_NOT, /* capture cannot make the object again */
+    /* a functools.partial: its polyfill makes the object by calling made_partial() */
+    MADE_PARTIAL,
+    /* the function made_partial(), which the polyfill of functools.partial calls */
+    MADE_BY_POLYFILL,
+    MADE_SET,       /* a set or frozenset of known items */
+    MADE_GETTER,    /* operator.itemgetter() or operator.methodcaller() */
+    MADE_EXCEPTION, /* an exception of a built-in class */
 };
 
 static bool is_builtin_exception(PyObject *callable)
@@ -302,8 +307,8 @@ static enum made classify_made(const struct call *call)
     return is_builtin_exception(callable) ? MADE_EXCEPTION : MADE_NOT;
 }
 
-/* Make a functools.partial. Its function may itself be a partial only if the watched call made that
- * one: the program may change a partial that was read. */
+/* Make a functools.partial. If the function that it calls is a functools.partial, too, the watched
+ * call must have made that one: the program may change a partial that existed before. */
 static enum ended call_partial_class(struct capture *c, struct watched *w, const struct call *call)
 {
     if (!call->count || !call->shadows[0])
@@ -348,8 +353,8 @@ static enum ended make_object(struct capture *c, struct watched *w, const struct
     return shadow ? stack_result(c, w, call->slots, run_call(call), shadow) : ENDED_BEFORE;
 }
 
-/* Call an object that make_object() made, by stepping through the polyfill for its class. The
- * polyfill gets the arguments with which the object was made, then those of CALL. */
+/* Call an object that make_object() made, by stepping through the polyfill of its class. The
+ * polyfill gets the arguments with which the object was made, then the arguments of CALL. */
 static enum ended call_made_object(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *type = (PyObject *)Py_TYPE(call->callable);
@@ -427,8 +432,8 @@ static bool accepts_arguments(const struct call *call, PyObject *entry)
     return fits_needs(call, needs);
 }
 
-/* Call a builtin that only moves items; for one that iterates or calls functions, step through its
- * polyfill. */
+/* Handle a builtin that only moves items, or a builtin that has a polyfill because it iterates or
+ * calls functions. Leaves the outcome of other builtins undecided (see is_decided). */
 static enum ended step_polyfill_of(struct capture *c, struct watched *w, const struct call *call,
                                    const char *builtin)
 {
@@ -445,8 +450,8 @@ static enum ended step_polyfill_of(struct capture *c, struct watched *w, const s
 
 /* ---- builtins ---- */
 
-/* Builtins that have a function in this file. The table `builtins` of dyntrace._polyfills has the
- * number of arguments of each. */
+/* Builtins that have a function of their own in this file. The table `builtins` of
+ * dyntrace._polyfills has the number of arguments of each. */
 enum builtin {
     BUILTIN_OTHER,
     BUILTIN_LEN,
@@ -481,17 +486,18 @@ static const char *const builtin_names[] = {
     [BUILTIN_GETATTR] = "getattr",
 };
 
-/* A builtin, or a C function of another module that is handled like a builtin. */
+/* The function that a call calls: a builtin, or a C function of another module that capture handles
+ * like a builtin. */
 struct callee {
     const char *name;
     bool is_builtin;  /* CPython's own function of module `builtins` */
-    bool is_operator; /* a C function of module `operator` */
-    /* the function is in `math` or `operator`, and its result depends only on the values of
-     * numbers */
+    bool is_operator; /* a C function of the module `operator` */
+    /* a function of `math` or `operator` whose result depends only on the values of numbers */
     bool takes_numbers;
-    bool steps;      /* a polyfill may be stepped instead */
-    bool is_handled; /* the table `builtins` has an entry for the function */
-    /* BUILTIN_OTHER if the call has a number of arguments that this file does not handle */
+    bool steps;      /* capture may step through a polyfill instead of calling the function */
+    bool is_handled; /* the function has an entry in the table `builtins` of dyntrace._polyfills */
+    /* the builtin; BUILTIN_OTHER if this file does not handle a call with this number of
+     * arguments */
     enum builtin which;
 };
 
@@ -570,8 +576,8 @@ static enum ended dispatch_builtin(struct capture *c, struct watched *w, const s
     return ENDED_BEFORE;
 }
 
-/* Can the function simply be called, because its arguments are known and it runs no code of the
- * program? */
+/* Can capture call the function itself? It can if the arguments are known and the function runs no
+ * code of the program. */
 static bool can_call_with_known(struct capture *c, const struct call *call,
                                 const struct callee *callee)
 {
@@ -584,7 +590,7 @@ static bool can_call_with_known(struct capture *c, const struct call *call,
     return are_known(c, call, false);
 }
 
-/* Is one of the first two arguments an array, and the function an operation on arrays? */
+/* Is the function an operation on arrays, and one of its first two arguments an array? */
 static bool operates_on_arrays(struct capture *c, const struct call *call,
                                const struct callee *callee)
 {
@@ -629,16 +635,16 @@ static enum ended call_builtin(struct capture *c, struct watched *w, const struc
     return callee.steps ? step_polyfill_of(c, w, call, callee.name) : ENDED_BEFORE;
 }
 
-/* ---- the call ---- */
+/* ---- dispatching a call ---- */
 
 enum known {
     KNOWN_NOT,
-    KNOWN_OBJECT_INIT,      /* super().__init__() that reaches the __init__ of `object` */
-    KNOWN_MADE,             /* a call of an object that make_object() made */
+    KNOWN_OBJECT_INIT,      /* super().__init__() that calls the __init__ of `object` */
+    KNOWN_MADE,             /* a call of an object that make_object() has made */
     KNOWN_SEND,             /* a call of generator.send() */
     KNOWN_CONTAINER_METHOD, /* a method of a list, dict or set */
     KNOWN_SIMPLE_METHOD,    /* a method of a string, a number or another simple value */
-    KNOWN_BUILTIN,          /* a C function or a class */
+    KNOWN_BUILTIN,          /* a call of a C function or a class */
 };
 
 static enum known classify_method(const struct call *call)

@@ -2,13 +2,13 @@
  *
  * The module is loaded for dyntrace.compile (dyntrace._capture_native) and by `run --capture`
  * (src/tracer/module.c). At first its only function is _attach(), which takes the capsule of the
- * shim and adds the rest: capture needs the shim, and the shim exists in the main interpreter
- * only. */
+ * shim and adds the other functions: capture needs the shim, which exists only in the main
+ * interpreter. */
 #include "capture.h"
 
 PyTypeObject *capture_type;
 
-/* ---- a callback ---- */
+/* ---- the type of callbacks ---- */
 
 static PyTypeObject *make_callback_type(void)
 {
@@ -27,7 +27,7 @@ static PyTypeObject *make_callback_type(void)
     return PyStructSequence_NewType(&is);
 }
 
-/* ---- functions ---- */
+/* ---- functions of the extension ---- */
 
 static PyObject *register_array(PyObject *module, PyObject *type)
 {
@@ -40,7 +40,7 @@ static PyObject *modules(PyObject *module, PyObject *ignored)
     return compat_is_finalizing() ? PyDict_New() : Py_NewRef(PyImport_GetModuleDict());
 }
 
-/* Call dyntrace.capture.finish() for `run --capture`. The module is imported when the first capture
+/* Call finish() of dyntrace.capture for `run --capture`. Imports the module when the first capture
  * ends. */
 static PyObject *finish_late(PyObject *module, PyObject *record)
 {

@@ -6,7 +6,7 @@ const struct shim_services *shim;
 
 PyObject *word_of(const char *name)
 {
-    static PyObject *words; /* an owned set that keeps the interned strings alive */
+    static PyObject *words; /* owned: a set that keeps the interned strings alive */
     OWNED PyObject *word = PyUnicode_InternFromString(name);
     bool is_kept = false;
 
@@ -15,7 +15,7 @@ PyObject *word_of(const char *name)
     if (words && word)
         is_kept = !PySet_Add(words, word);
     PyErr_Clear();
-    /* without memory return None, which is the name of no object */
+    /* if memory ran out, return None, which is the name of no object */
     return is_kept ? word : Py_None;
 }
 
@@ -34,7 +34,7 @@ PyObject *module_has(PyObject **module, const char *which, const char *name)
 
 PyObject *capture_builtins;
 
-/* Is VALUE CPython's own builtin NAME, and not a replacement by the program? */
+/* Is VALUE CPython's own builtin NAME, and not a replacement that the program has set? */
 static bool is_cpython_builtin(PyObject *name, PyObject *value)
 {
     if (PyCFunction_Check(value)) {

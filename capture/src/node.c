@@ -3,9 +3,9 @@
 #include "capture.h"
 
 enum {
-    /* most operands in the expression of a number; a guard evaluates the expression */
+    /* the most operands in the expression of a number, which a guard evaluates at each call */
     LONGEST = 60,
-    MOST_TENSORS = 64 /* most items of a list that are searched for a tensor */
+    MOST_TENSORS = 64 /* the most items of a list in which capture searches for a tensor */
 };
 
 bool is_graph(PyObject *value, const struct shadow *shadow)
@@ -109,7 +109,9 @@ int add_node(struct capture *c, PyObject *node)
 
 /* An entry of a code object's exception table. */
 struct handler {
-    uint32_t unit, units; /* the range of instructions, in code units, that the entry covers */
+    /* the instructions that this entry of the exception table covers: the first code unit, and the
+     * number of code units */
+    uint32_t unit, units;
     uint32_t target, depth;
 };
 
@@ -136,8 +138,8 @@ bool code_handles(PyCodeObject *code, const uint8_t *bytes, int32_t unit)
     return false;
 }
 
-/* Would the function, or one of its callers up to the captured function, handle an exception of
- * this instruction? */
+/* Would the function, or one of its callers up to the captured function, handle an exception of the
+ * current instruction? */
 static bool is_exception_handled(const struct capture *c)
 {
     for (const struct watched *w = c->innermost; w; w = w->outer)
@@ -146,10 +148,10 @@ static bool is_exception_handled(const struct capture *c)
     return false;
 }
 
-/* May an operation become part of the graph, although the graph runs outside of any `try`? A graph
- * that only computes results can be abandoned if it raises: the function's own code then runs from
- * its beginning. PURE: the operation only computes a result, and neither changes anything nor
- * warns. */
+/* May an operation become part of the graph? The graph runs outside of each `try` of the function,
+ * so its exceptions would not reach a handler there. But if a graph only computes results, it can
+ * be abandoned when it raises: the function's own code then runs from its beginning. PURE: the
+ * operation only computes a result; it changes nothing and causes no warning. */
 enum ended may_operate(struct capture *c, bool pure)
 {
     const bool handled = is_exception_handled(c);
@@ -206,8 +208,8 @@ static struct shadow *add_operation(struct capture *c, struct operation *operati
     return shadow;
 }
 
-/* Is RESULT a description such as a dtype, made by calling its class with known arguments, as
- * np.dtype(float) does? */
+/* Is RESULT, e.g. a dtype or device, an object that its class made from known arguments, as in
+ * np.dtype(float)? */
 static bool is_known_description(const struct operation *operation, PyObject *result)
 {
     return operation->counted && PyType_Check(operation->target) && value_is_description(result);
@@ -278,7 +280,8 @@ PyObject *expression_of(struct capture *c, const struct call *call)
     return made;
 }
 
-/* Is VALUE a function or class of the program? An array function that gets it may call it. */
+/* Is VALUE a function or class of the program? An array function that has VALUE as an argument may
+ * call it. */
 static bool is_callable_of_program(PyObject *value)
 {
     bool is_class = false;
@@ -290,8 +293,8 @@ static bool is_callable_of_program(PyObject *value)
     return !is_array_function(value);
 }
 
-/* Convert argument I of CALL to an argument of MADE. Returns false if it is unknown or there is no
- * memory. */
+/* Convert argument I of CALL and add it to the arguments of MADE. Returns false if the argument is
+ * unknown, or if there is no memory. */
 static bool add_node_argument(struct capture *c, const struct call *call, int i, bool sized,
                               struct operation *made)
 {
@@ -315,8 +318,8 @@ static bool add_node_argument(struct capture *c, const struct call *call, int i,
     return true;
 }
 
-/* Make MADE the operation of CALL, with its arguments. SIZED: integers among the arguments decide
- * the shape of the result. Returns false if an argument is unknown. */
+/* Set *MADE to the operation of CALL, with its arguments. SIZED: integers among the arguments
+ * decide the shape of the result. Returns false if an argument is unknown. */
 static bool make_operation(struct capture *c, const struct call *call, bool sized,
                            struct operation *made)
 {
@@ -333,7 +336,8 @@ static bool make_operation(struct capture *c, const struct call *call, bool size
             i++;
     made->counted = made->fixed;
     PyErr_Clear();
-    /* code of the program could notice that effects come after the graph */
+    /* refuse an operation that runs code of the program if there are effects: the compiled code
+     * makes the effects after the graph, so this code would not see them */
     if (i == call->count && made->args && !c->failed && !(c->foreign && c->effects->count))
         return true;
     Py_CLEAR(made->args);
@@ -376,8 +380,8 @@ static bool has_dtype(PyObject *value, const char *name, int depth)
     return is;
 }
 
-/* Does torch warn when attribute NAME of the tensor VALUE is read, because VALUE is not
- * two-dimensional? */
+/* Does torch warn when attribute NAME of the tensor VALUE is read, e.g. `T`, because VALUE does not
+ * have two dimensions? */
 static bool warns_of_attribute(PyObject *value, PyObject *name)
 {
     const char *text = PyUnicode_AsUTF8(name);
@@ -422,10 +426,11 @@ static bool torch_warns(const struct call *call, const char *name)
 
 /* What an operator does to its first operand. */
 enum operator_effect {
-    OPERATOR_PURE,     /* nothing */
-    OPERATOR_READS,    /* nothing: it reads an item or attribute, and numpy does not warn */
+    OPERATOR_PURE, /* leaves the operand unchanged */
+    /* reads an item or attribute of the operand, for which numpy never warns */
+    OPERATOR_READS,
     OPERATOR_IN_PLACE, /* may change the operand and return it, as `a += b` does */
-    OPERATOR_SETS,     /* sets an item, and returns None */
+    OPERATOR_SETS,     /* sets an item of the operand, and returns None */
 };
 
 static enum operator_effect classify_operator(const char *name)
@@ -437,7 +442,8 @@ static enum operator_effect classify_operator(const char *name)
     return name[0] == 'i' && strcmp(name, "invert") ? OPERATOR_IN_PLACE : OPERATOR_PURE;
 }
 
-/* Does the operator only compute its result, without a warning? */
+/* Does the operator only compute its result? False if it changes an operand or may cause a
+ * warning. */
 static bool is_pure_operator(const struct call *call, const char *name, enum operator_effect effect,
                              bool numbers)
 {
@@ -561,8 +567,8 @@ static bool are_names_harmless(const struct call *call)
     return true;
 }
 
-/* Does a call of function or method NAME only compute a result, without even a warning, whatever
- * its arguments are? */
+/* Does CALL, a call of the function or method NAME, only compute a result? False if it changes
+ * anything or may cause a warning. */
 static bool is_pure_call(const struct call *call, const char *name)
 {
     if (!keeps_shape(name, 3, false, false) || is_in(name, "impure") ||
@@ -581,8 +587,8 @@ static bool is_pure_call(const struct call *call, const char *name)
     return are_names_harmless(call);
 }
 
-/* Return the shadow of the argument that the call returns: `self` of an in-place method such as
- * add_(), or the keyword argument `out`. NULL if RESULT is a new object. */
+/* Return the shadow of the argument that the call returned: `self` of an in-place method such as
+ * add_(), or the keyword argument `out`. Returns NULL if RESULT is a new object. */
 static struct shadow *find_returned_argument(const struct call *call, const char *name,
                                              PyObject *result)
 {
@@ -599,7 +605,8 @@ static struct shadow *find_returned_argument(const struct call *call, const char
     return NULL;
 }
 
-/* Call a function that only reads shapes and types, such as x.dim(). Its result is a constant. */
+/* Run OPERATION, which only reads shapes and types, as x.dim() does. The result is a constant, so
+ * no graph node is made. Releases the arguments of OPERATION. */
 static enum ended call_metadata_function(struct capture *c, struct watched *w,
                                          const struct call *call, struct operation *operation)
 {
@@ -640,8 +647,8 @@ enum ended array_call(struct capture *c, struct watched *w, const struct call *c
     return node_result(c, w, call->slots, &operation, result);
 }
 
-/* Execute size() of an array whose shape is the source SHAPE. Without an argument it returns the
- * shape, with one a single size. Returns ENDED_BEFORE if the argument is unknown. */
+/* Execute size() of an array whose shape is the source SHAPE. size() returns the whole shape, or
+ * with an argument a single size. Returns ENDED_BEFORE if the argument is unknown. */
 static enum ended execute_size(struct capture *c, struct watched *w, const struct call *call,
                                struct shadow *shape)
 {
@@ -662,8 +669,8 @@ static enum ended execute_size(struct capture *c, struct watched *w, const struc
     return stack_result(c, w, call->slots, run_call(call), item);
 }
 
-/* If CALL is size() of an array with a size that is an input of the graph, return the source of the
- * array's shape; otherwise return NULL. */
+/* If CALL is a call of size() of an array, and the graph has one of the array's sizes as an input,
+ * return the source of the array's shape; otherwise return NULL. */
 static struct shadow *find_sized_shape(struct capture *c, const struct call *call, PyObject *self,
                                        const char *name)
 {

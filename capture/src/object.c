@@ -2,11 +2,11 @@
  * properties, super(). See capture.h.
  *
  * To step through a special method such as __add__, capture runs the operation, here operator.add.
- * CPython calls the method, and capture steps through the method's frame (inline.c). If the
+ * CPython then calls the method, and capture steps through the method's frame (inline.c). If the
  * operation also starts another frame, or does not return the method's result, the graph breaks. */
 #include "capture.h"
 
-/* Return TYPE's method NAME if it is a Python function: borrowed, or NULL. */
+/* Return TYPE's method NAME if it is written in Python: borrowed; otherwise NULL. */
 static PyObject *find_python_method(PyTypeObject *type, const char *name)
 {
     PyObject *found = _PyType_Lookup(type, word_of(name));
@@ -14,7 +14,8 @@ static PyObject *find_python_method(PyTypeObject *type, const char *name)
     return found && PyFunction_Check(found) && !is_array_function(found) ? found : NULL;
 }
 
-/* Does TYPE's metaclass leave calls and attribute access to `type`? */
+/* Does TYPE's metaclass use the methods of `type` to call the class and to read and set its
+ * attributes? */
 static bool is_plain_class(PyTypeObject *type)
 {
     const PyTypeObject *meta = Py_TYPE(type);
@@ -65,14 +66,15 @@ enum ended special(struct capture *c, struct watched *w, const char *name, const
     c->kind = NULL;
     if (!function)
         return ENDED_BEFORE;
-    /* if unbound, the callable is the operation, e.g. operator.add, which calls the function */
+    /* if the call has no `self` of its own, its callable is the operation, e.g. operator.add, which
+     * calls the method */
     made.operates = !call->bound;
     return step_method(c, w, &made, function, class_source(c, call->args[0], call->shadows[0]),
                        name);
 }
 
-/* Does the first argument's class inherit __ne__ from `object`, which negates __eq__? *OF is the
- * source of this class. Adds guards. */
+/* Does the class of the first argument inherit from `object` the __ne__ that negates __eq__? Sets
+ * *OF to the source of this class. Adds guards. */
 static bool inherits_ne(struct capture *c, const struct call *call, struct shadow **of)
 {
     PyObject *word = word_of("__ne__");
@@ -85,7 +87,7 @@ static bool inherits_ne(struct capture *c, const struct call *call, struct shado
 enum ended operate_special(struct capture *c, struct watched *w, const char *name,
                            const struct call *call)
 {
-    /* the operator name and_ stands for the method __and__ */
+    /* drop the underscore of the operator name: and_ stands for the method __and__ */
     const int length = (int)strcspn(name, "_");
     struct shadow *of;
     char text[24];
@@ -104,7 +106,8 @@ enum ended operate_special(struct capture *c, struct watched *w, const char *nam
 
 /* ---- new instances ---- */
 
-/* Does `object` create instances of this class, set their attributes and release them? */
+/* Do the functions of `object` create the instances of this class, set their attributes and release
+ * them? */
 static bool has_ordinary_slots(const PyTypeObject *type)
 {
     const bool is_programs_class = type->tp_flags & Py_TPFLAGS_HEAPTYPE;
@@ -120,7 +123,7 @@ static bool has_ordinary_slots(const PyTypeObject *type)
     return !type->tp_finalize && !type->tp_del;
 }
 
-/* Guard that TYPE inherits the methods in `inherited` from `object` and has none of those in
+/* Add guards that TYPE inherits the methods in `inherited` from `object`, and has no method in
  * `absent`. OF is the source of TYPE. */
 static bool guard_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of)
 {
@@ -156,8 +159,8 @@ bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of)
     return of->source.is_ordinary;
 }
 
-/* Does the class that CALL calls inherit __init__ from `object`, and has CALL no arguments? Adds
- * guards. */
+/* Does CALL call a class without arguments, and does this class inherit __init__ from `object`?
+ * Adds guards. */
 static bool inherits_init(struct capture *c, const struct call *call, PyObject *init)
 {
     struct shadow *of;

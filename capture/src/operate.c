@@ -14,7 +14,8 @@ static const char *const binary_names[2 * BINARY_OPERATORS] = {
     "rshift", "sub",  "truediv",  "xor",    "iadd",    "iand", "ifloordiv", "ilshift", "imatmul",
     "imul",   "imod", "ior",      "ipow",   "irshift", "isub", "itruediv",  "ixor"};
 
-/* Describe a call of operator.NAME with the top COUNT values. OPERANDS gets the values. */
+/* Describe a call of operator.NAME with the top COUNT values of the stack. Stores these values in
+ * OPERANDS. */
 static struct call describe_top_call(const struct watched *w, const char *name, int count,
                                      struct operands *operands)
 {
@@ -59,8 +60,9 @@ static enum ended finish_truth(struct capture *c, struct watched *w, enum ended 
     return ended;
 }
 
-/* Does operator.NAME give an integer for all values of the integers that are inputs? A shift may
- * raise, and a power may be a fraction. */
+/* Does operator.NAME give an integer in every later call, whatever values the inputs among its
+ * integer operands have? A shift does not, because it may raise; nor does a power whose exponent is
+ * an input or is negative. */
 static bool gives_integer(struct capture *c, const char *name, const struct call *call)
 {
     int large;
@@ -76,13 +78,13 @@ static bool gives_integer(struct capture *c, const char *name, const struct call
     return value_known(c, call->args[1], call->shadows[1]);
 }
 
-/* Who computes an operator's result, in the order in which classify_operation() tests. */
+/* How capture executes an operator, in the order in which classify_operation() tests. */
 enum operation_kind {
-    /* special methods of the operands' classes, or an operation that moves items */
+    /* through a special method of an operand's class, or as an operation that only moves items */
     OPERATION_OF_CLASSES,
-    /* a node of the graph: an operand is an array, or an integer that is an input */
+    /* as a node of the graph: an operand is an array, or an integer that is an input */
     OPERATION_NODE,
-    OPERATION_KNOWN, /* the operator itself: all operands are known */
+    OPERATION_KNOWN, /* by calling the operator itself: all operands are known */
 };
 
 static bool is_graph_operand(const struct call *call, int i)
@@ -120,12 +122,13 @@ static enum ended operate_by_polyfill(struct capture *c, struct watched *w, cons
     return ENDED_BEFORE;
 }
 
-/* Step through a special method of an operand's class. Methods are tried in CPython's order. */
+/* Step through a special method of an operand's class. Tries the methods in the order in which
+ * CPython tries them. */
 static enum ended operate_by_class(struct capture *c, struct watched *w, const char *name,
                                    const struct call *call)
 {
     const bool two = call->count == 2, in_place = two && name[0] == 'i';
-    /* the plain operator of an in-place one: "add" for "iadd" */
+    /* the name of the plain operator: "add" for the in-place operator "iadd" */
     const char *plain = name + in_place;
     struct operands operands;
     struct call swapped = *call;
@@ -189,7 +192,7 @@ static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t 
     return execute_operation(c, w, binary_names[which], &call);
 }
 
-/* Does the next instruction branch on the result, or convert it to a bool? */
+/* Does the next instruction branch on the result of this one, or convert it to a bool? */
 static bool is_truth_used_next(const struct watched *w)
 {
     const int next = w->next < w->units ? w->bytes[2 * w->next] : CACHE;
@@ -199,8 +202,8 @@ static bool is_truth_used_next(const struct watched *w)
     return compat_ops[next].jumps;
 }
 
-/* Add a guard that a comparison of integers among the inputs gives RESULT in later calls too.
- * Returns false if no such guard is possible. */
+/* Add a guard that CALL, a comparison of integers, gives RESULT in later calls, too. Some of the
+ * integers are inputs of the graph. Returns false if no such guard is possible. */
 static bool guard_comparison(struct capture *c, const struct call *call, PyObject *result)
 {
     OWNED PyObject *expression = expression_of(c, call);
@@ -229,8 +232,8 @@ static enum ended execute_comparison(struct capture *c, struct watched *w,
     return ended;
 }
 
-/* If SHADOW is the result of an in-place operation, return the shadow of the operand that it
- * returned. */
+/* If SHADOW is the result of an in-place operation, return the shadow of the operand that the
+ * operation has changed and returned. Otherwise return SHADOW. */
 static struct shadow *skip_in_place_results(struct shadow *shadow)
 {
     while (shadow && shadow->kind == SHADOW_NODE && shadow->node.same)
@@ -238,7 +241,7 @@ static struct shadow *skip_in_place_results(struct shadow *shadow)
     return shadow;
 }
 
-/* Is NUMBER one of the small integers of which CPython has a single object? */
+/* Is NUMBER a small integer, for which CPython always uses the same object? */
 static bool is_cached_integer(PyObject *number)
 {
     int large;
@@ -247,7 +250,8 @@ static bool is_cached_integer(PyObject *number)
     return !large && value >= -5 && value <= 256;
 }
 
-/* Are A and B None, bools or small integers, so that they are one object if they are equal? */
+/* Are A and B certainly the same object if they are equal? They are if they are None, bools or
+ * small integers. */
 static bool are_singletons(PyObject *a, PyObject *b)
 {
     if (a == Py_None || b == Py_None || PyBool_Check(a) || PyBool_Check(b))
@@ -257,7 +261,7 @@ static bool are_singletons(PyObject *a, PyObject *b)
     return is_cached_integer(a) && is_cached_integer(b);
 }
 
-/* Do the shadows alone tell whether A and B are the same object? */
+/* Do the shadows of A and B tell without a guard whether A and B are the same object? */
 static bool is_identity_in_shadows(PyObject *b, const struct shadow *of_a,
                                    const struct shadow *of_b)
 {
@@ -271,7 +275,7 @@ static bool is_identity_in_shadows(PyObject *b, const struct shadow *of_a,
 }
 
 /* Can guards on the values of A and B ensure that `A is B` gives the same result in later calls?
- * Adds the guards. */
+ * Adds these guards. */
 static bool guard_for_identity(struct capture *c, PyObject *a, PyObject *b, struct shadow *of_a,
                                struct shadow *of_b)
 {
@@ -284,8 +288,8 @@ static bool guard_for_identity(struct capture *c, PyObject *a, PyObject *b, stru
     return value_known(c, a, of_a) && value_known(c, b, of_b);
 }
 
-/* Add a guard that A and B, which were read from two sources, are the same object, or that they are
- * not. Returns false if no such guard is possible. */
+/* Add a guard that A and B are the same object, or, if they are not, that they are different
+ * objects. A and B were read from two sources. Returns false if no such guard is possible. */
 static bool guard_identity(struct capture *c, PyObject *a, PyObject *b, struct shadow *of_a,
                            struct shadow *of_b)
 {

@@ -1,13 +1,15 @@
 /* capture/src/plan.c -- plans: run the graph and make the values after it. See capture.h.
  *
- * A plan is a constant of the compiled code, which calls it with some of its variables. The plan's
- * function reads other values again by attribute and item, as the guards did just before; it runs
- * the graph; and it makes containers anew. A container that two variables share is made once.
- * dyntrace._plan writes this function from parts, which plan_part() makes from shadows. */
+ * A plan is a constant of the compiled code. The compiled code calls the plan with the values of
+ * some variables. The plan's function reads other values from attributes and items, as the guards
+ * did just before. Then it runs the graph, and makes new containers like those that the watched
+ * call made. If two variables share a container, the plan makes it once. dyntrace._plan writes this
+ * function from parts. A part is a tuple, made by get_plan_part(), that describes how to make a
+ * value again. */
 #include "capture.h"
 #include <structmember.h>
 
-/* ---- parts ---- */
+/* ---- parts: descriptions of values for dyntrace._plan ---- */
 
 /* Return the part of SHADOW; False if SHADOW is NULL. */
 static PyObject *part_or_false(struct capture *c, struct shadow *shadow)
@@ -15,8 +17,8 @@ static PyObject *part_or_false(struct capture *c, struct shadow *shadow)
     return shadow ? plan_part(c, shadow) : Py_False;
 }
 
-/* The words by which dyntrace._plan knows the kinds of shadows. NULL: values of this kind cannot be
- * made again. */
+/* The names that dyntrace._plan has for the kinds of shadows. NULL: a plan cannot make a value of
+ * this kind again. */
 static const char *const kind_names[] = {
     [SHADOW_CONST] = "constant", [SHADOW_SOURCE] = "source", [SHADOW_NODE] = "node",
     [SHADOW_TUPLE] = "tuple",    [SHADOW_LIST] = "list",     [SHADOW_DICT] = "dict",
@@ -25,19 +27,21 @@ static const char *const kind_names[] = {
     [SHADOW_CELL] = "cell",      [SHADOW_CHANGED] = NULL,
 };
 
-/* The description of a shadow for dyntrace._plan: the arguments of Plan.make(), borrowed. */
+/* The description of a shadow that dyntrace._plan gets: the arguments of Plan.make_node(). All
+ * objects are borrowed. */
 struct part {
     const char *what;
     char step;
     Py_ssize_t number;
-    PyObject *thing;  /* the constant, key, name, node or code object; or NULL */
-    bool has_keys;    /* dyntrace._plan also gets the keys of the items */
+    /* the constant, the key, the name, the graph node or the code object; or NULL */
+    PyObject *thing;
+    bool has_keys;    /* dyntrace._plan gets the keys of the items, too */
     Py_ssize_t count; /* number of items that dyntrace._plan gets */
     struct shadow *parent, *keyword_defaults, *globals; /* or NULL */
 };
 
-/* Is SHADOW's value a constant of the plan? Builtins and modules are; other values are read
- * again. */
+/* Is SHADOW's value a constant of the plan? Builtins and modules are constants; the plan reads
+ * other values again. */
 static bool is_plan_constant(const struct capture *c, const struct shadow *shadow)
 {
     if (shadow->kind == SHADOW_CONST)
@@ -122,7 +126,7 @@ static PyObject *copy_keys(const struct shadow *shadow, Py_ssize_t count)
 }
 
 /* Make the part of SHADOW: (kind, step, number, thing, keys, items, parent, keyword defaults,
- * globals). Returns a new reference; NULL if the value cannot be made again. */
+ * globals). Returns a new reference; NULL if a plan cannot make the value again. */
 static PyObject *make_part(struct capture *c, struct shadow *shadow)
 {
     const bool is_constant = is_plan_constant(c, shadow);
@@ -186,15 +190,16 @@ static bool is_cell(const struct watched *w, int variable)
     return value && kind & (CO_FAST_CELL | CO_FAST_FREE) && PyCell_Check(value);
 }
 
-/* Is this the cell of a variable that the function itself made, so that the plan may set it? */
+/* Did the captured function itself make the cell? The compiled code may set only cells of this
+ * kind. */
 static bool is_own_cell(const struct shadow *shadow)
 {
     return is_kind(shadow, SHADOW_CELL) && !shadow->cell.is_outside;
 }
 
 /* Describe variable I as (number, part, value), or as (number,) if it has become unbound: a new
- * reference. Returns Py_None if the variable is unchanged, or is a cell that another function made;
- * NULL if there is no memory. */
+ * reference. Returns Py_None if the variable is unchanged, or if it is a cell that another function
+ * made. Returns NULL if there is no memory. */
 static PyObject *describe_variable(struct capture *c, const struct watched *w, int i)
 {
     struct shadow *shadow = w->shadow[i];
@@ -233,11 +238,12 @@ static PyObject *describe_variables(struct capture *c, const struct watched *w)
     return list;
 }
 
-/* Describe slot I of the stack as (part, value), or as () if the slot is NULL: a new reference. */
+/* Describe slot I of the stack, whose shadow is SHADOW, as (part, value), or as () if the slot is
+ * NULL: a new reference. */
 static PyObject *describe_slot(struct capture *c, const struct watched *w, struct shadow *shadow,
                                int i)
 {
-    /* NULL after ENDED_BEHIND, because the instruction has removed the value */
+    /* the value is NULL if the instruction has already removed it (ENDED_BEHIND) */
     PyObject *value = compat_local(w->frame, w->variables + i);
 
     if (shadow == &shadow_of_null)
@@ -269,10 +275,10 @@ PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *
 
 /* ---- running a plan ---- */
 
-/* In the first run of the compiled code the graph does not run, because the watched call has
- * already computed the values. Return these values; return NULL in later runs. Puts the cells of
+/* Return the values of the first run of the compiled code, in which the graph does not run, because
+ * the watched call has already computed the values. Returns NULL in later runs. Puts the cells of
  * the watched frame into FRAME. The code of FRAME has additional variables after the other locals
- * (dyntrace._assemble), so the cells' indexes shift. */
+ * (see dyntrace._assemble), so the cells have other indexes there. */
 static PyObject *take_first_result(struct plan *plan, PyThreadState *ts, compat_frame *frame)
 {
     OWNED PyObject *values = shim->take_values(ts, (PyObject *)plan, frame);
@@ -294,8 +300,8 @@ static PyObject *take_first_result(struct plan *plan, PyThreadState *ts, compat_
     return Py_NewRef(PyTuple_GET_ITEM(values, 0));
 }
 
-/* Link the first COUNT frames of the traceback TRACE as if each had called the next. The first one
- * is the program's; dyntrace._plan has made the others. */
+/* Link the first COUNT frames of the traceback TRACE: each then seems to have called the next. The
+ * first is FRAME, a frame of the program; dyntrace._plan has made the others. */
 static void link_frames(PyObject *trace, long count, compat_frame *frame)
 {
     PyTracebackObject *at = (PyTracebackObject *)trace;
@@ -328,9 +334,9 @@ static PyObject *call_raised(void *data)
     return trace;
 }
 
-/* FRAME called PLAN's function, which has raised. Correct the traceback with raised() of
- * dyntrace._plan, and return NULL with the exception. Or return PLAN: then FRAME must run the
- * function's original code. */
+/* Handle an exception of PLAN's function, which FRAME called. Usually corrects the traceback by
+ * raised() of dyntrace._plan, and returns NULL with the exception. Returns PLAN if FRAME must run
+ * the function's original code instead. */
 static PyObject *handle_exception(struct plan *plan, PyThreadState *ts, compat_frame *frame)
 {
     struct tracer_exception raised = tracer_exception_aside();
@@ -341,8 +347,8 @@ static PyObject *handle_exception(struct plan *plan, PyThreadState *ts, compat_f
     if (seen)
         trace = shim->quietly(call_raised, &raising);
     if (trace == Py_True) {
-        /* a signal handler raised this, e.g. KeyboardInterrupt: raise it again in the original
-         * code */
+        /* a signal handler raised the exception, e.g. KeyboardInterrupt: let the original code
+         * raise it again */
         if (!PyErr_GivenExceptionMatches(raised.type, PyExc_Exception))
             PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), raised.type);
         tracer_exception_drop(&raised);
@@ -421,7 +427,7 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
                             plan->name);
     if (!plan->run)
         return Py_NewRef(frame->f_globals);
-    masked = shim->mask(ts); /* do not capture the code of the backend */
+    masked = shim->mask(ts); /* capture no code of the backend */
     compat_uncount(ts, 1);
     result = call_run(plan, frame, args, given, names);
     if (!result)

@@ -148,7 +148,7 @@ void watched_put(struct watched *w)
         w->put[i] = compat_local(w->frame, i);
 }
 
-/* ---- calls ---- */
+/* ---- descriptions of calls ---- */
 
 struct call operator_call(const char *name, int slots, int count, struct operands *operands)
 {

@@ -1,17 +1,17 @@
 /* capture/src/step.c -- execute one instruction after the other, in the frame that CPython made.
  * See capture.h.
  *
- * Before each instruction the shadows of the stack are copied. If the graph breaks at the
- * instruction, the compiled code must leave the stack as it was then. */
+ * Before each instruction capture copies the shadows of the stack. If the graph breaks at the
+ * instruction, the compiled code must restore the stack to its state before the instruction. */
 #include "capture.h"
 
 enum { MOST_JUMPS = 40000, MOST_NODES = 40000 };
 
-/* ---- variables ---- */
+/* ---- local variables ---- */
 
-/* Do only the references of the capture and MORE other references keep OBJECT alive? Then CPython,
- * without the capture, would release OBJECT now and run its finalizer. OBJECT NULL means any object
- * of c->mortal. */
+/* Would CPython, without the capture, release OBJECT now? It would if the only references to OBJECT
+ * are those of the capture and MORE others. With OBJECT NULL: would CPython release any object of
+ * c->mortal? */
 static bool would_have_died(const struct capture *c, PyObject *object, Py_ssize_t more)
 {
     for (Py_ssize_t i = 0; i < c->mortal->count; i++) {
@@ -127,8 +127,8 @@ static enum ended store_fast(struct capture *c, struct watched *w, uint32_t vari
     return ENDED_NOT;
 }
 
-/* Can both halves of a double instruction such as STORE_FAST_LOAD_FAST run? The second half may
- * load the variable that the first one stores. */
+/* Can both halves of a double instruction such as STORE_FAST_LOAD_FAST be executed? The second half
+ * may load the variable that the first half stores. */
 static enum ended check_double_instruction(struct capture *c, const struct watched *w,
                                            const unsigned char *half, const uint32_t *variable)
 {
@@ -160,9 +160,9 @@ static enum ended double_instruction(struct capture *c, struct watched *w, uint3
     return ended;
 }
 
-/* ---- cells ---- */
+/* ---- cells of closures ---- */
 
-/* Make the shadow of CELL, whose content has the shadow CONTENT. OUTSIDE: another function made the
+/* Make the shadow of CELL. CONTENT is the shadow of its content. OUTSIDE: another function made the
  * cell. */
 static struct shadow *cell_shadow(struct capture *c, struct shadow *content, PyObject *cell,
                                   struct shadow *source, bool outside)
@@ -271,7 +271,7 @@ static struct shadow *cell_content(struct capture *c, struct shadow *of)
     return one_of(c, changed ? changed->items[0] : of->items[0]);
 }
 
-/* ---- functions ---- */
+/* ---- cell variables, new functions ---- */
 
 enum { DEFAULTS = 1, KEYWORDS = 2, CLOSURE = 8 };
 
@@ -330,8 +330,8 @@ static enum ended store_deref(struct capture *c, struct watched *w, uint32_t var
     return ENDED_NOT;
 }
 
-/* Pop a part of FUNCTION from the stack and set it. WHAT tells which part: its defaults, keyword
- * defaults or closure. */
+/* Pop a value from the stack and set it as an attribute of FUNCTION. WHAT tells which attribute:
+ * the defaults, the keyword defaults or the closure. */
 static void set_function_part(struct watched *w, PyFunctionObject *function, struct shadow *shadow,
                               uint32_t what)
 {
@@ -356,7 +356,8 @@ static void set_function_part(struct watched *w, PyFunctionObject *function, str
     }
 }
 
-/* Execute MAKE_FUNCTION: the code object is on top of the stack, the function's parts lie below. */
+/* Execute MAKE_FUNCTION, which takes a code object from the top of the stack, and below it the
+ * defaults, keyword defaults and closure. */
 static enum ended make_function(struct capture *c, struct watched *w, struct compat_action action)
 {
     const unsigned understood = CLOSURE | KEYWORDS | DEFAULTS;
@@ -366,7 +367,9 @@ static enum ended make_function(struct capture *c, struct watched *w, struct com
 
     if (makes)
         shadow = shadow_new(c, SHADOW_FUNCTION, 0);
-    else /* SET_FUNCTION_ATTRIBUTE adds one part to a function */
+    /* SET_FUNCTION_ATTRIBUTE adds the defaults, the keyword defaults or the closure to a
+     * function */
+    else
         shadow = stack_shadow(w, 0);
     if (!is_kind(shadow, SHADOW_FUNCTION) || action.arg & ~understood)
         return break_at(c, "instruction", "a function is made that has annotations");
@@ -387,10 +390,10 @@ static enum ended make_function(struct capture *c, struct watched *w, struct com
     return ENDED_NOT;
 }
 
-/* ---- globals, jumps, with ---- */
+/* ---- globals, jumps, `with` statements ---- */
 
-/* Read the builtin NAME, and guard that no global hides it. Returns a new reference, or NULL;
- * *SHADOW is the builtin's source. */
+/* Read the builtin NAME, and guard that no global has the same name. Returns a new reference, or
+ * NULL; sets *SHADOW to the builtin's source. */
 static PyObject *read_builtin(struct capture *c, struct watched *w, PyObject *name,
                               struct shadow **shadow)
 {
@@ -488,22 +491,25 @@ static enum ended jump_if(struct capture *c, struct watched *w, struct compat_ac
             return ended;
         is = stack_value(w, 0) == Py_True;
     }
+    /* leave the bool on the stack: if CPython ran the truth test again, it would run code of the
+     * program twice */
     if (is == wanted && jump_to(c, w, action.arg) && !ended)
-        return ENDED_BEFORE; /* leave the bool on the stack: the truth test must not run twice */
+        return ENDED_BEFORE;
     stack_drop(w, 1);
-    /* this instruction keeps the value if it jumps */
+    /* JUMP_IF_FALSE_OR_POP keeps the value on the stack if it jumps */
     if (is == wanted && action.op == JUMP_IF_FALSE_OR_POP)
         stack_push(w, Py_NewRef(value), shadow);
     return ended;
 }
 
-/* Is METHOD a function that is written in Python? */
+/* Is METHOD a function written in Python? */
 static bool is_python_method(PyObject *method)
 {
     return method && PyFunction_Check(method);
 }
 
-/* Step through __enter__ of MANAGER, the object on the stack below its __exit__. */
+/* Step through __enter__ of MANAGER, a context manager. Its __exit__ is on top of the stack,
+ * MANAGER below. */
 static enum ended step_enter(struct capture *c, struct watched *w, struct operands *manager,
                              PyObject *enter)
 {
@@ -519,8 +525,8 @@ static enum ended step_enter(struct capture *c, struct watched *w, struct operan
     return ended;
 }
 
-/* Execute BEFORE_WITH: replace the context manager on top by its __exit__ and the result of its
- * __enter__. */
+/* Execute BEFORE_WITH: replace the context manager on top of the stack by its __exit__ and the
+ * result of its __enter__. */
 static enum ended execute_before_with(struct capture *c, struct watched *w)
 {
     struct operands manager = {{stack_value(w, 0)}, {stack_shadow(w, 0)}};
@@ -535,7 +541,8 @@ static enum ended execute_before_with(struct capture *c, struct watched *w)
         const struct shadow *of = stack_shadow(w, 0);
         enum ended ended = ENDED_BEFORE;
 
-        /* __exit__ must be the class's method, not an attribute of the manager itself */
+        /* the `with` statement takes __exit__ from the class, so refuse a manager that has an
+         * __exit__ of its own */
         if (is_kind(of, SHADOW_METHOD) && of->value == exit)
             ended = step_enter(c, w, &manager, enter);
         if (ended != ENDED_BEFORE)
@@ -582,7 +589,7 @@ static enum ended break_at_unknown_instruction(struct capture *c)
 }
 
 /* Execute LOAD_BUILD_CLASS. CPython takes __build_class__ from the builtins, even if there is a
- * global of this name; load_global() would take the global, so break the graph then. */
+ * global of this name; load_global() would take this global, so the graph breaks in that case. */
 static enum ended load_build_class(struct capture *c, struct watched *w)
 {
     PyObject *name = word_of("__build_class__");
@@ -750,8 +757,8 @@ static struct compat_action next_action(struct watched *w)
     return compat_action(w->op, arg, unit);
 }
 
-/* Copy the shadows of the stack. If the graph breaks at the instruction, the compiled code must
- * produce these values. */
+/* Copy the shadows of the stack. If the graph breaks at the current instruction, the compiled code
+ * must restore the values that these shadows describe. */
 static void save_stack_shadows(struct watched *w)
 {
     struct shadow **stack = w->shadow + w->variables;
@@ -782,15 +789,16 @@ static enum ended step_one(struct capture *c, struct watched *w, struct compat_a
     enum ended ended;
 
     compat_step_at(w->frame, w->unit);
-    /* stop capturing: only CPython calls trace functions at each line */
+    /* stop capturing: the program has set a trace function, and only CPython calls it at each
+     * line */
     if (compat_is_traced(c->ts))
         c->failed = true;
-    /* from here on, changes of shadows are saved so that they can be undone */
+    /* take a new serial number, so that changes of shadows by this instruction can be undone */
     if (!w->outer && c->mortal->count)
         w->serial = ++c->serial;
     save_stack_shadows(w);
     ended = step_if_possible(c, w, action);
-    /* in later calls CPython executes this instruction itself, with its effects */
+    /* drop the effects of this instruction: in later calls CPython executes it itself */
     if (ended == ENDED_RAISED || ended == ENDED_BEFORE)
         c->effects->count = before.effects;
     if (!ended && !w->outer && would_have_died(c, NULL, 0)) {
@@ -889,13 +897,15 @@ void watched_close(struct capture *c, struct watched *w)
 static int32_t unit_to_go_on(const struct watched *w, enum ended ended)
 {
     switch (ended) {
-    case ENDED_RAISED: /* CPython looks for a handler of the instruction before this unit */
+    /* continue one unit later: CPython takes the unit before as the place where the exception was
+     * raised */
+    case ENDED_RAISED:
         return w->unit + 1;
     case ENDED_BEHIND:
         return w->next;
     case ENDED_BEFORE:
         return w->group;
-    default: /* CPython executes the return or yield */
+    default: /* let CPython execute the return or yield */
         return w->unit;
     }
 }
@@ -934,8 +944,9 @@ static void find_globals(struct capture *c, struct watched *w)
         w->globals = source_attribute(c, w->function, "__globals__", w->frame->f_globals);
 }
 
-/* Make shadows for the cells of a generator that is resumed for the first time. Its MAKE_CELL and
- * COPY_FREE_VARS instructions ran when it was made, before capture stepped through its frame. */
+/* Make the shadows of the cells of a generator that is resumed for the first time. Its MAKE_CELL
+ * and COPY_FREE_VARS instructions ran when the generator was made, without capture. Returns false
+ * if this is impossible. */
 static bool make_cell_shadows(struct capture *c, struct watched *w)
 {
     for (int32_t unit = 0; unit < w->next; unit++) {
@@ -953,8 +964,9 @@ static bool make_cell_shadows(struct capture *c, struct watched *w)
     return true;
 }
 
-/* Prepare W, the frame of generator OF, to be resumed with None or the value of send(): restore the
- * shadows of its variables and stack. */
+/* Prepare to step through W, the frame of generator OF, which is resumed with None or with the
+ * value of send(). Restores the shadows of the variables and of the stack. Returns false if this is
+ * impossible. */
 static bool resume_generator(struct capture *c, struct watched *w, struct shadow *of)
 {
     const struct call *sent = c->sent;
@@ -990,8 +1002,8 @@ PyObject *capture_go_on(PyThreadState *ts, compat_frame *frame, int throws)
     return result;
 }
 
-/* Return the generator to which FRAME, which is being resumed, belongs; NULL if capture knows
- * none. */
+/* Return the shadow of the generator that is being resumed in FRAME; NULL if the watched call did
+ * not make this generator, or if FRAME is no frame of a generator. */
 static struct shadow *find_generator(const struct capture *c, compat_frame *frame)
 {
     if (!compat_is_resumed(frame))
@@ -1012,7 +1024,7 @@ bool capture_awaits(struct capture *c, compat_frame *frame)
     return is_awaited;
 }
 
-/* Does FRAME have the arguments of the operation that called it? */
+/* Does FRAME have the operands of the operation that called it, e.g. `a + b`, as its arguments? */
 static bool has_awaited_arguments(const struct capture *c, compat_frame *frame)
 {
     const struct call *call = c->awaited_call;
@@ -1027,8 +1039,8 @@ static bool has_awaited_arguments(const struct capture *c, compat_frame *frame)
     return true;
 }
 
-/* Open W for FRAME, a frame of GENERATOR or, if that is NULL, of the function that capture expects.
- * Returns false if capture cannot step through the frame. */
+/* Open W for FRAME. GENERATOR is the shadow of the frame's generator; NULL if the frame is that of
+ * the function which capture expects. Returns false if capture cannot step through the frame. */
 static bool open_inner_frame(struct capture *c, PyThreadState *ts, struct watched *w,
                              compat_frame *frame, struct shadow *generator)
 {
@@ -1051,7 +1063,7 @@ static enum ended watch_function(struct capture *c, struct watched *w)
     return watch(c, w);
 }
 
-/* Step through W from where the generator OF was left. */
+/* Step through W, the frame of generator OF, from its last `yield` or its start. */
 static enum ended watch_generator(struct capture *c, struct watched *w, struct shadow *of)
 {
     if (resume_generator(c, w, of))
@@ -1088,7 +1100,8 @@ static PyObject *leave_function(struct capture *c, PyThreadState *ts, struct wat
     compat_go_on(frame, 0, w->variables);
     watched_close(c, w);
     compat_dispose(ts, frame);
-    c->entered = true; /* calls inside the function have changed these two fields */
+    /* set both fields again, because calls inside the function have changed them */
+    c->entered = true;
     c->inner_broke = false;
     return result;
 }

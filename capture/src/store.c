@@ -1,7 +1,7 @@
 /* capture/src/store.c -- set attributes, globals, items and cells. See capture.h. */
 #include "capture.h"
 
-/* ---- an attribute or item of a value that was read ---- */
+/* ---- an attribute or item of a value that existed before the watched call ---- */
 
 /* Make the SHADOW_CHANGED for VALUE. An effect stores VALUE at STEP KEY of OF, where OLD was before
  * (NULL if there was nothing). */
@@ -64,9 +64,9 @@ enum ended set_in_dict(struct capture *c, struct watched *w, int count, struct s
 
 /* ---- attributes ----
  *
- * The function may set an attribute if this runs no code of the program: the class has no
- * __setattr__, the attribute has no descriptor of the program, and the former value dies without
- * running code. */
+ * A captured function may set an attribute if this runs no code of the program. So the class must
+ * have no __setattr__, the attribute must have no descriptor of the program, and the former value
+ * must die without running code. */
 
 /* How an attribute is set. */
 enum setting {
@@ -74,13 +74,13 @@ enum setting {
     SETTING_PROPERTY, /* a property: step through its setter */
     SETTING_CLASS,    /* an attribute of a class */
     SETTING_MADE,     /* an attribute of an object that the watched call made */
-    SETTING_READ,     /* an attribute of an object that was read */
+    SETTING_READ,     /* an attribute of an object that existed before the watched call */
 };
 
 struct attribute_set {
     PyObject *owner, *name, *value; /* borrowed */
-    PyObject *descriptor; /* borrowed, or NULL: the attribute of this name in the owner's class */
-    PyObject *old;        /* borrowed from the arena, or NULL: the attribute's former value */
+    PyObject *descriptor; /* borrowed, or NULL: the attribute `name` of the owner's class */
+    PyObject *old;        /* borrowed from the arena, or NULL: the former value of the attribute */
     struct shadow *of, *of_value;
 };
 
@@ -89,8 +89,8 @@ static enum ended break_at_attribute_set(struct capture *c)
     return break_at(c, "mutation", "an attribute is set");
 }
 
-/* Does the assignment replace a simple value by another one in the class's own __dict__? Names that
- * begin with `_` are excluded. */
+/* Does the assignment replace a simple value in the class's own __dict__ by another simple value?
+ * Returns false for a name that begins with `_`. */
 static bool is_plain_class_value(const struct attribute_set *set)
 {
     PyTypeObject *type = (PyTypeObject *)set->owner;
@@ -127,7 +127,7 @@ static bool is_slot(const PyObject *descriptor)
     return descriptor && Py_IS_TYPE(descriptor, &PyMemberDescr_Type);
 }
 
-/* Does `object` set the attribute: in the owner's __dict__ or in a slot? */
+/* Does the __setattr__ of `object` set the attribute, in the owner's __dict__ or in a slot? */
 static bool is_set_by_object(struct capture *c, const struct attribute_set *set)
 {
     PyTypeObject *type = Py_TYPE(set->owner);
@@ -156,8 +156,8 @@ static enum setting classify_set(struct capture *c, const struct attribute_set *
     return set->of->kind == SHADOW_OBJECT ? SETTING_MADE : SETTING_READ;
 }
 
-/* Guard that in later calls the class still has this descriptor for the attribute, or still has
- * none. */
+/* Add a guard on the class's descriptor for the attribute: later calls must find the same
+ * descriptor, or none if there is none now. */
 static bool guard_descriptor(struct capture *c, const struct attribute_set *set,
                              struct shadow *of_class)
 {
@@ -238,8 +238,8 @@ static enum ended set_attribute_of_read(struct capture *c, struct watched *w,
     return set_place(c, w, 2, set->of, '.', set->name, set->old, set->value, set->of_value);
 }
 
-/* Step through the setter of a property. It takes two values from the stack and leaves its
- * result. */
+/* Step through the setter of a property. The call replaces the two operands on the stack by the
+ * setter's result, which this function drops. */
 static enum ended set_by_property(struct capture *c, struct watched *w, struct attribute_set *set)
 {
     struct operands operands = {{set->owner, set->value}, {set->of, set->of_value}};

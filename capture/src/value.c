@@ -1,8 +1,9 @@
 /* capture/src/value.c -- shadows, and guards on values that were read. See capture.h.
  *
- * A source gets a guard when an operation depends on its value, not when it is read: an argument
- * that the function only passes on needs no guard. If a place is read twice and holds two different
- * values, capture discards everything (capture->failed).
+ * A source is the shadow of a value that was read from outside the function, e.g. from an argument
+ * or a global. It gets a guard when an operation depends on its value, not when it is read: an
+ * argument that the function only passes on needs no guard. If two reads of the same variable,
+ * attribute or item give different values, capture discards everything (capture->failed).
  *
  * In a later call all guards are checked before the graph runs. But some array operations run code
  * of the program, and this code may change values: operations on an array whose class belongs to
@@ -13,7 +14,7 @@
 
 /* ---- arrays ---- */
 
-/* an owned list of classes; instances of these classes and of their subclasses are arrays */
+/* owned: the list of array classes; an instance of one of them, or of a subclass, is an array */
 static PyObject *array_types;
 
 static bool is_registered_type(PyTypeObject *type)
@@ -64,8 +65,8 @@ void values_begin(void)
     PyErr_Clear();
 }
 
-/* Is TYPE one of the most frequent types? None of these is an array type, so no search is
- * needed. */
+/* Is TYPE one of the most frequent types? These are not array types, so a search in the list of
+ * array types is unnecessary. */
 static bool is_common_type(const PyTypeObject *type)
 {
     return type == &PyLong_Type || type == &PyUnicode_Type || type == &PyTuple_Type ||
@@ -246,8 +247,8 @@ static bool consists_of(bool (*leaf)(PyObject *value), PyObject *value, int dept
         return *items >= 0;
     if (PyTuple_CheckExact(value) || (depth > 0 && PyList_CheckExact(value))) {
         for (; at < PySequence_Fast_GET_SIZE(value); at++) {
-            /* own a reference: LEAF may read an attribute of an array, and its code may empty the
-             * list */
+            /* hold a reference: LEAF may read an attribute of an array, which may run code that
+             * empties the list */
             OWNED PyObject *one = Py_NewRef(PySequence_Fast_GET_ITEM(value, at));
 
             if (!consists_of(leaf, one, depth - 1, items))
@@ -266,7 +267,7 @@ static bool consists_of(bool (*leaf)(PyObject *value), PyObject *value, int dept
     return true;
 }
 
-/* Is VALUE immutable, and can its operations run no code of the program? */
+/* Is VALUE immutable, and do operations on it run no code of the program? */
 bool value_is_simple(PyObject *value)
 {
     return consists_of(is_simple, value, 0, &(int){1000});
@@ -362,7 +363,7 @@ bool shadow_fits(const struct shadow *shadow, PyObject *value)
         return PyDict_Check(value);
     case SHADOW_SLICE:
         return PySlice_Check(value);
-    case SHADOW_OBJECT: /* the program may have set __class__ */
+    case SHADOW_OBJECT: /* compare the class, because the program may have set __class__ */
         if (!shadow->object.of_class->value)
             return true;
         return (PyObject *)type == shadow->object.of_class->value;
@@ -378,12 +379,13 @@ bool shadow_fits(const struct shadow *shadow, PyObject *value)
     case SHADOW_METHOD:
     case SHADOW_ITERATOR:
     case SHADOW_CHANGED:
-        return true; /* code that uses such a shadow checks the value itself */
+        /* accept any value: code that uses a shadow of this kind checks the value itself */
+        return true;
     }
     return false;
 }
 
-/* Make room for ROOM items in SHADOW and, if KEYED, for as many keys. Returns false if there is no
+/* Make room for ROOM items in SHADOW and, with KEYED, for ROOM keys. Returns false if there is no
  * memory. */
 static bool grow_items(struct capture *c, struct shadow *shadow, Py_ssize_t room, bool keyed)
 {
@@ -445,7 +447,7 @@ static bool is_same(PyObject *a, PyObject *b)
 struct shadow **object_place(const struct shadow *object, PyObject *key)
 {
     for (Py_ssize_t i = 0; i < object->count; i++)
-        /* keys are compared as in a dict: 1 and True are the same key */
+        /* compare keys as a dict does: 1 and True are the same key */
         if (PyObject_RichCompareBool(object->keys[i], key, Py_EQ) == 1)
             return &object->items[i];
     return NULL;
@@ -458,7 +460,8 @@ struct shadow *object_has(const struct shadow *object, PyObject *key)
     return place ? *place : NULL;
 }
 
-/* Is SOURCE the source of the value at STEP KEY of its parent? */
+/* Is SOURCE the source of the value at STEP KEY of its parent, e.g. of its attribute KEY if STEP is
+ * '.'? */
 static bool is_source_at(const struct shadow *source, char step, PyObject *key)
 {
     return source->source.step == step && is_same(source->source.key, key);
@@ -499,8 +502,8 @@ void shadows_back(struct capture *c, struct undo *mark)
 
 PyObject *capture_modules;
 
-/* Is the value at STEP of PARENT safe from code of the program? Values of variables are safe, and
- * items of tuples in variables. */
+/* Can no code of the program change the value that is read from PARENT at STEP? This holds for the
+ * value of a variable, and for the items of a tuple in a variable. */
 static bool is_unchangeable(const struct shadow *parent, char step)
 {
     if (step == 'l')
@@ -512,7 +515,8 @@ static bool is_unchangeable(const struct shadow *parent, char step)
     return is_unchangeable(parent->source.parent, parent->source.step);
 }
 
-/* VALUE was read from source SHADOW. Is VALUE certainly unchanged since the call began? */
+/* Is it certain that VALUE, which was read from source SHADOW, has not changed since the call
+ * began? */
 static bool is_still_valid(const struct capture *c, PyObject *value, const struct shadow *shadow)
 {
     if (!c->foreign)
@@ -522,8 +526,9 @@ static bool is_still_valid(const struct capture *c, PyObject *value, const struc
     return is_unchangeable(shadow->source.parent, shadow->source.step);
 }
 
-/* The source ONE is read again, and now has VALUE (NULL if unknown). Fails the capture if the value
- * has changed. */
+/* Handle a second read of source ONE, which found VALUE (NULL if unknown). Returns the shadow of
+ * the value. If the value is another one than at the first read, fails the capture and returns
+ * NULL. */
 static struct shadow *reuse_source(struct capture *c, struct shadow *one, PyObject *value)
 {
     const bool is_changed = one->kind == SHADOW_CHANGED;
@@ -734,8 +739,9 @@ bool is_nested(PyObject *value)
     return ((PyCodeObject *)PyFunction_GET_CODE(value))->co_flags & CO_NESTED;
 }
 
-/* Should a guard on VALUE's type be a guard on VALUE itself? Not where a later call may have
- * another value of the type: for arrays, tuples, lists, nested functions and methods. */
+/* Should a guard on the type of VALUE compare VALUE itself instead? Returns false for an array,
+ * tuple, list, nested function or method, because a later call may have another value of this
+ * type. */
 static bool should_guard_value(PyObject *value)
 {
     if (value_is_array(value) || is_sequence(value))
@@ -749,7 +755,7 @@ static void guard_type(struct capture *c, PyObject *value, struct shadow *shadow
 
     if (value_is_array(value))
         guard_on(c, shadow, "TENSOR_MATCH", value);
-    /* guard the code only: the function's cells get guards when they are read */
+    /* guard only the function's code: its cells get guards when they are read */
     else if (is_nested(value))
         guard_on(c, shadow, "CLOSURE_MATCH", value);
     else
@@ -869,8 +875,8 @@ bool numbers_may_vary(void)
     return text && strncmp(text, "1.", 2);
 }
 
-/* Does NUMBER differ from the one that earlier captures met at PATH? Stores NUMBER for later
- * captures, or None if they met different numbers. */
+/* Return VARIES_INPUT if NUMBER differs from the integer that earlier captures had at PATH,
+ * otherwise VARIES_NOT. Stores NUMBER for later captures, or None if the integers differ. */
 static enum varying compare_number(struct capture *c, PyObject *path, PyObject *number)
 {
     PyObject *before = PyDict_GetItemWithError(c->numbers, path);
@@ -914,8 +920,8 @@ static struct shadow *find_shape(const struct shadow *of)
     return one;
 }
 
-/* Is size number I of SHAPE an input of the graph? BEFORE is the shape in earlier captures, or
- * NULL. The rule must be that of _sizes() in _capture.py. */
+/* Is size number I of SHAPE an input of the graph? BEFORE is the shape that earlier captures had,
+ * or NULL. _update_dynamic_sizes() in _capture.py must apply the same rule. */
 static bool is_size_varying(const struct capture *c, PyObject *shape, PyObject *before,
                             Py_ssize_t i)
 {
@@ -1134,7 +1140,7 @@ struct shadow *iterator_shadow(struct capture *c, enum iteration how, PyObject *
 /* Guard the type of OWNER: a plan reads the method from OWNER again, and must find the same one. */
 static void guard_owner(struct capture *c, struct shadow *owner)
 {
-    /* an array gets the guard that it needs as an input of the graph anyway */
+    /* the guard that an array needs as an input of the graph is enough */
     if (value_is_array(owner->value))
         value_type_known(c, owner->value, owner);
     else if (!owner->source.guarded)
@@ -1203,7 +1209,8 @@ static bool are_items_simple(struct capture *c, PyObject *value, struct shadow *
 
 bool are_known(struct capture *c, const struct call *call, bool deep)
 {
-    for (int i = 0; i < call->count; i++) /* check all types first, before a guard is added */
+    /* check the types of all arguments before the first guard is added */
+    for (int i = 0; i < call->count; i++)
         if (!value_is_plain(call->args[i]) && !(deep && is_sequence(call->args[i])))
             return false;
     for (int i = 0; i < call->count; i++) {

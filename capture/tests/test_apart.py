@@ -1,4 +1,4 @@
-"""Capture is an extension of its own: what runs where its file is missing, and when it is loaded."""
+"""Capture is a separate extension: tests of an installation without its file, and of when it is loaded."""
 import os
 import shutil
 import subprocess

@@ -246,7 +246,7 @@ for function in inverted, attempted:
 
 
 def test_an_operation_on_known_values_warns_at_each_call(alone):
-    """CPython 3.12 and later warn of ~ of a bool, where it runs."""
+    """CPython 3.12 and later warn of ~ of a bool each time that the operation runs."""
     alone(INVERTED)
 
 

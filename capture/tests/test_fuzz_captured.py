@@ -15,7 +15,7 @@ FUZZER = Path(__file__).resolve().parent / "fuzz_captured.py"
 SEEDS = [*range(30000, 30028), *range(30029, 30061)]
 
 
-# Seeds that crashed, and the acts that are left out so that they come as far.
+# Seeds that once crashed. Each has the acts to leave out, so that the program runs to the place of the crash.
 CRASHED = {445372350: "settrace,setprofile,frame_trace,jump,monitor,frame_write,tracemalloc,greenlet,switch,callback,inspect"}
 
 

@@ -1,7 +1,7 @@
 """dyntrace from inside a program: evaluate frames, compile functions, record what happens.
 
     dyntrace.record       record("trace.db"): a context manager that records this process
-    dyntrace.open         open("trace.db"): a trace that can be asked; for notebooks, too
+    dyntrace.open         open("trace.db"): a trace that can be queried; for notebooks, too
     dyntrace.span         span("request", id=271): a named stretch of time, also a decorator
     dyntrace.compile      capture a function's array operations as graphs; also explain, disable,
                           graph_break, register_array
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     __version__: str
 
-# The public names: `import *`, dir(), the docs and the tests follow this list. Names that are not
-# defined below belong to dyntrace.capture.
+# The public names, which `import *`, dir(), the docs and the tests use. Names that are not defined
+# below are those of dyntrace.capture.
 __all__ = [
     "compile",
     "config",
@@ -72,7 +72,7 @@ _MODULES = (
 
 
 def reset() -> None:
-    """Forget the cache entries and marks of every code object."""
+    """Drop the cache entries of every code object, and forget which code is never compiled."""
     _native.native.reset()
     capture = sys.modules.get(__name__ + ".capture")
     if capture:
@@ -80,7 +80,7 @@ def reset() -> None:
 
 
 def open(path: str | os.PathLike[str]) -> Trace:
-    """A trace that can be asked from Python, also while it is being recorded.
+    """Open a trace, to query it from Python. The trace may still be in the middle of a recording.
 
         trace = dyntrace.open("trace.db")
         trace.functions().df
@@ -93,7 +93,7 @@ def open(path: str | os.PathLike[str]) -> Trace:
     Raises
     ------
     dyntrace.trace.TraceError
-        There is no such file, or it is no trace that can be read. The message says why.
+        The file does not exist, or is not a readable trace. The message says why.
     """
     from .trace import _open
 
@@ -101,7 +101,7 @@ def open(path: str | os.PathLike[str]) -> Trace:
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """Add the cell magic %%dyntrace: IPython's `%load_ext dyntrace` calls this.
+    """Add the cell magic %%dyntrace. IPython calls this function for `%load_ext dyntrace`.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def load_ipython_extension(ipython: Any) -> None:
     load(ipython)
 
 
-if not TYPE_CHECKING:  # hidden from type checkers, which would accept any name otherwise
+if not TYPE_CHECKING:  # hide __getattr__ from type checkers, which would otherwise accept any name
 
     def __getattr__(name):
         if name == "__version__":
@@ -127,7 +127,8 @@ if not TYPE_CHECKING:  # hidden from type checkers, which would accept any name 
         if name in _MODULES:
             return importlib.import_module("." + name, __name__)
         capture = importlib.import_module(".capture", __name__)
-        # Captured code reads these names like those of any module, so they must be attributes.
+        # Store the names as attributes of this module, because captured code reads them like the
+        # globals of any module.
         scope = globals()
         own = {*scope, "span"}
         scope.update({name: getattr(capture, name) for name in __all__ if name not in own})

@@ -1,4 +1,4 @@
-"""`python -m dyntrace ...` runs the program dyntrace, and lets it record with this Python."""
+"""`python -m dyntrace ...` runs the program `dyntrace`. Its command `run` then uses this Python."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from .record import _program
 
 def main(words):
     if words[:1] == ["run"]:
-        # a later --python overrides this one
+        # the user may override this option by another --python
         words = ["run", "--python", sys.executable, *words[1:]]
     elif words == ["doctor"]:
         words = ["doctor", sys.executable]

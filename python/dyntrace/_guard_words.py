@@ -7,14 +7,14 @@ src/tracer/guards/ reads values, compares them and finds the guards that do not 
 has a row of KINDS for each kind of guard: its expression, its aspect, the arguments that the
 extension needs, and the text for an actual value.
 
-The values are the program's: perhaps a list of a million items, a tensor that would be computed in
-order to be printed, or an object whose __repr__ raises. So containers are cut before they are
-printed, arrays are summarised, and only other values are passed to repr(). If repr() fails, the
-text says so. The texts keep no guarded object alive.
+A value of the program may be a list of a million items, a tensor that would be computed in order to
+be printed, or an object whose __repr__ raises. So containers are cut before they are printed,
+arrays are summarised, and only other values are passed to repr(). If repr() fails, the text says
+so. The texts keep no guarded object alive.
 
-With --values some values must not be in the trace. Such a value never gets into shared memory,
-because its text is not made. The text in its place names the option, so that no reader can mistake
-the text for a value:
+The option --values can forbid values in the trace. No text is made for a forbidden value, so the
+value never gets into shared memory. The text in its place names the option, so that a reader cannot
+mistake this text for a value:
 
     all     L['x'] == 'abc'
     types   L['x'] == str: value not recorded (--values types)
@@ -36,12 +36,13 @@ from operator import index
 
 from ._native import native
 
-ALL, TYPES, OFF = range(3)  # enum session_values of src/ring.h
+ALL, TYPES, OFF = range(3)  # the values of enum session_values in src/ring.h
 MOST = 120  # the most characters of a text
-ITEMS, DEPTH = 6, 3  # how many items of a container are shown; how deep nested containers are shown
+# The most items, and the most levels of nesting, that the text for a container shows.
+ITEMS, DEPTH = 6, 3
 
 
-# ---- values in words -------------------------------------------------------
+# ---- texts that describe values ----------------------------------------------
 
 
 def clip(text):
@@ -49,7 +50,7 @@ def clip(text):
 
 
 def type_name(kind):
-    # type.__repr__, because a metaclass may have a __repr__ of its own
+    # call type.__repr__, because a metaclass may have a __repr__ of its own
     return clip(type.__repr__(kind)[8:-2])
 
 
@@ -58,7 +59,7 @@ def _plain(text):
 
 
 def exception_text(error, whole):
-    """Describe ERROR: its type and, if WHOLE, its message."""
+    """Describe the exception ERROR: its type and, if WHOLE, its message."""
     try:
         said = _plain(str(error))[:100] if whole else ""
     except Exception:
@@ -79,8 +80,8 @@ def _own_name(value, kind):
 
 
 def object_text(value):
-    """Describe VALUE with its address, so that equal objects get different texts. Runs no code of
-    the program."""
+    """Describe VALUE with its address, so that two equal objects get different texts. Runs no code
+    of the program."""
     kind = type(value)
     if value is None or kind is bool or kind is int:
         return text(value)
@@ -96,7 +97,7 @@ def _container(value, kind, depth):
     size = len(value)
     if depth == DEPTH and size:
         return left + "..." + right
-    if kind is dict:  # copied, because a __repr__ may change the dict
+    if kind is dict:  # copy the items, because a __repr__ may change the dict
         shown = [
             "%s: %s" % (_text(key, depth + 1), _text(item, depth + 1))
             for key, item in list(itertools.islice(value.items(), ITEMS))
@@ -137,7 +138,7 @@ def _text(value, depth):
         and len(value) > ITEMS
     ):
         return "%s of length %d" % (kind.__name__, len(value))
-    # printing the decimal digits takes long, or is refused
+    # do not print a large int: converting it to decimal is slow, and CPython may refuse it
     if kind is int and value.bit_length() > 512:
         return "an int of %d bits" % value.bit_length()
     if kind is tuple or kind is list or kind is dict:
@@ -178,9 +179,13 @@ def hidden(keep, name=None):
 
 # ---- the extension's arguments for a guard -----------------------------------
 #
-# Each function returns: may the guard run the program's code; the objects that the guard names,
-# each with the reason for invalidation when it dies; the object to compare with or to call; two
-# numbers.
+# Each function below sets the texts of LEAF, such as leaf.expected, and returns a tuple of five:
+#
+#     may checking the guard run the program's code?
+#     the objects that the guard names: for each the object, and the reason to give when its death
+#     invalidates the entry
+#     the object to compare with or to call, or None
+#     two numbers, which only some kinds use: a length, or a lower and an upper bound
 
 _SIMPLE = frozenset(map(id, (str, int, float, bool, bytes, complex, type(None))))
 
@@ -320,13 +325,15 @@ def _tensor(leaf, value, wanted, check, words):
 
 # ---- texts for actual values -------------------------------------------------
 #
-# Each function returns a text; or a tuple of the text and the expected value, the aspect and the
-# dimension, where these are more exact than the guard's own.
+# Each function below describes a value for which the guard failed. It returns a text. If it knows
+# more than the guard does, it returns a tuple: the text, the expected value, and perhaps aspect and
+# dimension.
 
 
 def _actual_type(leaf, value):
     actual = type_name(type(value))
-    # two classes may have the same name, for example if a function defines a class
+    # add the addresses, because two classes may have the same name, e.g. if a function defines a
+    # class
     return (object_text(type(value)), leaf.exact) if actual == leaf.expected else actual
 
 
@@ -391,7 +398,7 @@ def _actual_different(leaf, *values):
 
 
 def strides_of(value):
-    """Return the result of stride(), or .strides, or None if VALUE has neither."""
+    """Return the result of VALUE.stride(), or VALUE.strides, or None if VALUE has neither."""
     stride = getattr(value, "stride", None)
     return stride() if callable(stride) else getattr(value, "strides", None)
 
@@ -454,19 +461,28 @@ def tensor_differs(wanted, value):
     return None
 
 
-# ---- the kinds -------------------------------------------------------------
+# ---- the kinds of guards -----------------------------------------------------
 
-# What the texts of a kind reveal if values may not be recorded. VALUE: a value. KIND: the expected
-# value is named by the kind itself (None, True), the actual value is one. TYPE: a type or a
-# container's length. SIZE: a number that may be a tensor's size. TENSOR: how a tensor differs.
-# NOTHING: no value.
+# What the texts of a kind of guard reveal. The option --values decides by this whether to record
+# them.
+#
+#     VALUE     a value of the program
+#     KIND      the actual value; the expected value follows from the kind itself (None, True)
+#     TYPE      a type, or the length of a container
+#     SIZE      a number, which may be a tensor's size
+#     TENSOR    how a tensor differs
+#     NOTHING   no value
 VALUE, KIND, TYPE, SIZE, TENSOR, NOTHING = range(6)
 
-# A kind of guard. words: its expression, for a source s and an expected value e. aspect:
-# recompile_cause.aspect, or None. reveals: see above. take, actual: the functions that make the
-# extension's arguments and the text of an actual value. check: the kind's name in
-# src/tracer/guards/kinds.c, if it differs. stays: the guard may run the program's code, so it is
-# never moved forward.
+# The members of a kind of guard:
+#
+#     words     the guard's expression, with {s} for the source and {e} for the expected value
+#     aspect    the value for the column recompile_cause.aspect, or None
+#     reveals   what the texts reveal: VALUE, KIND, ...
+#     take      a function _prepare_...() that makes the extension's arguments
+#     actual    a function that describes an actual value
+#     check     the kind's name in src/tracer/guards/kinds.c, if that name differs
+#     stays     True: the guard may run the program's code, so it is never moved before other guards
 Kind = namedtuple("Kind", "words aspect reveals take actual check stays", defaults=(None, False))
 
 KINDS = {
@@ -529,7 +545,7 @@ def _steps(path):
 
 
 class Leaf:
-    """A guard of a tree, with what is needed to describe it."""
+    """One guard of a GuardTree, with the texts that describe it."""
 
     __slots__ = (
         "ordinal",
@@ -626,7 +642,8 @@ class Leaf:
         actual, expected, aspect, dimension = (
             found + (None, self.aspect, self.dimension)[len(found) - 1 :]
         )
-        if not shows and self.kind.reveals == TENSOR:  # record which property differs, but not how
+        # record which property differs, but not its values
+        if not shows and self.kind.reveals == TENSOR:
             at = (
                 ""
                 if aspect is None
@@ -645,7 +662,7 @@ class Leaf:
 
 
 class Tree(native.GuardTree):
-    """The part of GuardTree (guards.py) that describes its guards."""
+    """The base class of GuardTree (guards.py): methods that describe the tree's guards."""
 
     __slots__ = ("_leaves",)
 
@@ -654,18 +671,18 @@ class Tree(native.GuardTree):
         return self._rows(ALL)
 
     def explain(self, f_locals: dict[str, object]) -> list[tuple[int, str, str]]:
-        """Return (number, expected, actual) of every guard that does not hold. The order of the
-        guards stays the same."""
+        """Return (number, expected, actual) of every guard that does not hold. Unlike a check, this
+        does not change the order of the guards."""
         return [found[:3] for found in self._why(self._explain(f_locals), ALL)]
 
-    # src/tracer/guards/check.c calls the methods from here on.
+    # src/tracer/guards/check.c calls the methods below.
 
     def _rows(self, keep):
         return [leaf.row(keep) for leaf in self._leaves]
 
     def _why(self, found, keep):
-        """Describe the failures FOUND, the result of _explain(). Returns a list of (ordinal,
-        expected, actual, aspect or None, dimension or -1)."""
+        """Describe the failures FOUND, which the extension's _explain() returned. Returns a list of
+        (ordinal, expected, actual, aspect or None, dimension or -1)."""
         return [
             (ordinal, *self._leaves[ordinal].failure(step, error, values, keep))
             for ordinal, step, error, values in found

@@ -1,5 +1,5 @@
-"""Finds the C extension: the one that `dyntrace run` has loaded, or the one in this package's
-folder (pip) or beside it.
+"""Finds the C extension. `dyntrace run` may have loaded it already. Otherwise it lies in this
+package's folder (installed by pip), or two folders above it (built by make).
 
     from ._native import native    loads the extension
 
@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 
     native = _dyntrace
 
-# Debian's Python finds the package through a symbolic link
+# Debian's Python finds the package through a symbolic link, so resolve it
 _package = os.path.realpath(os.path.dirname(__file__))
 _library = os.path.dirname(os.path.dirname(_package))
-_built = not os.path.isdir(os.path.join(_package, "inject"))  # built by make, not installed by pip
+# make has built the package, which pip has not installed
+_built = not os.path.isdir(os.path.join(_package, "inject"))
 
 
 def remedy() -> str:
-    """Return the command that mends this installation. src/cmd/run/program.c prints the same
-    words."""
+    """Return the command that repairs this installation. src/cmd/run/program.c prints the same
+    text."""
     if _library == "/usr/lib/dyntrace":
         return "apt install --reinstall dyntrace python3-dyntrace"
     words = "build it with `make PYTHONS=%s`" if _built else "reinstall it with `%s -m pip`"

@@ -39,7 +39,7 @@ def load(ipython):
     def dyntrace(line, cell):
         """Record the frames of this cell, and show what to look at first.
 
-        The trace, a dyntrace.trace.Trace, is then in the variable _dyntrace. It can be asked:
+        Afterwards the variable _dyntrace holds the trace, a dyntrace.trace.Trace. Query it:
         _dyntrace.functions().df, _dyntrace.why("f"), _dyntrace.sql("SELECT ...")
         """
         given = magic_arguments.parse_argstring(dyntrace, line)
@@ -57,7 +57,7 @@ def load(ipython):
         try:
             with record(path, **options) as trace:
                 run()
-        # an error of the recording; IPython has shown the errors of the cell itself
+        # This is an error of the recording: IPython has already shown errors of the cell itself.
         except RuntimeError as error:
             raise UsageError(str(error).replace("force=True", "--force")) from None
         if finish:
@@ -66,7 +66,8 @@ def load(ipython):
         first = trace._first()  # computed once, for the text and for the HTML
         display({"text/plain": trace._text(first), "text/html": trace._html(first)}, raw=True)
 
-    # A Trace is a str, and IPython would show its repr. In a list, show the repr all the same.
+    # A Trace is a str, so IPython would show its repr(). Show the trace's page instead; but if the
+    # trace is an item of a container, e.g. of a list, show the repr().
     def show(trace, printer, cycle):
         is_whole = len(printer.stack) == 1
         printer.text(trace._text(trace._first()) if is_whole else repr(trace))
@@ -109,7 +110,7 @@ def _prepare(ipython, cell):
 
 
 def _run_at_once(coroutine):
-    """Run a COROUTINE that awaits nothing."""
+    """Run COROUTINE, which awaits nothing."""
     try:
         coroutine.send(None)
     except StopIteration:

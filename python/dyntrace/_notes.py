@@ -1,13 +1,14 @@
 """Records facts about compiles and torch: one function for each fact of src/facts.h.
 
 Runs in: the traced process. native._note(name, numbers, texts) takes the members of struct
-fact_NAME in their order. The evaluator's id identifies a compile.
+fact_NAME, in the order of the struct. The argument `compile` of the functions below is the id that
+the evaluator gave the compile.
 """
 
 from ._native import native
 
-REASON = 4000  # characters of the reason why a compile gave no code
-_TEXT = 256 << 10  # characters of a listing, or of all nodes of a graph
+REASON = 4000  # the most characters of the reason why a compile gave no code
+_TEXT = 256 << 10  # the most characters of a listing, or of all nodes of a graph
 
 
 def _cut(text, most):
@@ -20,7 +21,7 @@ def torch(version, mode, why):
 
 
 def compile(compile, label, outcome, reason, sticky):
-    """Record how a compile ended. "" and None mean that a value is not known."""
+    """Record how a compile ended. The arguments "" and None mean that a value is not known."""
     native._note(
         "NOTE",
         (compile, -1 if sticky is None else sticky),
@@ -68,5 +69,5 @@ def rank(rank, local_rank):
 
 
 def loss(text):
-    """Record that something could not be recorded."""
+    """Record a loss: that something could not be recorded."""
     native._note_loss(text[:1000])

@@ -1,26 +1,27 @@
 """The settings of `dyntrace run --set SETTING`, and how each takes effect.
 
-Runs in: the traced process. Before the program runs, refused() runs in the program's interpreter,
-where this module is executed by itself. So the module imports nothing of dyntrace at its top, and
-nothing of torch at all.
+Runs in: the traced process. Before the program starts, `dyntrace run` also executes this file alone
+in the program's interpreter, and calls refused(). So the module imports nothing of dyntrace at its
+top, and nothing of torch at all.
 
-A setting changes the input of torch, never torch itself. An argument of torch.compile(), of
-torch._dynamo's _optimize() or of the user's function is replaced when the call begins
-(src/tracer/torch/bridge.c), a name of a config module is forced, or a stance is set. An impossible
-setting is refused. If torch's sources show that it is impossible, it is refused before the program
-runs; otherwise a fact (SETTING) says so, and the program continues without the setting. A setting
-that took effect is a fact, too. A setting that never took effect is an error of `run` when the
-program has ended.
+A setting changes the input of torch, never torch itself. There are three ways: replace an argument
+when a call begins (src/tracer/torch/bridge.c), namely of torch.compile(), of torch._dynamo's
+_optimize() or of the user's function; force a name of a config module; set a stance.
+
+An impossible setting is refused. If torch's sources show that it is impossible, it is refused
+before the program starts. If it turns out later, the traced process records a fact (SETTING) with
+the reason, and the program continues without the setting. A fact is also recorded when a setting
+takes effect. If a setting never took effect, `run` reports an error when the program has ended.
 
     SETTING = NAME=VALUE or NAME=VALUE@FUNC
 """
 
 import sys
 
-LOOKED_AT, ALWAYS = range(2)  # enum when, of src/tracer/torch/bridge.c
+LOOKED_AT, ALWAYS = range(2)  # the values of enum when in src/tracer/torch/bridge.c
 NO_VALUE = LookupError, AttributeError, TypeError
 _LITERALS = {"True": True, "False": False, "None": None}
-_CONFIGS = {  # module -> its file in torch's folder
+_CONFIGS = {  # config module -> its file in torch's folder
     "torch._dynamo.config": "_dynamo/config.py",
     "torch._inductor.config": "_inductor/config.py",
     "torch.compiler.config": "compiler/config.py",
@@ -29,14 +30,14 @@ _CONFIGS = {  # module -> its file in torch's folder
 
 
 class Refused(Exception):
-    """The reason why a setting is impossible."""
+    """Raised for a setting that is impossible. The message is the reason."""
 
 
-# ---- torch's sources ----
+# ---- reading torch's sources ----
 
 
 class Sources:
-    """The source files of a torch. They are read, not imported."""
+    """The source files of an installed torch. They are read as text, not imported."""
 
     def __init__(self, folder):
         self.folder, self._texts, self._configs = folder, {}, {}
@@ -58,7 +59,7 @@ class Sources:
         return "torch %s" % found[1] if found else "this torch"
 
     def has_function(self, file, name):
-        """Does FILE define the function NAME? True if FILE does not exist."""
+        """Does FILE define the function NAME? Returns True if FILE does not exist."""
         import re
 
         text = self.text(file)
@@ -93,7 +94,7 @@ class Sources:
             names.update(
                 one.name for one in importlib.metadata.entry_points(group="torch_dynamo_backends")
             )
-        except Exception:  # another package's installation may be damaged
+        except Exception:  # ignore a package whose installation is damaged
             pass
         return names
 
@@ -115,7 +116,7 @@ class Sources:
         """Return {name: (annotation or "", default or None, alias or None)} for a config module, or
         None if that is not known.
 
-        A name that ends in .* stands for a class that may inherit further names.
+        A name that ends in .* stands for further names that a class in the module may inherit.
         """
         if module not in self._configs:
             found = {}
@@ -129,7 +130,7 @@ def _parsed(text):
 
     try:
         return ast.parse(text).body
-    except SyntaxError:  # this torch is for another Python
+    except SyntaxError:  # the file uses syntax of a newer Python
         return []
 
 
@@ -160,7 +161,7 @@ def _collect(nodes, prefix, found):
 
 
 def _is_bool(node):
-    """Is NODE certainly a bool, such as a comparison or bool(...)?"""
+    """Is NODE certainly a bool? It is if it is a comparison or a call of bool()."""
     import ast
 
     return (
@@ -237,7 +238,7 @@ def config_value(text, annotation, default):
     return value
 
 
-# ---- functions and models ----
+# ---- do the user's texts name a function or model? ----
 
 
 def names_code(function, code):
@@ -287,7 +288,8 @@ def _is_module(model):
 
 
 class Source:
-    """The way to a value from a frame's arguments or globals: L['x'], self.k, L['a'][0].b."""
+    """A path from a frame's arguments (L) or globals (G) to a value: L['x'], L['a'][0].b; self.k is
+    short for L['self'].k."""
 
     def __init__(self, text):
         import ast
@@ -330,7 +332,9 @@ class Source:
         root = self._inner(node)
         step = self._step(node)
         if self.steps[-1:] == [("attribute", "__dict__")] and step and step[0] == "item":
-            self.steps[-1] = "attribute", step[1]  # dict(type(L['x']).__dict__)['k']
+            # torch's text for the attribute k of the class of L['x']:
+            # dict(type(L['x']).__dict__)['k']
+            self.steps[-1] = "attribute", step[1]
         elif step:
             self.steps.append(step)
         return root
@@ -399,7 +403,8 @@ class Source:
         return found
 
     def assign(self, call, values, value):
-        """Assign VALUE to the source. VALUES is the result of values()."""
+        """Assign VALUE to the source. VALUES is the result of read_values(). If a step leads into a
+        tuple, the tuple is replaced by a changed copy."""
         for at in range(len(self.steps) - 1, -1, -1):
             kind, key = self.steps[at]
             holder = values[at]
@@ -419,7 +424,7 @@ class Source:
 
 
 class Call:
-    """A call that is about to begin."""
+    """A call that is about to begin. `changed` has the arguments that settings have changed."""
 
     def __init__(self, locals, globals, function):
         self.locals, self.globals, self.function, self.changed = locals, globals, function, {}
@@ -435,11 +440,15 @@ class Call:
             self.locals[name] = self.changed[name] = value
 
 
-# ---- settings ----
+# ---- the settings, a class for each kind ----
 
 
 class Setting:
-    """NAME=VALUE for FUNCTION (None: for all functions). The subclass decides the effect."""
+    """A setting NAME=VALUE for FUNCTION (None: for all functions). Subclasses implement the effect.
+
+    used    the setting has taken effect, and a fact says so
+    over    the setting was refused, and a fact says why
+    """
 
     def __init__(self, number, text, name, value, function):
         self.number, self.text, self.name, self.value, self.function = (
@@ -456,7 +465,8 @@ class Setting:
         """Parse VALUE. Raises Refused."""
 
     def check(self, sources):
-        """Raise Refused if the torch with these SOURCES does not support this setting."""
+        """Raise Refused if the torch with the source files SOURCES does not support this
+        setting."""
 
     def use(self):
         if not self.used:
@@ -523,15 +533,15 @@ class CompileArgument(Setting):
             self.check_backend(_sources())
         self.use()
         changed = {self.name: self.value}
-        # torch accepts only one of mode and options
+        # torch.compile() accepts only one of the arguments mode and options
         if self.name == "mode" and locals.get("options") is not None:
             changed["options"] = None
         return changed
 
 
 class Stance(Setting):
-    """A setting of torch's stance: set when torch's compiler is loaded or, with @FUNC, during calls
-    of that function."""
+    """A setting of torch's stance. The stance is set when torch's compiler has been loaded; with
+    @FUNC it is set only during calls of the function FUNC."""
 
     def check(self, sources):
         text = sources.text("_dynamo/eval_frame.py")
@@ -544,7 +554,7 @@ class Stance(Setting):
             )
 
     def set(self):
-        """Set the stance. Returns a function that undoes it."""
+        """Set the stance. Returns a function that restores the old stance."""
         eval_frame = sys.modules["torch._dynamo.eval_frame"]
         before = eval_frame._stance
         sys.modules["torch.compiler"].set_stance(self.value)
@@ -586,8 +596,8 @@ class SkipGuards(Setting):
 
 
 class Config(Setting):
-    """A setting of a config module's name. The value is forced, as torch's environment variables do
-    it."""
+    """A setting of a name in one of torch's config modules. The value is forced in the same way as
+    torch's environment variables force it."""
 
     def read(self, value):
         self.key = self.name[len("config.") :] if self.name.startswith("config.") else self.name
@@ -602,14 +612,15 @@ class Config(Setting):
         for module in [self.module] if self.module else _CONFIGS:
             names = sources.config(module)
             if names is None:
-                # the sources cannot be read: the traced process will find out whether the name
+                # the sources cannot be read: let the traced process find out whether the name
                 # exists
                 return None, ("", None, None)
             target = names.get(self.key, ("", None, None))[2] or "%s.%s" % (module, self.key)
             if self.key in names and (target not in found or found[target][1][2]):
                 found[target] = module, names[self.key]
             elif "%s.*" % self.key.rpartition(".")[0] in names:
-                return None, ("", None, None)  # the name may be inherited
+                # the class may inherit the name: let the traced process find out
+                return None, ("", None, None)
         if not found:
             import difflib
 
@@ -665,7 +676,7 @@ class Config(Setting):
         )
 
     def force(self):
-        """Force the value. Returns a function that undoes it."""
+        """Force the value. Returns a function that restores the old value."""
         if self.entry is None:
             self.entry = self.resolve()
         return _hold(*self.entry)
@@ -675,7 +686,8 @@ def _hold(module, key, entry, value):
     """Force a name of a config MODULE, whose record is ENTRY, in all threads. Returns a function
     that undoes it."""
     before = getattr(module, key)
-    setattr(module, key, value)  # torch's caches of all config values notice this assignment
+    # setting the value makes torch drop its cached hash of the config values
+    setattr(module, key, value)
     if not hasattr(entry, "env_value_force"):
         return lambda: setattr(module, key, before)
     forced, entry.env_value_force = entry.env_value_force, value
@@ -688,7 +700,8 @@ def _hold(module, key, entry, value):
 
 
 class OfValue(Setting):
-    """A setting of a value that a function's calls can reach."""
+    """A setting that changes a value of the program. The user gives the value as a source, e.g.
+    L['x'], which is read in calls of a function."""
 
     def read(self, value):
         self.source = Source(value)
@@ -701,11 +714,11 @@ class OfValue(Setting):
 
 
 class Mark(OfValue):
-    """Marks a dimension of a tensor that a call gets, by mark_dynamic() and similar functions.
+    """Marks a dimension of a tensor argument by mark_dynamic() or a similar function.
 
-    Tensors are marked themselves, because only then is it an error if torch needs the size as a
-    number, as with mark_dynamic(). torch's lists of sources (dynamic_sources) do not make this an
-    error. Numbers and numpy's arrays cannot be marked, so they are put into these lists.
+    Torch raises an error if a marked size must be a constant. It raises no error if the size is
+    only in one of torch's lists of sources (dynamic_sources). So tensors are marked. Numbers and
+    numpy's arrays cannot be marked, so their sources are put into the lists.
     """
 
     LIST = {
@@ -790,7 +803,8 @@ class Mark(OfValue):
 
 
 class Tensor(OfValue):
-    """Replaces a number by a tensor without dimensions, before torch sees the call."""
+    """Replaces a number that is an argument or a global by a tensor without dimensions, before
+    torch sees the call."""
 
     def apply(self, call):
         values = self.source.values(call)
@@ -836,8 +850,8 @@ class GuardFilter(Setting):
 
 
 class DropGuard(Setting):
-    """Leaves out guards of a kind on a source. This is unsafe: a change that these guards would
-    notice runs wrong code."""
+    """Leaves out the guards of one kind on one source. This is unsafe: if the value of the source
+    changes, torch runs code that was compiled for the old value."""
 
     def read(self, value):
         self.kind, _, source = value.partition(" ")
@@ -856,7 +870,8 @@ class DropGuard(Setting):
 
     def drops(self, entry):
         kinds = (entry.guard_type, *(entry.derived_guard_types or ()))
-        names = (entry.name, getattr(entry.orig_guard, "name", ""))  # for example x and L['x']
+        # a guard may have two names, for example x and L['x']
+        names = (entry.name, getattr(entry.orig_guard, "name", ""))
         return self.kind in kinds and self.source in [str(one).replace('"', "'") for one in names]
 
 
@@ -867,15 +882,17 @@ def _check_filters(sources):
 
 
 class Limit(Setting):
-    """A setting of the limits of dyntrace's own evaluator, under a compiler other than torch."""
+    """A setting of a limit of dyntrace's own evaluator, for calls under a compiler other than
+    torch."""
 
     def read(self, value):
         self.value = _count(value, 0)
 
 
 class Trial(Setting):
-    """A setting for `dyntrace try`: count the calls of one function, keep or compare their return
-    values. VALUE ends in the function's qualified name, and FUNCTION is its file and line."""
+    """A setting that `dyntrace try` uses internally: count the calls of one function, and keep or
+    compare their return values. VALUE ends in a space and the function's qualified name. FUNCTION
+    is the FILE:LINE of the function."""
 
     def read(self, value):
         self.value, _, self.qualname = value.rpartition(" ")
@@ -910,7 +927,7 @@ _KINDS = {
 
 
 def parse(number, text):
-    """Return the setting TEXT. Raises Refused."""
+    """Parse TEXT and return its Setting. Raises Refused."""
     import re
 
     name, equals, value = text.partition("=")
@@ -928,8 +945,8 @@ def parse(number, text):
 
 
 def refused(texts, own):
-    """Yield (number, reason) for each impossible setting. OWN says that this is the program's
-    Python, so that its torch can be looked at."""
+    """Yield (number, reason) for each impossible setting. OWN: this interpreter will run the
+    program, so the settings are also checked against its torch."""
     sources = _find_torch() if own else None
     for number, text in enumerate(texts):
         try:
@@ -938,7 +955,8 @@ def refused(texts, own):
                 setting.check(sources)
         except Refused as error:
             yield number, error
-        except Exception:  # torch's sources are not as expected: the traced process will find out
+        # let the traced process find out: torch's sources have an unexpected form
+        except Exception:
             pass
 
 
@@ -948,16 +966,16 @@ def _find_torch():
 
     try:
         spec = importlib.util.find_spec("torch")
-    except Exception:  # another package's finder may raise
+    except Exception:  # the import finder of another package may raise
         return None
     folder = next(iter(spec.submodule_search_locations or ()), None) if spec else None
     return Sources(folder) if folder and os.path.exists("%s/_dynamo/config.py" % folder) else None
 
 
-# ---- in the traced process ----
+# ---- what runs in the traced process ----
 
 _settings = []
-_known = None  # Sources of the imported torch
+_known = None  # the Sources of the imported torch, or None
 
 
 def begin(texts):
@@ -1025,10 +1043,11 @@ def _each(settings, act):
 
 
 def limits(code):
-    """Return the limits of CODE under a compiler other than torch; -1 leaves a limit as it is."""
+    """Return (limit, accumulated_limit) for CODE under a compiler other than torch. -1 means that
+    the default limit stays."""
     found = {"limit": -1, "accumulated_limit": -1}
     file = code.co_filename
-    # our own functions, such as the canary, have no limits
+    # dyntrace's own functions, such as the canary, have no limits
     ours = file == "<dyntrace>" or file.startswith(__file__[: -len("_settings.py")])
     for setting in [] if ours else _of(Limit):
         if setting.is_for(code):
@@ -1038,10 +1057,12 @@ def limits(code):
 
 
 def plan(code):
-    """Return the plan for calls of CODE: (when, act), (when, act, watch) or None.
+    """Return what to do in calls of CODE: (when, act), (when, act, watch) or None for nothing.
+    src/tracer/torch/bridge.c describes `when` and act().
 
-    watch() is called before each call, whether torch looks at the call or not. It returns None or a
-    callable. The callable gets the call's return value, or no argument if the call raised.
+    watch() is called before each call, even if torch skips the call. It returns None or a callable,
+    which is called when the call ends: with the return value, or without argument if the call
+    raised.
     """
     file, name = code.co_filename, code.co_qualname
     if name == "<module>":
@@ -1091,7 +1112,7 @@ def _watch_of_trial():
 
 
 class _Arguments:
-    """Applies the settings that change the arguments of CODE's calls."""
+    """Applies the settings that change arguments to the calls of CODE."""
 
     def __init__(self, code, settings):
         self.code, self.settings, self.known = code, settings, False
@@ -1099,7 +1120,8 @@ class _Arguments:
     def change(self, locals, globals, function):
         if not self.known:
             self.known = True
-            if _torch_skips(self.code):  # then only settings that name the function apply
+            # apply only settings with @FUNC to a function that torch skips
+            if _torch_skips(self.code):
                 self.settings = [one for one in self.settings if one.function is not None]
         call = Call(locals, globals, function)
         _each(
@@ -1117,7 +1139,7 @@ class _Arguments:
 
 
 def _torch_skips(code):
-    """Do torch's own rules skip CODE without looking at it?"""
+    """Does torch skip CODE by its trace rules (skip files), without analysing its instructions?"""
     try:
         return bool(sys.modules["torch._dynamo.trace_rules"].check(code))
     except Exception:

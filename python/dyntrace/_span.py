@@ -1,7 +1,9 @@
-"""Puts spans around functions that are suspended and go on: generators and coroutines.
+"""Puts spans around functions that can be suspended: generators, coroutines, async generators.
 
-Runs in: the traced process. The extension (src/tracer/span.c) calls around(); other functions it
-wraps itself.
+Runs in: the traced process. The extension (src/tracer/span.c) wraps every function that has a span.
+The extension itself calls the program's function. So a wrong call raises at the call, as without
+dyntrace, and frames of dyntrace hold no arguments. If the result is a generator or a coroutine, the
+extension passes it to the function that find_stepper() has returned.
 """
 
 import functools

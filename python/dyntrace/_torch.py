@@ -1,12 +1,13 @@
 """Runs torch.compile on dyntrace's evaluator, or observes torch's own evaluator.
 
 Runs in: the traced process. The extension calls attach() just before the module code of
-torch._dynamo runs. At this time torch is loaded, and its compiler is not. So every later import
-from torch._C._dynamo.eval_frame gets our functions.
+torch._dynamo runs. At this time torch itself is loaded, but its compiler is not. So when the
+compiler imports names from torch._C._dynamo.eval_frame, it gets our functions. There are two modes:
 
-    shim      every attribute of that module that holds state is replaced by ours
-    observe   torch's functions stay; set_eval_frame is wrapped, so that hooks of ours lie above and
-              below torch's evaluator (_torch_observe)
+    shim      each attribute of torch._C._dynamo.eval_frame that uses the evaluator's state is
+              replaced by ours, so torch.compile runs on dyntrace's evaluator
+    observe   torch's evaluator stays; set_eval_frame is wrapped, so that one hook of ours is called
+              before torch's evaluator, and another one by it (_torch_observe)
 
 This code raises nothing to the program and prints nothing. A failure becomes a row of the table
 `loss`, or the process's torch_note.
@@ -22,14 +23,15 @@ from . import _notes as notes, _torch_private as private, _torch_versions as ver
 
 AUTO, SHIM, OBSERVE, OFF = range(4)
 
-_attached = None  # (version, mode, why), kept for later sessions of this process
+_attached = None  # (version, mode, why) of torch, kept for later recordings of this process
 
 
 def attach(wanted, late):
-    """Watch torch as WANTED (AUTO, SHIM, OBSERVE, OFF), as far as this torch allows it.
+    """Watch torch in the mode WANTED (AUTO, SHIM, OBSERVE, OFF). If this torch cannot run on our
+    evaluator (shim), observe it.
 
-    LATE says that torch's compiler is loaded already. It may have compiled, and its entries cannot
-    be moved to our evaluator, so torch is observed.
+    LATE: torch's compiler is loaded already. Its cache entries cannot be moved to our evaluator, so
+    torch is observed.
     """
     global _attached
     if _attached is None:
@@ -82,8 +84,8 @@ def _why_not_our_evaluator(version, module, asked):
         return "its evaluator has functions that dyntrace does not know (%s)" % ", ".join(
             unknown[:5]
         )
-    # torch's own functions are written in C. A Python function was put there by the program, which
-    # expects it to be called.
+    # In torch these functions are written in C. If one is a Python function, the program has
+    # replaced it and expects that its replacement is called. So we must not replace it again.
     theirs = [
         name
         for name, value in vars(module).items()
@@ -205,7 +207,7 @@ def _bridge(torch, module):
         _dyntrace._torch_bridge(name, part)
 
 
-# ---- the canary ----
+# ---- the canary, a test whether our evaluator works in this process ----
 
 _CANARY = """
 def original(a, *rest, b=2, **more):
@@ -236,7 +238,8 @@ def _canary():
     """Return why our evaluator cannot be trusted in this process, or "" if a test run works."""
     monitoring = getattr(sys, "monitoring", None)
     if sys.gettrace() or sys.getprofile() or monitoring and any(map(monitoring.get_tool, range(6))):
-        return ""  # a trace or profile function of the program would see the test run
+        # do not test: a trace or profile function of the program would see the calls of the test
+        return ""
     try:
         return _canary_of(sys._getframe)
     except BaseException as error:

@@ -1,14 +1,14 @@
-"""Records what torch's caches did for a compile, and what inductor made of it, as listings of the
-compile.
+"""Records hits and misses of torch's caches, and inductor's output, as listings of a compile.
 
 Runs in: the traced process, within torch's compiles. Torch writes each of these facts to its
-structured log (TORCH_TRACE) by torch._logging.trace_structured(name, metadata_fn, payload_fn=...),
-which is a leaf function. We read only texts that torch has ready, whether anybody reads the log or
-not. `dyntrace import` reads the same facts from the log and records them under the same kinds:
+structured log (TORCH_TRACE) by torch._logging.trace_structured(name, metadata_fn, payload_fn=...).
+We wrap this function. No code of the program runs below this function, so it is in no traceback of
+the program. We read only texts that torch computes anyway, also if the log is off. `dyntrace
+import` reads the same facts from the log and records them under the same kinds:
 
     inductor_output_code, inductor_post_grad_graph      texts
-    fx_graph_cache_hit, aotautograd_cache_bypass, ...   JSON: torch's report on the cache, which the
-                                                        view compile_caches shows
+    fx_graph_cache_hit, aotautograd_cache_bypass, ...   JSON: torch's report about the lookup, shown
+                                                        by the view compile_caches
 """
 
 import collections
@@ -29,12 +29,13 @@ _KEPT = (
     "time_saved_ms",
     "time_taken_ns",
 )
-# of a cache key: the most parts; characters of a part's name, value and hash
+# most components of a cache key; most characters of a component's name, value and hash
 _PARTS, _NAME, _VALUE, _HASH = 2000, 100, 40, 10
 
-# label -> our id, of recent compiles: a backward may be compiled long after its forward
+# torch's label of a compile -> our id of the compile, for recent compiles. A backward may be
+# compiled long after its forward, under the forward's label.
 _compiles = collections.OrderedDict()
-# returns the compile that runs on this thread, or None: see _torch_facts
+# a function that returns the compile running on this thread, or None: see _torch_facts
 _current = None
 _lost = None
 
@@ -72,7 +73,7 @@ def missed(compile):
 def _told(token, name, metadata_fn=dict, *_, payload_fn=None, **__):
     if name == "artifact":
         name = metadata_fn().get("name")
-    if name == "after_post_grad_graph":  # the name in torch 2.8 and 2.9
+    if name == "after_post_grad_graph":  # the name of this graph in torch 2.8 and 2.9
         name = "inductor_post_grad_graph"
     if (
         payload_fn is None

@@ -1,47 +1,55 @@
 """Records torch's compiles: outcome, graph breaks, graphs, listings, phases.
 
-Runs in: the traced process, within torch's compiles. begin() and end() enclose each call of torch's
-set_eval_frame callback. prepare() sets hooks for facts that torch does not keep. This code raises
-nothing, prints nothing and does not change torch's behaviour. If it fails, there is a loss row, and
-torch continues.
+Runs in: the traced process, within torch's compiles. The evaluator calls begin() before and end()
+after each call of torch's set_eval_frame callback. prepare() wraps functions of torch, to record
+facts that torch does not keep. This code raises nothing, prints nothing and does not change torch's
+behaviour. If it fails, it records a loss, and torch continues.
 
 Where each fact comes from:
 
-    label           the compile id that torch puts on its first timed event, so that failed compiles
+    label           the compile id in torch's first timed event of the compile; so failed compiles
                     have a label, too
     outcome, reason the callback's result or exception; for an exception that torch suppressed, the
                     newest compilation metrics
-    phases          torch._dynamo.utils calls record_chromium_event_internal(event) at both ends of
-                    everything that it times. This function is empty and meant to be replaced, and
-                    it is a leaf, so that our function is in no traceback
+    phases          torch._dynamo.utils calls record_chromium_event_internal(event) at the begin and
+                    the end of each phase that it times. The function is empty and meant to be
+                    replaced. It is a leaf, so our replacement appears in no traceback
     graphs          the graph module is a local variable of the frame that times "backend_compile",
                     before the backend sees it
-    graph breaks    Unsupported.add_to_stats and GraphCompileReason.__post_init__, both leaves, too
+    graph breaks    our wrappers of Unsupported.add_to_stats and GraphCompileReason.__post_init__,
+                    which are leaves, too
     listings        the code objects and the guards in the callback's result; for inductor and
-                    torch's caches, what torch writes to its structured log (_torch_caches)
+                    torch's caches, the texts of torch's structured log (_torch_caches)
 
-**Graph breaks and torch's counter.** torch increments counters["graph_break"][message] when an
-`Unsupported` reaches an instruction at which the graph can be broken. It does so also for one that
-came out of an inlined call, and once more when the analysis starts over and meets the same
-instruction a second time. A row is made at that very moment, and its `reason` is exactly the
-counter's key (up to _REASON_BOUND). So for each key there are as many rows with this reason as the
-counter says. From about torch 2.8 on, the key's first line is the type of the break.
+**Graph breaks that torch counts.** When an `Unsupported` exception reaches an instruction at which
+the graph can be broken, torch increments counters["graph_break"][message]. We record a row at this
+moment, and use the counter's key as its `reason` (up to _REASON_BOUND characters). So each key has
+as many rows as its count. Torch may restart its analysis of a frame and meet the same break again;
+then it counts the break twice, and there are two rows. From about torch 2.8 on, the key's first
+line is the type of the break.
 
-torch does not count some breaks: those at a jump that depends on data ("generic_jump ..."), those
-that torch can only make at an earlier statement ("step_unsupported"), those at a comprehension,
-those that the optimizer of DistributedDataParallel makes, and those caused by a `UserError` (torch
-2.13; 2.6 counts these). They are rows, too: one for each place, however often the analysis starts
-over. If the cause is known, it follows the first line; for "step_unsupported" the cause is the last
-thing that torch said it cannot do. Frames that torch gives up as a whole (fullgraph, a loop with a
-break in it) are no breaks but compiles with the outcome 'declined' or 'error'. 'skipped' stands for
-frames that torch's rules exclude.
+**Graph breaks that torch does not count:**
 
-A break's code, line and offset are those at which the compiled frame stops, and its resume function
-continues there. The last line of the user stack is the cause, which may lie in an inlined function.
+    at a jump that depends on data ("generic_jump ...")
+    at an instruction where the graph cannot be broken, so that torch breaks it at an earlier
+        statement ("step_unsupported")
+    at a comprehension
+    made by the optimizer of DistributedDataParallel
+    caused by a `UserError` (in torch 2.13; torch 2.6 counts these)
 
-**What we do not use, and why.** A handler on torch's trace log would make torch render every
-payload. Wrapping torch's own functions would put our frame into its tracebacks and its stack
-filters. register_bytecode_hook would show up as a phase.
+For these we record one row for each place, however often the analysis restarts. If the cause is
+known, it follows the first line of the reason. For "step_unsupported" the cause is the last
+operation that torch reported as unsupported.
+
+If torch gives up a whole frame (fullgraph, a graph break in a loop), there is no break: the compile
+has the outcome 'declined' or 'error'. If torch's rules exclude a frame, the outcome is 'skipped'.
+
+A break's code, line and offset are the instruction at which the compiled frame stops and the resume
+function continues. The last line of the user stack is the cause, perhaps in an inlined function.
+
+**What we do not use, and why.** A handler on torch's trace log would make torch format every
+payload. Python wrappers of functions that are no leaves would appear in torch's tracebacks and
+stack filters. register_bytecode_hook would appear as a phase.
 """
 
 import collections
@@ -57,17 +65,16 @@ import weakref
 from . import _torch_caches as caches, _notes as notes, _torch_private as private
 from ._native import native
 
-_BOUND = 2000  # characters of a node's arguments, or of an instruction's argument
-_REASON_BOUND = 16384  # characters of a reason
-_PLACES_BOUND = 16  # the most lines of the program's stack in one reason
-# the most loss rows per process: a failure of ours may repeat at every compile
+_BOUND = 2000  # the most characters of a node's arguments, or of an instruction's argument
+_REASON_BOUND = 16384  # the most characters of a reason, e.g. of a graph break
+_PLACES_BOUND = 16  # the most lines of the program's stack in the reason of one graph break
+# the most loss rows of a process, because a failure may repeat at every compile
 _LOSSES_MAX = 20
-_GUARDS_MAX = 20000  # the most lines of a guard tree's listing
-# the most open phases on a thread; more would mean that torch does not report ends
-_EVENTS_MAX = 1000
+_GUARDS_MAX = 20000  # the most lines in the listing of a guard tree
+_EVENTS_MAX = 1000  # most open phases on a thread; torch might not report their ends
 
-# The phases of torch's work by which frames are counted: enum compile_phase in src/vocabulary.h.
-# A compile may be in another one, or in none of them.
+# The recorder counts the frames in each of these phases separately: enum compile_phase in
+# src/vocabulary.h. A frame in any other phase of a compile is counted for the enclosing phase.
 _COMPILE = 2
 _PHASES = {
     "bytecode_tracing": 3,
@@ -77,28 +84,29 @@ _PHASES = {
     "backward._backward_impl": 6,  # of torch 2.6
 }
 
-# Filled by prepare(), because torch is still being imported when this module is.
+# prepare() sets these names, because torch is not yet imported completely when this module is.
 _torch = _dynamo_utils = _resume_cache = _node_class = None
 _losses = 0
 _rank_known = False
 
 
 class _Thread(threading.local):
-    """The open compiles and phases of a thread."""
+    """The compiles and phases that have begun on a thread and have not ended."""
 
     def __init__(self):
-        self.compiles = []  # innermost last: a compile may run code that is compiled, too
-        self.events = []  # (name, start_ns) of phases that have begun
-        self.names = None  # node -> its name in a graph that is shown without values
-        self.phase = 0  # the number in _PHASES that was written last
+        # the innermost compile last: code that runs during a compile may be compiled, too
+        self.compiles = []
+        self.events = []  # (name, start_ns) of each phase that has begun
+        self.names = None  # node -> made-up name; None unless a graph is printed without values
+        self.phase = 0  # the number of the phase that was recorded last
 
 
 _thread = _Thread()
 
 
 class _Compile:
-    """A compile between begin() and end(). It refers to objects of torch and the program, so it
-    does not outlive end()."""
+    """A compile between begin() and end(). It refers to objects of torch and of the program, so it
+    must be released after end()."""
 
     __slots__ = (
         "id",
@@ -119,13 +127,12 @@ class _Compile:
         self.id, self.code, self.event_depth = id, code, event_depth
         self.label = ""
         self.breaks = None  # list of _Break
-        self.places = None  # set of (id of the code, offset), one for each place with a break
-        self.globals = None  # globals of the frame, where torch puts the resume functions
-        self.counted = None  # the reason of the break that add_to_stats has just counted
-        self.unsupported = ""  # the last thing that torch said it cannot do
-        self.unsupported_at = None  # the program's stack at that moment, a StackSummary
-        # why torch last gave up a frame as a whole, for versions where only an exception says so
-        self.skipped = ""
+        self.places = None  # set of (id of the code object, offset) for each graph break
+        self.globals = None  # globals of the frame, in which torch puts the resume functions
+        self.counted = None  # the reason of the graph break that add_to_stats() has just counted
+        self.unsupported = ""  # torch's message about the last operation that it does not support
+        self.unsupported_at = None  # StackSummary of the program at the unsupported operation
+        self.skipped = ""  # why torch last gave up a whole frame, if torch does not return this
         self.graphs = 0
 
 
@@ -151,12 +158,12 @@ def _try(where, function, *values):
         _lost(where, error)
 
 
-# ---- functions that the evaluator calls
+# ---- functions that the evaluator calls: before the first compile, and around each compile
 
 
 def prepare():
-    """Set the hooks. Called once, before the first compile, when all of torch._dynamo is
-    imported."""
+    """Wrap torch's functions. Called once, before the first compile, when torch._dynamo is imported
+    completely."""
     global _torch, _dynamo_utils, _resume_cache, _node_class
     try:
         _torch = sys.modules["torch"]
@@ -181,23 +188,25 @@ def prepare():
 
 
 def begin(compile, code):
-    """Start the compile of CODE with our id COMPILE. Returns a token for end()."""
+    """Note that a compile of CODE begins. COMPILE is our id of the compile. Returns a token for
+    end()."""
     token = _Compile(compile, code, len(_thread.events))
     _thread.compiles.append(token)
-    _thread.phase = _COMPILE  # the evaluator has just written this phase
+    _thread.phase = _COMPILE  # the phase that the evaluator has just recorded
     return token
 
 
 def end(token, result, error):
-    """End a compile. RESULT is the callback's result, ERROR its exception; the other is None."""
+    """Record the facts of a compile that has ended. RESULT is what torch's callback returned, ERROR
+    the exception that it raised; one of the two is None."""
     if token is None:
         return
     state = _thread
-    # Drop compiles that began later and never ended.
+    # Also drop compiles that began after this one and never ended.
     while state.compiles and state.compiles.pop() is not token:
         pass
     del state.events[token.event_depth :]
-    state.phase = -1  # the evaluator has written another phase meanwhile
+    state.phase = -1  # any number: the evaluator has recorded another phase meanwhile
     _write_phase(state)
     outcome = _try("outcome", _note_outcome, token, result, error)
     made = _made_code(result)
@@ -227,18 +236,18 @@ def _note_rank():
     """Record the process's rank, which becomes known when the program joins its process group."""
     global _rank_known
     distributed = _torch.distributed
-    _rank_known = True  # set this first: if the next lines raise, they are not tried again
+    _rank_known = True  # set the flag now: if the next line raises, the rank is not read again
     _rank_known = distributed.is_available() and distributed.is_initialized()
     if _rank_known:
         notes.rank(int(distributed.get_rank()), int(os.environ.get("LOCAL_RANK", -1)))
 
 
 def _skip_ourselves():
-    """Mark our functions so that torch never compiles them. A lazily compiled backward may run
-    while torch's evaluator is on, and torch would compile our hooks.
+    """Mark our functions, so that torch never compiles them. Our hooks may run while torch's
+    evaluator is on, for example when a backward is compiled lazily.
 
-    Torch's own files are on its list of files to skip. skip_code() has the same effect for our
-    functions without a change of that list.
+    Torch has a list of files to skip. skip_code() has the same effect for our functions and leaves
+    the list unchanged.
     """
     skip_code = sys.modules["torch._dynamo.eval_frame"].skip_code
     owners = (
@@ -316,16 +325,16 @@ def _outcome(token, result, error):
     strategy = getattr(result, "frame_exec_strategy", None)
     said = getattr(result, "skip_reason", None) or ""
     if not said and getattr(result, "apply_to_code", True) is False:
-        # Torch 2.8 to 2.12 gives no reason, but answers for a single call only in this case. These
-        # are the words of 2.13.
+        # Only in this case does torch's answer apply to a single call. Torch 2.8 to 2.12 gives no
+        # reason then, so use the text of torch 2.13.
         said = "tracing is non-recursively disabled for this frame"
     flags = sys.modules["torch._C._dynamo.eval_frame"]
     if strategy is not None:
         action = str(getattr(strategy, "cur_action", "")).rpartition(".")[2]
         sticky = bool(getattr(result, "apply_to_code", True)) and action != "DEFAULT"
     elif result is None:
-        # Torch 2.6 skips the code from then on. In versions with a ConvertFrameReturn, None is no
-        # valid answer.
+        # By None torch 2.6 tells that it skips the code from now on. In versions with a
+        # ConvertFrameReturn, None is not a valid answer.
         action = (
             "DEFAULT"
             if hasattr(sys.modules.get("torch._dynamo.types"), "ConvertFrameReturn")
@@ -351,8 +360,8 @@ def _outcome(token, result, error):
         said + (": " if said and failure else "") if private.whole() else ""
     ) + private.reason(failure)
     if action == "RUN_ONLY":
-        # Torch answers RUN_ONLY only at a limit. If the metrics do not name the limit, report only
-        # what is known.
+        # Torch answers RUN_ONLY only if a limit is reached. The metrics may not name the limit, so
+        # return the reason that is known.
         return "limit", reason, sticky
     excluded = (
         (action == "SKIP" or said)
@@ -368,7 +377,7 @@ def _suppressed_failure(token):
     if not token.label:
         return ""
     metrics = getattr(_dynamo_utils, "_compilation_metrics", ())
-    # the metrics of nested compiles may come before
+    # search several records, because the newest may be those of nested compiles
     for position in range(len(metrics) - 1, max(len(metrics) - 9, -1), -1):
         record = metrics[position]
         if str(getattr(record, "compile_id", None)) == token.label:
@@ -389,16 +398,15 @@ def _limit(failure):
 
 
 def _exception_text(error):
-    """Return the exception's type and first line; for torch's own exceptions, the whole text with
-    explanation and hints. The __str__ of a program's exception is not called, because it may be the
-    program's code."""
+    """Return the type and the first line of an exception. For an exception of torch, return the
+    whole text with explanation and hints. Does not call a __str__ that the program has defined."""
     kind = type(error)
     if kind.__str__ is BaseException.__str__ or _of_torch(kind):
         lines = [line.strip() for line in str(error)[:_REASON_BOUND].splitlines() if line.strip()]
         message = lines[0] if lines else ""
         if _of_torch(kind):
             message = "\n".join(lines)
-        # "backend='inductor' raised:", and the next line says what it raised
+        # after torch's "backend='inductor' raised:" the exception is in the next line
         elif message.endswith(":") and len(lines) > 1:
             message += " " + lines[1]
     else:
@@ -422,7 +430,7 @@ def _hook_events():
 
 
 def _write_phase(state):
-    """Write which phase the thread is in, if it is another one than before."""
+    """Tell the recorder in which phase this thread is, if the phase has changed."""
     number = _COMPILE if state.compiles else 0
     for name, _ in reversed(state.events):
         if name in _PHASES:
@@ -456,15 +464,15 @@ def _event(event):
             if state.events[position][0] == name:
                 break
         else:
-            return  # began before our hook was set
+            return  # the phase began before our hook was set
         start = state.events[position][1]
         del state.events[position:]
         if name in _PHASES:
             _write_phase(state)
         label = _label(event)
         token = state.compiles[-1] if state.compiles else None
-        # A backward that is compiled when it is first needed has the label of its forward, and no
-        # compile of its own.
+        # A backward may be compiled when it is first needed. It has the label of its forward, and
+        # no compile of its own.
         compile = token.id if token is not None and token.label == label else -1
         notes.phase(compile, name, start, max(start, int(event["ts"] * 1000)), label)
 
@@ -486,7 +494,7 @@ def _graph(token):
             name = getattr(module, "meta", {}).get("backend_id") or ""
             if name:
                 break
-        # only torch 2.6 has the name here
+        # torch 2.6 has the name in this frame, and only there
         elif frame.f_code.co_name == "compile_and_call_fx_graph":
             name = frame.f_locals.get("name") or ""
             break
@@ -499,7 +507,7 @@ def _graph(token):
         _thread.names = None if private.whole() else {}
         with _torch._C.DisableTorchFunction():
             _render_graph(module, name, rows, lines, 0)
-    finally:  # record what there is, even after an exception
+    finally:  # record the nodes and lines that have been collected, even after an exception
         _thread.names = None
         notes.graph(token.id, name, rows)
         notes.listing(token.id, "graph", "\n".join(lines))
@@ -518,7 +526,7 @@ def _render_graph(module, name, rows, lines, depth):
         if depth == 0:
             rows.append((op, node_name, target, args, kwargs))
         stack = node.meta.get("stack_trace")
-        if stack is not at:  # nodes often share the same stack
+        if stack is not at:  # compare first, because nodes often share one stack
             at, before, where = stack, where, _where(stack)
             if where and where != before:
                 lines.append(where)
@@ -574,15 +582,15 @@ def _annotation(node):
 
 
 def _where(stack):
-    """Return a line with the place of the innermost frame of STACK, the stack that torch keeps for
-    a node."""
+    """Return a line of text with the file and line of the innermost frame of STACK, the stack that
+    torch keeps for a node."""
     if type(stack) is not str:
         return ""
-    # Search at the start of a line, because the program's source lines in between may contain these
-    # words, too.
+    # Search at the start of a line, because lines of the program's source in between may contain
+    # the same words.
     file, mark, rest = ("\n" + stack).rpartition('\n  File "')[2].partition('", line ')
     line = rest.partition(",")[0].partition("\n")[0]
-    # Inputs that exist before the first instruction, in torch._dynamo.export(), have the line -1.
+    # Inputs of torch._dynamo.export() have the line -1: they exist before the first instruction.
     return "    # %s:%s" % (file, line) if mark and line.isdigit() else ""
 
 
@@ -593,7 +601,7 @@ _functions = (
     types.WrapperDescriptorType,
     type,
 )
-_target_texts = {}  # for builtins, which live for ever
+_target_texts = {}  # builtin -> text; builtins are never freed
 
 
 def _of_torch(kind):
@@ -609,7 +617,7 @@ def _target(target):
     kind = type(target)
     if builtin or _of_torch(kind):
         text = getattr(target, "__name__", None)
-        # torch._get_qualified_name() would read the source file to name a lambda
+        # do not call torch._get_qualified_name() for a lambda: it would read the source file
         if text == "<lambda>":
             text = "%s.<lambda>" % getattr(target, "__module__", "")
         elif kind in _functions:
@@ -629,8 +637,8 @@ _AS_REPR = frozenset((int, float, bool, complex, type(None), str, bytes, type(El
 
 
 def _text(value, depth=0):
-    """Describe an argument of a node by a bounded text, without running code of the program's
-    objects."""
+    """Describe an argument of a node by a text of limited length, without running code of the
+    program's objects."""
     kind = type(value)
     if kind is _node_class:
         return _name(value)
@@ -762,7 +770,8 @@ def _add_break(token, frame, reason, user_stack, counted):
         found.offset = _offset(found.code, translator.instructions, instruction)
         line = getattr(instruction.positions, "lineno", None) or getattr(translator, "lineno", None)
         found.line = line if isinstance(line, int) else -1
-        # The function resumes after the instruction or, for a jump, there and at the jump's target.
+        # The resume function begins after the instruction. If the instruction is a jump, a second
+        # resume function begins at the target of the jump.
         instructions, position = translator.instructions, getattr(
             translator, "instruction_pointer", None
         )
@@ -779,12 +788,12 @@ def _add_break(token, frame, reason, user_stack, counted):
             if place is not None
         ]
         token.globals = getattr(getattr(translator, "output", None), "global_scope", None)
-    # torch's own offset, which each instruction has
+    # identify the place by torch's own offset, which is different for each instruction
     place = (id(found.code), getattr(instruction, "offset", None))
     if token.breaks is None:
         token.breaks, token.places = [], set()
-    # An analysis that starts over reaches the same place again. Torch counts some of these breaks
-    # twice, and so do we.
+    # When torch restarts its analysis, it reaches the same break again. Add a second row for a
+    # break only if torch has counted it a second time.
     if counted or place[1] is None or place not in token.places:
         token.breaks.append(found)
     token.places.add(place)
@@ -792,9 +801,9 @@ def _add_break(token, frame, reason, user_stack, counted):
 
 def _offset(code, instructions, instruction):
     """Return the offset in CODE of INSTRUCTION, one of torch's INSTRUCTIONS. Torch rewrites some
-    instructions, and then gives all of them new offsets. So an instruction is identified by its
-    operation, its position in the source, and its number among those with the same operation and
-    position. Returns -1 if torch has made the instruction up."""
+    instructions and renumbers the offsets. So search CODE for the instruction with the same
+    operation and source position; if there are several, take the one with the same number among
+    them. Returns -1 if there is none, because torch has added INSTRUCTION."""
     positions, opcode, nth = instruction.positions, instruction.opcode, 0
     for other in instructions:
         if other is instruction:
@@ -820,8 +829,9 @@ def _note_breaks(token, made):
     for found in token.breaks:
         resume = None
         if found is token.breaks[-1]:
-            # the resume function at the break's offset; if torch has moved the place, the only one
-            # there is
+            # choose the resume function that begins at one of the break's targets. There may be
+            # none, because torch has moved the offsets. In that case choose the resume function if
+            # it is the only one.
             resume = next(
                 (code for offset in found.targets for at, code in resumes if at == offset), None
             )
@@ -847,8 +857,8 @@ def _resume_codes(token, made):
             value = next((one for one in held if isinstance(one, types.CodeType)), value.__code__)
         if isinstance(value, types.CodeType):
             resumes.append((int(found[1]), value))
-    # Torch 2.6 loads the code of a closure as a constant. Its global exists for a debugger only and
-    # is not among the names.
+    # Torch 2.6 loads the code of a closure as a constant. The global for this code exists only for
+    # debuggers, so its name is not in co_names.
     if _resume_cache is not None:
         known = _resume_cache.generated_code_metadata
         for constant in made.co_consts:
@@ -867,8 +877,8 @@ def _resume_codes(token, made):
 
 # ---- listings
 
-# id(code) -> (weak reference to the code, text, with constants?): code that is compiled again is
-# not disassembled again
+# id(code) -> (weak reference to the code, its disassembly, does the disassembly show constants?).
+# Spares a second disassembly if code is compiled again.
 _listings = collections.OrderedDict()
 
 
@@ -884,14 +894,15 @@ def _note_listings(token, result, made):
             _listings.popitem(last=False)
     notes.listing(token.id, "original_bytecode", known[1])
     config = sys.modules.get("torch._dynamo.config")
-    if not getattr(config, "automatic_dynamic_shapes", True):  # set by torch.compile(dynamic=False)
+    # torch.compile(dynamic=False) sets this to False
+    if not getattr(config, "automatic_dynamic_shapes", True):
         notes.listing(token.id, "automatic_dynamic_shapes", "False")
     if made is None:
         return
     notes.listing(token.id, "modified_bytecode", _bytecode(made, whole))
     guards = getattr(getattr(result, "guarded_code", result), "guard_manager", None)
     root = getattr(guards, "root", None)
-    # without values, the rows of `guard` have everything that may be shown
+    # without values a listing would add nothing to the rows of the table `guard`
     if root is not None and whole:
         notes.listing(token.id, "guards", _guards(root))
 
@@ -921,7 +932,7 @@ def _guards_below(manager, indent, role, lines):
             "%s+- %s: %s"
             % (indent, type(guard).__name__, "; ".join(guard.verbose_code_parts()).rstrip())
         )
-    if hasattr(manager, "get_key_value_managers"):  # a dict whose order matters
+    if hasattr(manager, "get_key_value_managers"):  # the manager of a dict whose order matters
         for position, (key, value) in sorted(manager.get_key_value_managers().items()):
             _guards_below(key, indent, "key %d: " % position, lines)
             _guards_below(value, indent, "value %d: " % position, lines)
@@ -930,7 +941,8 @@ def _guards_below(manager, indent, role, lines):
 
 
 class _Hidden:
-    """Stands for a constant that may not be shown. Its repr is its type."""
+    """Stands in a listing for a constant that may not be shown: its repr() is the constant's
+    type."""
 
     def __init__(self, constant):
         self.type = type(constant).__name__
@@ -940,9 +952,9 @@ class _Hidden:
 
 
 def _bytecode(code, whole=True):
-    """Return a disassembly. Each line has: line, `>>` at targets of jumps and at handlers, offset,
-    operation, argument. Constants may be values that torch put there: without WHOLE only their
-    types are shown."""
+    """Disassemble CODE. Each line has: line number, `>>` if the instruction is the target of a jump
+    or an exception handler, offset, operation, argument. A constant may be a value of the program,
+    which torch has put there. If WHOLE is false, only the types of constants are shown."""
     listing = dis.Bytecode(
         code if whole else code.replace(co_consts=tuple(map(_Hidden, code.co_consts)))
     )
@@ -955,7 +967,7 @@ def _bytecode(code, whole=True):
         text, argument = one.argrepr[:_BOUND], "" if one.arg is None else one.arg
         if one.opcode in dis.hasjrel:
             text = "to %d" % one.argval
-        # the instruction itself contains the constant
+        # the argument of this instruction is a constant itself
         elif one.opname == "LOAD_SMALL_INT" and not whole:
             text = argument = ""
         at, line = (

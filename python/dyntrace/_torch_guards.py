@@ -1,14 +1,14 @@
 """Describes the guards of a torch entry: which one failed, its expected and actual value.
 
-Runs in: the traced process, at the birth of an entry and after a check of the entry has failed. The
-shim calls this code. This code never prints, never calls check() (which counts and reorders), and
-keeps no object of the program alive.
+Runs in: the traced process, when an entry is made and after a check of the entry has failed. The
+shim (src/tracer/torch/) calls this code. This code never prints, never calls torch's check() (which
+counts failures and reorders guards), and keeps no object of the program alive.
 
     guards = Guards(entry.guard_manager)
     guards.rows                             [(kind, source, expression, user_stack), ...]
                                             ordinal = index
-    guards.failing(f_locals, f_globals)     (ordinal of the guard that ended the last check, how
-                                            many guards ran, the new order if it has changed)
+    guards.failing(f_locals, f_globals)     (ordinal of the guard at which the last check failed,
+                                            how many guards ran, the new order if it has changed)
     guards.explain(f_locals, f_globals)     [(ordinal, kind, source, expected, actual, aspect,
                                             dimension, text), ...]
 
@@ -23,20 +23,20 @@ whole call come last ("epilogue").
           ['a']                          leaves: TENSOR_MATCH, ...        4, 5
         epilogue                         leaves: LAMBDA_GUARD             9
 
-Three checks can fail without being a leaf, so they have rows of their own: a dict whose order
-matters must have its type and length (DICT_LENGTH), an attribute must exist (HASATTR), and any
-other value must exist (EXISTS). The last two have a row only if no guard below them has one;
-otherwise the first row below stands for them.
+Torch makes three checks that are not leaf guards. We add rows for them: a dict whose order matters
+must have the expected type and length (DICT_LENGTH), an attribute must exist (HASATTR), and any
+other value must exist (EXISTS). HASATTR and EXISTS have a row only if there is no guard on the
+value or below it. Otherwise a failure is reported at the first such guard.
 
-When guards fail, torch moves them forward among their siblings. So a guard's place is looked up by
-its text in the current tree. The number of guards that ran is counted in the order of the failed
-check, which _torch_order keeps.
+When guards fail, torch moves them forward among their siblings. So we find a guard in the present
+tree by its text, not by its position. The number of guards that ran is counted in the order of the
+failed check, which _torch_order keeps.
 
 Expected values are read from a guard's code (an expression). Actual values are read from the call,
 by walking the tree with the same accessors as torch (_torch_values). _torch_kinds knows how, for
-each kind of guard. Failing guards are found by calling torch's leaves one by one. If hasattr() in a
-guard would run the program's code, which has run once in the check, no guard of torch's is called
-again. The first failing guard is then unknown, but the other failing guards are known.
+each kind of guard. Failing guards are found by calling torch's leaves one by one. If a guard calls
+hasattr() and that would run the program's code a second time, torch is not asked to check again,
+and leaves with hasattr() are not called. Then it is unknown which guard failed first.
 """
 
 import array
@@ -73,28 +73,29 @@ from ._torch_values import (
 
 __all__ = ["Guards", "describe"]
 
-MAX_TEXT = 4000  # characters of an expression
-MAX_SENTENCE = 1000  # characters of torch's sentence
-MAX_PARTS = 256  # expressions of a guard
+MAX_TEXT = 4000  # the most characters of an expression
+MAX_SENTENCE = 1000  # the most characters of a message of torch
+MAX_PARTS = 256  # the most expressions of a guard
 MAX_CAUSES = 64  # the most rows of one explanation
-MAX_KNOWN = 512  # messages of one entry whose guard is kept
-MAX_CACHE = 1024  # entries of each cache below
+MAX_KNOWN = 512  # the most messages of torch for which an entry remembers the failed guard
+MAX_CACHE = 1024  # the most items of each cache in this module
 
-# Processor time for finding the guards that would have failed, too. The guard that ended the check
-# is always looked at.
+# Limits the processor time for finding further guards that do not hold. The guard that ended the
+# check is explained in any case.
 MAX_SECONDS = 0.1
-_CUT = -2  # used as a guard's ordinal: not all other guards were checked
-MAX_DICT = 100_000  # items walked to find a dict's n-th key
-MAX_FINALIZERS = 20_000  # finalizers searched for the object that a guard names by its id
+_CUT = -2  # in place of a guard's ordinal: not all other guards were checked
+MAX_DICT = 100_000  # the most items that are visited to find the n-th key of a dict
+# the most finalizers that are searched for an object that a guard names by its id
+MAX_FINALIZERS = 20_000
 
 
 # ---- torch's texts -------------------------------------------------------------------------------
 
-# Matches code up to a comment. String literals are skipped as a whole.
+# Matches code up to a comment. A "#" in a string literal does not begin a comment.
 _CODE = re.compile(r"""(?:[^'"#]+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*""", re.S)
 _PLACE = re.compile(r"# ([^#\n]+?):(\d+) in ([^\s()]+)")
-_comments = {}  # comment -> the place that it names
-_paths = {}  # shortened path -> whole path
+_comments = {}  # comment -> the file and line that it names
+_paths = {}  # path as torch shortens it -> whole path
 
 
 def _split(part):
@@ -167,7 +168,7 @@ def _sources_in(text):
     return ", ".join(list(dict.fromkeys(_CHAIN.findall(text[:MAX_TEXT])))[:MAX_ITEMS])
 
 
-# The source of guards that check the whole call and no single value.
+# The source that we give to guards of these kinds, which check a state of torch and not a value.
 _AMBIENT = {
     "GLOBAL_STATE": "global state",
     "DEFAULT_DEVICE": "torch.utils._device.CURRENT_DEVICE",
@@ -184,16 +185,16 @@ def _ambient_source(kind, expression):
     return _sources_in(expression)
 
 
-# ---- the tree ------------------------------------------------------------------------------------
+# ---- walking through torch's tree of guards ------------------------------------------------------
 
 
 class _Step:
-    """A manager that the walk through the tree has reached, with its own guards: [(kind, source,
-    parts, leaf), ...].
+    """A step of the walk through the tree: a manager with its own guards, [(kind, source, parts,
+    leaf), ...].
 
-    `said` is the manager's source as torch's messages spell it. `how` leads to the manager from its
-    parent: an accessor; ("key", n) or ("value", n) below an ordered dict; None for the root;
-    "epilogue" for the guards that come last.
+    `said` is the manager's source in the spelling of torch's messages. `how` tells how to get from
+    the parent's value to this value: by an accessor; ("key", n) or ("value", n) in an ordered dict;
+    None for the root; "epilogue" for the guards of the whole call.
     """
 
     __slots__ = (
@@ -219,7 +220,7 @@ class _Step:
     def how(self):
         if type(self.index) is not int:
             return self.index
-        # accessors are listed at the first use
+        # list the accessors only when they are first needed
         if self.parent.accessors is None:
             self.parent.accessors = self.parent.manager.get_accessors()
         return self.parent.accessors[self.index]
@@ -254,7 +255,7 @@ def _walk(root):
                     kind = "HASATTR" if kind == "GetAttrGuardAccessor" else "EXISTS"
                     guards.append((kind, source, None, None))
         yield step
-        # children are pushed in reverse order onto the stack
+        # push the children in reverse order onto the stack
         if step.ordered_dict:
             pairs = manager.get_key_value_managers()
             for place in sorted(pairs, reverse=True):
@@ -287,17 +288,17 @@ def _mark(guard):
     return hash((kind, source)) if parts is None else hash((kind, source, *parts))
 
 
-# ---- looking at a call ---------------------------------------------------------------------------
+# ---- explaining why guards do not hold in a call -------------------------------------------------
 
-# Guards that relate several values to each other.
+# Kinds of guards that relate several values to each other.
 _RELATIONS = frozenset(("OBJECT_ALIASING", "STORAGE_OVERLAPPING", "SYMBOLIC_SHAPE_GUARD"))
 
-# If a guard of these kinds fails, further guards on the value mean nothing.
+# If a guard of one of these kinds fails, further guards on the value are not checked.
 _TYPE_KINDS = frozenset(("TYPE_MATCH", "FAKE_SCRIPT_TYPE_MATCH", "NONE_MATCH", "NOT_NONE"))
 
 
 class _GuardLook:
-    """A guard together with the value that it checks."""
+    """A guard and the value that it checks in a call. Explains why the guard does not hold."""
 
     def __init__(self, look, guard, value):
         self.look, self.value = look, value
@@ -329,8 +330,8 @@ class _GuardLook:
             return type_name(type(self.value))
 
     def explain(self):
-        """Return [(source, expected, actual), ...], with an aspect and a dimension where they are
-        known. Returns None if the guard holds after all."""
+        """Return a list of (source, expected, actual), perhaps with aspect and dimension. Returns
+        None if the guard holds after all."""
         try:
             rows = EXPLAIN[self.kind](self) if self.kind in EXPLAIN else []
         except Exception:
@@ -344,28 +345,31 @@ class _GuardLook:
 
 
 class _Look:
-    """Walks the tree with a call's values and lists failing guards in the order of evaluation."""
+    """Walks through the tree with the values of a call, and lists the failing guards in the order
+    of evaluation."""
 
     def __init__(self, guards, manager, root, f_locals, f_globals):
         self.scope = Scope(manager, f_locals, f_globals)
         self.guards = guards
         self.root = root
-        # (ordinal, kind, source, expected, actual, aspect, dimension): see _cause
+        # (ordinal, kind, source, expected, actual, aspect, dimension) for each failing guard
         self.causes = []
-        self.tensors = {}  # id -> source, for NO_TENSOR_ALIASING
-        self.relations = {}  # a relation's code -> its slice of `causes`
+        self.tensors = {}  # id of a tensor -> its source, for NO_TENSOR_ALIASING
+        self.relations = {}  # code of a relation -> (start, end) of its slice of `causes`
         self.message = ""  # torch's message about the guard that failed first
-        self.cut = False  # the time was over before all guards were checked
-        self.asks_program = False  # hasattr() would run code of the program, so it is not called
-        self._alive = None  # id -> weak reference, see alive()
+        self.cut = False  # the time limit was reached before all guards were checked
+        self.asks_program = False  # never call hasattr(), as this would run the program's code
+        self._alive = None  # id of an object -> weak reference to the object, see find_by_id()
 
     def run(self, most=MAX_CAUSES):
         """Fill `causes` with up to MOST causes: the first one always, the others as far as the time
         limit allows. The limit is in processor time, so that a busy machine changes nothing."""
         ordinals = self.guards._places()
         end = time.thread_time() + MAX_SECONDS
-        # by a step's serial: ("is", value), ("missing", [its source, until that is reported]) or
-        # ("skip", None)
+        # serial of a step -> what was found at the step:
+        #     ("is", value)           the value was read
+        #     ("missing", [source])   the value does not exist; [] once that has been reported
+        #     ("skip", None)          the value was not read
         values = {}
         steps = _walk(self.root)
         self._step(next(steps), values, ordinals)
@@ -457,7 +461,7 @@ class _Look:
                 self._cause(ordinal, kind, source, "its own tensor", "the same tensor as " + other)
             return False
         if kind == "MAPPING_KEYS_MATCH" and type(value) is not types.MappingProxyType:
-            return True  # torch's check would crash
+            return True  # torch's own check would crash here
         if kind in _RELATIONS:
             self._relation(guard, value, ordinal)
             return False
@@ -567,11 +571,16 @@ def _once(causes):
     return list(found.values())
 
 
-# ---- an entry's guards ---------------------------------------------------------------------------
+# ---- the guards of an entry ----------------------------------------------------------------------
 
 
 class _Places:
-    """Maps guards of the present tree to their ordinals, which were given at the entry's birth."""
+    """Maps guards of the present tree to their ordinals: their numbers in the order that the tree
+    had when the entry was made.
+
+    Several guards may have the same hash. Each call of next_ordinal() with this hash returns the
+    next of their ordinals.
+    """
 
     def __init__(self, marks):
         self._of = {}
@@ -591,8 +600,8 @@ class _Places:
 
 
 class Guards:
-    """The guards of one entry. Holds only texts and a weak reference to the guard manager, and no
-    object of the program."""
+    """The guards of one cache entry. Holds only texts and a weak reference to torch's guard
+    manager, but no object of the program."""
 
     __slots__ = (
         "rows",
@@ -608,11 +617,14 @@ class Guards:
 
     def __init__(self, guard_manager):
         self._manager = weakref.ref(guard_manager)
-        # (torch's message, its count) -> ordinal, in the present order of the tree
+        # (torch's message, number of guards that torch counted) -> ordinal of the failed guard;
+        # only valid until the order of the tree changes
         self._known = {}
-        # (source, count) -> ordinal, for TENSOR_MATCH, whose messages contain numbers
+        # (source, number of guards that torch counted) -> ordinal, for TENSOR_MATCH, whose messages
+        # contain the sizes of the call
         self._known_tensors = {}
-        self._hasattrs = []  # the code of guards that call hasattr(): see _asks_program()
+        # the expressions of guards that call hasattr(): see _would_run_program()
+        self._hasattrs = []
         rows, marks = [], array.array("q")
         order = Order(guard_manager.root)
         for step in _walk(guard_manager.root):
@@ -625,7 +637,8 @@ class Guards:
                     self._hasattrs.append(row[2])
         order.added(len(rows))
         self.rows, self._marks, self._order = rows, marks, order
-        # (the guard that torch named last, the relation that had really failed), if they differ
+        # None, or (A, B) if the first check of a call failed at guard B and a second check of the
+        # same call at guard A. B is a relation in that case.
         self._instead = None
 
     @staticmethod
@@ -646,7 +659,7 @@ class Guards:
         if len(parts) > 1:
             codes, tail = [expression], "  # " + comment
             for part in parts[1:MAX_PARTS]:
-                if comment and part.endswith(tail):  # most parts have the same comment
+                if comment and part.endswith(tail):  # most parts of a guard have the same comment
                     codes.append(part[: -len(tail)].rstrip())
                 else:
                     code, other = _split(part)
@@ -669,7 +682,7 @@ class Guards:
         return any(runs_program(code, scope) for code in self._hasattrs)
 
     def order(self):
-        """Return the ordinals in the order in which torch checks the guards now."""
+        """Return the ordinals in the order in which torch would check the guards now."""
         manager = self._manager()
         if manager is None:
             return []
@@ -682,8 +695,9 @@ class Guards:
             return []
 
     def failed(self, f_locals, f_globals):
-        """Return which guard would end a check of this call in the present order, without making
-        that check: (ordinal of the guard or -1, how many guards would run)."""
+        """Return (ordinal or -1, number): the guard at which a check of this call would fail in the
+        present order, and how many guards would run. Unlike torch's check(), this counts no failure
+        and moves no guard."""
         manager = self._manager()
         try:
             ordinal = self._ending(manager, f_locals, f_globals)[0] if manager is not None else -1
@@ -704,9 +718,12 @@ class Guards:
         return self._first(manager, root, self._ask(root, f_locals), f_locals, f_globals)
 
     def failing(self, f_locals, f_globals):
-        """Find out how the check of this entry ended that has just failed. Returns (ordinal of the
-        guard that ended the check, or -1; how many guards ran, or 0 if that is not known; as JSON,
-        the order in which guards are checked from now on, or None if the order is unchanged)."""
+        """Find out at which guard the last check of this entry failed. Returns a tuple:
+
+        ordinal of the guard, or -1
+        how many guards ran, or 0 if not known
+        the order of the next checks as JSON, or None if the order has not changed
+        """
         manager, ordinal, ran, changed = self._manager(), -1, 0, False
         if manager is not None:
             try:
@@ -718,7 +735,7 @@ class Guards:
                     changed = self._order.missed(manager.root)
             except Exception:
                 ran = 0
-        if changed:  # the guards that are counted before them have changed
+        if changed:  # with the new order torch may count other numbers of guards for all messages
             self._known.clear()
             self._known_tensors.clear()
         return ordinal, ran, str(self._order.ordinals()) if changed else None
@@ -737,7 +754,7 @@ class Guards:
         count."""
         if info is None:  # torch's check raised an exception
             parts, count = [], 0
-        # all guards hold by now: a guard raised in the first check, or a value has changed since
+        # all guards hold now: in the first check a guard raised, or a value has changed meanwhile
         elif info.result:
             return -1, 0
         else:
@@ -763,7 +780,8 @@ class Guards:
             known, key = self._known_tensors, (tensor, count)
         else:
             known, key = self._known, (message, count)
-        # A relation has the same text at every manager, so its text does not tell which one failed.
+        # Do not remember a relation. Its message is the same at each of its managers, so the
+        # message does not tell at which manager the check failed.
         if message and found >= 0 and self.rows[found][0] not in RELATIONS:
             if len(known) >= MAX_KNOWN:
                 known.clear()
@@ -774,8 +792,8 @@ class Guards:
         """Find the guard that produced the message PARTS after torch had counted COUNT leaves.
         Returns (its ordinal, the tensor's source or None), or (None, None).
 
-        torch does not count checks that are not a leaf, nor an ordered dict's own checks before its
-        keys. We count in the same way.
+        torch counts only leaf guards. It leaves out the leaf guards on an ordered dict itself if it
+        then checks the dict's keys and values. We count in the same way.
         """
         places, counted, message = self._places(), 0, parts[0] if parts else ""
         said, loosely, reached = None, [], None
@@ -792,8 +810,8 @@ class Guards:
             for kind, source, texts, leaf in step.guards:
                 ordinal = places.next(_mark((kind, source, texts, leaf)))
                 for above, entered in pending:
-                    # No guard below ABOVE was checked: its value does not exist, or the ordered
-                    # dict has another type or length.
+                    # The check has reached no guard below ABOVE: the value does not exist, or the
+                    # ordered dict has another type or length.
                     if (
                         entered == count
                         and above.parent is not None
@@ -805,7 +823,7 @@ class Guards:
                 if leaf is None:
                     continue
                 counted += 1
-                # a shape guard in C++ adds a part that contains the call's numbers
+                # the message of a shape guard in C++ has another part, with the numbers of the call
                 if (
                     texts == parts
                     or kind == "SYMBOLIC_SHAPE_GUARD"
@@ -827,7 +845,7 @@ class Guards:
                     ):
                         return ordinal, None
                     if kind.startswith("LAMBDA_GUARD"):
-                        said = ordinal  # the guard raised: the message is the exception's
+                        said = ordinal  # the guard raised, so the message is that of the exception
         if reached is not None:
             return reached[0], None
         if len(loosely) == 1:
@@ -843,8 +861,8 @@ class Guards:
         return False
 
     def causes(self, f_locals, f_globals):
-        """Return what explain() returns, in the order that the extension reads: first the items
-        that guard trees of our own have, too, then the others."""
+        """Return the rows of explain() in the form that the extension reads. The first columns are
+        those of GuardTree._why()."""
         return [
             (ordinal, expected, actual, aspect, dimension, kind, source, text)
             for ordinal, kind, source, expected, actual, aspect, dimension, text in self.explain(
@@ -853,9 +871,10 @@ class Guards:
         ]
 
     def explain(self, f_locals, f_globals):
-        """Return every guard that does not hold now, beginning with the one that ended the check: a
-        list of (ordinal, kind, source, expected, actual, aspect, dimension, text). A guard may have
-        several rows: one for each property of a tensor. The list is empty if all guards hold."""
+        """Return the guards that do not hold now: a list of (ordinal, kind, source, expected,
+        actual, aspect, dimension, text). The guard that ended the check is the first. A guard may
+        have several rows, e.g. one for each property of a tensor. The list is empty if all guards
+        hold."""
         manager = self._manager()
         if manager is None:
             return []
@@ -946,7 +965,7 @@ class Guards:
         others with their code."""
         if first < 0 and causes:
             first = causes[0][0]
-        # torch has found that the guards before FIRST hold, so drop failures that we found there
+        # drop failures found before FIRST: in torch's check these guards held
         at = next((i for i, cause in enumerate(causes) if cause[0] == first), 0)
         causes = causes[at:]
         decided = [cause for cause in causes if cause[0] == first]

@@ -28,13 +28,13 @@ from ._torch_values import (
     type_name,
 )
 
-# Each function here explains a guard of one kind. Its argument `look` is what _torch_guards knows
-# about the failed guard: kind, source, expression, codes (the parts of the expression), value,
-# leaf, and look (the state of the whole search).
+# The functions _explain_... each explain why a guard of one kind failed. The argument `look` is a
+# _GuardLook of _torch_guards, with the guard's kind, source, expression, codes (the parts of the
+# expression), value and leaf; look.look is the _Look that searches all guards of the call.
 #
-# It returns a list of (source, expected, actual), (source, expected, actual, aspect) or (source,
-# expected, actual, aspect, dimension); the longer ones where the aspect is not the kind's. An empty
-# list means that only the guard's expression is known.
+# Each function returns a list of (source, expected, actual), (source, expected, actual, aspect) or
+# (source, expected, actual, aspect, dimension). If the aspect is left out, it is that of the kind.
+# An empty list means that only the guard's expression is known.
 
 
 def _wanted(look):
@@ -69,7 +69,7 @@ def _length(look):
         actual = "%d" % base.__len__(look.value)
     else:
         try:
-            actual = "%d" % len(look.value)  # torch's check called len(), too
+            actual = "%d" % len(look.value)  # torch's check has called len(), too
         except Exception:
             actual = type_name(kind)
     return [(look.source, expected, actual)]
@@ -94,7 +94,8 @@ def _type(look):
                 else "class at %#x" % int(found.group(1))
             )
     actual = type_name(type(look.value))
-    if expected == actual:  # two classes of the same name, for example one that a function defines
+    # the two classes have the same name, for example because a function defines one of them
+    if expected == actual:
         expected, actual = "%s at %#x" % (expected, int(found.group(1))), "%s at %#x" % (
             actual,
             id(type(look.value)),
@@ -108,7 +109,7 @@ def _identity(look):
     actual = describe(value) if id(type(value)) in SIMPLE else name_of(value, type(value))
     if found:
         identity = int(found.group(1))
-        # torch 2.6 checks None by identity, where other versions have NONE_MATCH
+        # torch 2.6 checks None by identity, where later versions have a NONE_MATCH
         if identity in _CONSTANTS:
             return [
                 (
@@ -126,7 +127,8 @@ def _identity(look):
                 identity,
             )
             actual = "%s at %#x" % (actual, id(value))
-        elif expected == actual:  # two objects of the same name, such as a lambda or a module
+        # the two objects have the same name, for example two lambdas or modules
+        elif expected == actual:
             expected, actual = "%s at %#x" % (expected, identity), "%s at %#x" % (actual, id(value))
     return [(look.source, expected, actual)]
 
@@ -404,8 +406,8 @@ def _global_state(look):
         json.loads(_state_text(torch._C._dynamo.guards.GlobalStateGuard()))
     )
     names = [name for name in was if was[name] != now.get(name)]
-    # Sort the names in torch's order of comparison, so that the first difference is the deciding
-    # one. Up to torch 2.9 autocast has a single name.
+    # Sort the names in the order in which torch compares. Then the first name is the difference at
+    # which torch's check ended. Up to torch 2.9, "autocast" is a single name in torch's message.
     names = [
         name
         for said in changed
@@ -453,14 +455,16 @@ def _only_number(tree, sources):
 
 
 def _is_arithmetic(tree):
-    """Does the expression call only parts of a source, such as L['x'].size()?"""
+    """Is the expression TREE arithmetic on sources and numbers alone, as L['x'].size()[0] + 1? It
+    is if it has no names but L and G."""
     return all(node.id in ("L", "G") for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
 _OF_SHAPE = re.compile(r"\.(size|stride)\(\)\[(\d+)\]$")
 
 
-# Guards with two outcomes (torch 2.14 and 2.15): the guard's expression, and the words for either.
+# Guards that expect one of two states (torch 2.14 and 2.15): a pattern for the guard's expression,
+# and the text for each of the two states.
 _EITHER = [
     (
         re.compile(r"___cow_tensor_matches\((.+), (True|False)\)$"),
@@ -485,7 +489,7 @@ def _either(code):
     return None
 
 
-# The length of an iterator over a list that `reversed` returned (torch 2.14).
+# The expression of a guard on the length of the iterator that reversed(list) returns (torch 2.14).
 _LENGTH_HELPER = re.compile(r"(___list_reverseiterator_len)\((.+)\) == (\d+)$")
 
 
@@ -535,8 +539,8 @@ def _expressions(look):
                 *aspect,
             )
         )
-    # If no expression over the whole call fails, the guard fails only because others do: one of its
-    # sources does not exist.
+    # Return None for a guard over the whole call of which no part is false. The guard failed only
+    # because one of its sources does not exist, which another guard reports.
     return rows if rows or unknown or not look.ambient else None
 
 
@@ -579,8 +583,9 @@ def _constant(expected):
     return lambda look: [(look.source, expected, describe(look.value))]
 
 
-# The property that guards of a kind check (recompile_cause.aspect), unless a row names another one.
-# schemas/embed.sh reads these lines for `dyntrace import`, too.
+# kind of guard -> the property that guards of this kind check (recompile_cause.aspect). A row that
+# a function of EXPLAIN returns may name another property. schemas/embed.sh reads these lines for
+# `dyntrace import`, too.
 ASPECT = {
     "EQUALS_MATCH": "value",
     "CONSTANT_MATCH": "value",

@@ -1,5 +1,4 @@
-"""Observes torch's own evaluator: puts hooks around it, and records why an entry was invalidated,
-which the hooks cannot see.
+"""Observes torch's own evaluator: puts hooks around it, and records why entries are invalidated.
 
 Runs in: the traced process. The hooks themselves are in src/tracer/torch/observe.c.
 """
@@ -10,8 +9,8 @@ import _dyntrace
 
 
 def attach(module, late):
-    """Put our functions into MODULE, which is torch._C._dynamo.eval_frame. LATE says that other
-    modules have already imported its functions by name."""
+    """Put our functions into MODULE, which is torch._C._dynamo.eval_frame. LATE: other modules have
+    already imported the functions by name, so replace the functions in these modules, too."""
     before = dict(vars(module))
     for name in ("_debug_get_cache_entry_list", "_PyInterpreterFrame"):
         _dyntrace._torch_bridge(name, getattr(module, name))
@@ -22,7 +21,7 @@ def attach(module, late):
         "reset_code",
         "get_eval_frame_isolate_recompiles_id",
     ):
-        _dyntrace._torch_bridge(name, before.get(name))  # None if this torch does not have it
+        _dyntrace._torch_bridge(name, before.get(name))  # None if this torch lacks the function
     for name, ours in _dyntrace._observe().items():
         if name in before:
             setattr(module, name, ours)

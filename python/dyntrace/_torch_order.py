@@ -2,10 +2,10 @@
 
 Runs in: the traced process, under the shim, after a check has failed (_torch_guards.Guards).
 
-torch moves failing guards forward: if a child failed that was not the first, its manager sorts its
-children by how often each has failed. check() sorts before it returns, so torch then shows the
-order of the next check, not of the failed one. So the order of the failed check is kept here: the
-order that was read last.
+torch moves failing guards forward: if a child other than the first has failed, the manager sorts
+its children by how often each has failed. check() sorts before it returns, so afterwards torch's
+tree shows the order of the next check. The failed check itself used the order before the sort. So
+an Order keeps the order that it read last.
 
     node     0  root                     rows 0, 1        _start[0] = 0
              1    L['d']                      2           _start[1] = 2     _parent[1] = 0
@@ -13,17 +13,19 @@ order that was read last.
              3    L['x']                      4, 5        _start[3] = 4     _parent[3] = 0
              4  epilogue                      6           _start[4] = 6     _parent[4] = -1
 
-Managers are numbered at birth, parents before children, and guards (rows) with them, so a subtree
-is a range of numbers. `_moved` has a list of children for those nodes only whose children have
+Nodes (managers) and rows (guards) are numbered when the entry is made, parents before children. So
+a subtree is a range of numbers. `_moved` has a list of children only for nodes whose children have
 changed places.
 
-torch counts each manager's failures. The root's count shows whether there was a check that we did
-not see, by the program itself or while recording was paused. The failed check's order is then
-unknown, and the next order is read.
+torch counts each manager's failures. If the root's count has risen by more than our failed
+check explains, another check has failed that we did not see: the program called it, or recording
+was paused. In that case the order of our failed check is unknown, and we read the order of the next
+check.
 
-A relation (NO_TENSOR_ALIASING, ...) belongs to several managers and fails at the one that is
-reached last. Which one this is changes when managers change places. So if there are relations and
-the order has changed, the failed manager is the one whose count has risen.
+A relation (NO_TENSOR_ALIASING, ...) is a guard that belongs to several managers. It fails at that
+one of its managers which is checked last. This is another manager after managers have changed
+places. So if there are relations and the order has changed, the failed manager is the one whose
+count has risen.
 """
 
 import array
@@ -37,12 +39,13 @@ RELATIONS = frozenset(
     ("NO_TENSOR_ALIASING", "OBJECT_ALIASING", "STORAGE_OVERLAPPING", "SYMBOLIC_SHAPE_GUARD")
 )
 
-# std::sort() keeps the order of equal items in ranges up to this length (libstdc++, libc++).
+# longest array for which std::sort() of libstdc++ and libc++ is stable: it keeps the order of equal
+# items
 SORTED_STABLY = 16
 
 
 class Unread(Exception):
-    """The tree differs from the one walked at birth."""
+    """Raised if torch's tree no longer has the managers that it had when the entry was made."""
 
 
 def key_of(parent, source, accessor):
@@ -63,7 +66,7 @@ def fails_of(root):
 
 
 class Order:
-    """The present order of one entry's guards. Holds numbers only."""
+    """The present order in which torch checks the guards of an entry. Holds only numbers."""
 
     __slots__ = (
         "_parent",
@@ -80,10 +83,11 @@ class Order:
 
     def __init__(self, root):
         self._parent, self._end, self._start, self._key = (array.array("q") for _ in range(4))
-        # 1 if the node guards a key or a value of a dict whose order matters. Such a node never
-        # moves.
+        # for each node: 1 if the node guards a key or a value of a dict whose order matters, and so
+        # never changes its position
         self._pair = bytearray()
-        # node -> its children that may move, in the order tried
+        # node -> the node's movable children in the order of checking; only for nodes whose
+        # children have changed places
         self._moved = {}
         # the root's count of failures when the order was read last; None: the order is not known
         self._fails = fails_of(root)
@@ -91,10 +95,11 @@ class Order:
         self._settled = {}
         # the ordinals of guards that compare two sources
         self._relations = []
-        # node -> its count of failures, kept only if there are relations; None if not known
+        # node -> its count of failures, or None if it is not known; kept only if there are
+        # relations
         self._counts = {}
 
-    # ---- at birth ----
+    # ---- numbering the tree, when the entry is made ----
 
     def add(self, step, rows):
         """Add the manager of STEP, the next step of the walk. ROWS guards came before it."""
@@ -116,7 +121,7 @@ class Order:
             if parent >= 0 and self._end[parent] < self._end[node]:
                 self._end[parent] = self._end[node]
 
-    # ---- the order as it is known ----
+    # ---- the order that was last read from torch ----
 
     def _born(self, node):
         """Return the children of NODE in the order at birth. Those that may move come first."""
@@ -156,7 +161,7 @@ class Order:
             else:
                 place += start[node] - start[parent]
             node = parent
-        return place + start[node]  # the epilogue comes after everything else
+        return place + start[node]  # checks of the epilogue come after all others
 
     def ordinals(self):
         """Return the ordinals of all guards in the order of checking."""
@@ -177,7 +182,7 @@ class Order:
         """Is the known order still ROOT's order? Yes if there was no check that we did not see."""
         return self._fails is not None and self._fails == fails_of(root)
 
-    # ---- after a check that failed ----
+    # ---- after a failed check ----
 
     def failed(self, ordinal, count, root):
         """Find out how the failed check of ROOT ended. In a second check torch names the guard
@@ -231,12 +236,13 @@ class Order:
                 changed |= self._keep(node, [each for each, _ in found])
                 unstable |= len(found) > SORTED_STABLY
             manager = dict(found)[child]
-        # Children that failed equally often may have changed places, and another guard that does
-        # not hold may have come first. The manager that failed in the check has a count above 0.
+        # The sort may have been unstable: then it may also have swapped children that failed
+        # equally often, and the second check may have met another failing guard first. But if this
+        # manager has failed before, it is the manager that failed in the first check.
         certain = not unstable or manager.fail_count() > 0
         return ordinal, ran if certain else 0, changed
 
-    # ---- with relations ----
+    # ---- which guard failed, if the entry has relations ----
 
     def _attribute(self, ordinal, count, path, root):
         """Do what failed() does, if there are relations: the failed guard belongs to a manager that
@@ -273,7 +279,7 @@ class Order:
             of_pair = at + 1 < len(path) and self._pair[path[at + 1]]
             self._counts[node] = None if of_pair or count is None else count + 1
 
-    # ---- reading torch's tree ----
+    # ---- reading the order from torch's tree ----
 
     def _keep(self, node, order):
         """Set the ORDER of those children of NODE that may move. Returns whether it has changed."""
@@ -326,7 +332,7 @@ class Order:
         return self._keep(node, [each for each, _ in found])
 
     def _read_all(self, root):
-        """Read the whole order. Returns whether it has changed."""
+        """Read the whole order from torch's tree. Returns True if the order has changed."""
         changed, managers = False, {0: root}
         try:
             for node in range(len(self._parent)):

@@ -1,13 +1,12 @@
 """Removes values from torch's texts, if the option --values demands it.
 
-Runs in: the traced process. This module does for torch's texts, which contain values in many
-places, what _guard_words.py does for ours. A text that is not known to be free of values is left
-out.
+Runs in: the traced process. torch's texts contain values in many places. A text is left out unless
+it is known to contain no value. _guard_words.py does the same for our own texts.
 
-    whole()                     may everything be shown?
-    source("L['d']['key']")     "L['d'][<str>]": keys are values
-    row(...), cause(...)        rows of _torch_guards, as far as they may be shown
-    reason(text)                why a graph broke or a compile failed: only fixed words of torch
+    may_show_all()                  is the option `--values all`?
+    strip_source("L['d']['key']")   "L['d'][<str>]": keys are values
+    strip_row(), strip_cause()      rows of _torch_guards, without values that may not be shown
+    strip_reason(text)              why a graph broke or a compile failed, in torch's fixed words
 """
 
 import re
@@ -42,7 +41,7 @@ _TENSOR = re.compile(
 _TYPE = re.compile(r"type=<class '([\w.<>]+)'>$")
 _LENGTH = re.compile(r" == (\d+)$")
 
-# For these kinds of guards the expected value follows from the kind.
+# kinds of guards for which the kind alone determines the expected value
 _BY_KIND = {
     "NONE_MATCH": "None",
     "NOT_NONE": "not None",
@@ -203,7 +202,7 @@ def error(error):
     return "%s: %s" % (type(error).__name__, str(error)[:200]) if whole() else type(error).__name__
 
 
-# ---- why torch stopped ---------------------------------------------------------------------------
+# ---- torch's reasons for graph breaks and errors -------------------------------------------------
 
 _fixed = None
 _KIND = re.compile(r"[A-Z]\w*(?=: )|[A-Z]\w*$")

@@ -1,8 +1,9 @@
 """Describes a call's values by short texts, and reads them as torch's accessors do.
 
-Runs in: the traced process. This code keeps no value alive, and runs no code of the program to make
-a text: no __repr__, __str__, __eq__ or __hash__, no property, no __torch_function__. Reading a
-guard's value runs the code that torch runs at every check: attributes, items, __getattr__.
+Runs in: the traced process. This code keeps no value alive. To make a text, it runs no code of the
+program: no __repr__, __str__, __eq__ or __hash__, no property, no __torch_function__. To read the
+value of a source, it may run such code (properties, __getattr__, __getitem__), as torch does at
+every check.
 
     describe(value)                         "Tensor float32[4, 8] cpu requires_grad",
                                             "Linear(training)", "[1, 'a']"
@@ -23,23 +24,23 @@ import weakref
 
 from ._native import native
 
-MAX_VALUE = 240  # characters of a value's text
-MAX_ITEMS = 8  # items of a container that are shown
-MAX_DIMENSIONS = 16  # dimensions of a tensor that are shown
+MAX_VALUE = 240  # the most characters of the text for a value
+MAX_ITEMS = 8  # the most items of a container that its text shows
+MAX_DIMENSIONS = 16  # the most dimensions of a tensor that its text shows
 MAX_CODE = 4000  # the most characters of an expression that is evaluated
-MAX_CACHE = 1024  # entries of each cache below
+MAX_CACHE = 1024  # the most items of each cache in this module
 
 
-# ---- texts ---------------------------------------------------------------------------------------
+# ---- texts that describe values ------------------------------------------------------------------
 
-# Read through `type` itself, because a metaclass may have defined these names by code of the
-# program.
+# Functions that read an attribute of a class as `type` does, because a metaclass of the program may
+# define properties of the same names.
 qualname = type.__dict__["__qualname__"].__get__
 _mro = type.__dict__["__mro__"].__get__
 
 
 def type_name(kind):
-    """Return the name as type.__repr__ prints it: "int", "collections.OrderedDict"."""
+    """Return the name of a class as type.__repr__ prints it: "int", "collections.OrderedDict"."""
     return type.__repr__(kind)[8:-2]
 
 
@@ -61,8 +62,8 @@ def quiet():
 
 
 def describe(value):
-    """Return a short text for a value: for a tensor its type, shape and device; for a small builtin
-    its literal; otherwise a type."""
+    """Return a short text for VALUE: a tensor's type, shape and device; a small builtin object's
+    literal; for other objects their type or name."""
     try:
         simple = SIMPLE.get(id(type(value)))
         if simple is not None:
@@ -82,7 +83,8 @@ def _str(value):
     return repr(value) if len(value) <= 80 else "%r... of %d" % (value[:77], len(value))
 
 
-# By id, because looking up a class would run its metaclass's __hash__ and __eq__.
+# The keys are ids of classes: a lookup with the class itself as the key might run a metaclass's
+# __hash__ and __eq__.
 SIMPLE = {
     id(kind): f
     for kind, f in (
@@ -128,7 +130,7 @@ def _describe(value, depth):
     if numpy is not None:
         if kind is getattr(numpy, "ndarray", None):
             return "ndarray %s%s" % (value.dtype, list(value.shape[:MAX_DIMENSIONS]))
-        # numpy's own scalar types only: a class of the program is not found under its name in numpy
+        # compare the class, because the program may define subclasses of numpy's scalar types
         if issubclass(kind, getattr(numpy, "generic", ())) and kind is getattr(
             numpy, kind.__name__, None
         ):
@@ -213,7 +215,8 @@ def _tensor(torch, value, kind):
     strides, are added."""
     name = qualname(kind)
     if kind is not torch.Tensor and kind is not torch.nn.Parameter:
-        # For a class with a __torch_dispatch__, even reading its sizes may run code of the program.
+        # Read nothing of a tensor whose class defines __torch_dispatch__: even reading the sizes
+        # may run code of the program.
         fields = (type.__dict__["__dict__"].__get__(base) for base in _mro(kind))
         dispatch = next(
             (names["__torch_dispatch__"] for names in fields if "__torch_dispatch__" in names), None
@@ -237,21 +240,21 @@ def _sizes(numbers):
     return ", ".join(_int(n) if type(n) is int else "?" for n in numbers[:MAX_DIMENSIONS])
 
 
-# ---- reading a call's values ---------------------------------------------------------------------
+# ---- reading the values of a call ----------------------------------------------------------------
 
 
 class Missing(Exception):
-    """The value does not exist, and torch would not find it either."""
+    """Raised if a value does not exist: torch would not find it, either."""
 
 
 class Unreadable(Exception):
-    """We do not know how to read the value."""
+    """Raised if we do not know how to read a value."""
 
 
 _LAST = re.compile(r"(?:\.([A-Za-z_]\w*)|\['([^'\\\]]*)'\]|\[(-?\d+)\])$")
 _NO_KEY = object()
-_keys = {}  # source -> its last attribute, key or index
-_parsed = {}  # expression -> (tree, code), or None if the expression may do more than read
+_keys = {}  # source -> the last attribute, key or index in it
+_parsed = {}  # expression -> (tree, code); None if its evaluation may have side effects
 
 
 def _last_key(source):
@@ -314,7 +317,8 @@ def _read_weak(value):
     return need(value, weakref.ref)()
 
 
-# How each accessor reads its value from its parent's value, in the same way as torch.
+# Maps the class of an accessor to a function that reads the accessor's value from the parent's
+# value, in the same way as torch does.
 _READ = {
     "FrameLocalsGuardAccessor": _read_dict,
     "DictGetItemGuardAccessor": _read_dict,
@@ -356,7 +360,7 @@ _READ = {
 
 
 class Scope:
-    """The names that a source or a guard's code may use."""
+    """The names that may occur in a source or in the expression of a guard, with their values."""
 
     def __init__(self, manager, f_locals, f_globals):
         self.locals = f_locals
@@ -432,7 +436,8 @@ def _harmless(tree):
         if isinstance(node, ast.Call):
             f = node.func
             if isinstance(f, ast.Name):
-                # not `__get_current_stream` and the like, which may set up a device
+                # torch's helper functions begin with "__"; do not call those for streams, which may
+                # initialize a device
                 good = (
                     f.id in _BUILTINS
                     or f.id == "IsNonOverlappingAndDenseIndicator"
@@ -527,8 +532,8 @@ def _asks_torch(kind, name):
 
 
 def runs_program(text, scope):
-    """Would `hasattr(object, name)` in TEXT, a guard's code, run code of the program? False if
-    `object` does not exist."""
+    """Would the call `hasattr(object, name)` in TEXT, the expression of a guard, run code of the
+    program? Returns False if `object` does not exist."""
     try:
         called = next(node for node in ast.walk(parse(text)[0]) if isinstance(node, ast.Call))
         value, name = _reached(called.args[0], scope), called.args[1].value
@@ -540,7 +545,7 @@ def runs_program(text, scope):
 
 
 def read(accessor, source, value, scope):
-    """Return the value of SOURCE, which ACCESSOR reads from its parent's VALUE."""
+    """Return the value of SOURCE. ACCESSOR reads this value from VALUE, the parent's value."""
     reader = _READ.get(type(accessor).__name__)
     try:
         return reader(value, source, accessor, scope) if reader else evaluate(source, scope)

@@ -5,8 +5,8 @@ library is imported."""
 
 import sys
 
-# Minor versions of torch that `make torch-matrix` has tested, by minor version of CPython.
-# docs/torch.md has the table.
+# Minor versions of torch that `make torch-matrix` has tested with each minor version of CPython.
+# docs/torch.md shows them as a table.
 _FROM_6_TO_15 = {(2, minor) for minor in range(6, 16)}
 _FROM_6_TO_14 = _FROM_6_TO_15 - {(2, 15)}
 TESTED = {
@@ -15,13 +15,13 @@ TESTED = {
     (3, 13): _FROM_6_TO_14,
     (3, 14): {(2, minor) for minor in range(10, 15)},
 }
-# The version that `pip` installs, by CPython.
+# The version of torch that ./dev installs with pip, for each minor version of CPython.
 INSTALLED = {(3, 11): "2.13.0"}
 
 # ---- torch._C._dynamo.eval_frame ----
 
-# Attributes of the module that hold no state of the evaluator: torch's own are kept. The others are
-# replaced, see src/tracer/torch/torch.c.
+# Attributes of torch._C._dynamo.eval_frame that do not depend on the evaluator, so they stay
+# torch's own. The other attributes are replaced, see src/tracer/torch/torch.c.
 STATELESS = {
     "NULL_STACK_VALUE",
     "NullStackValue",
@@ -36,16 +36,17 @@ STATELESS = {
     "raise_sigtrap",
     "unsupported",
 }
-# torch 2.6: objects that its callback returns instead of a strategy. They are compared by identity,
-# so torch's own are kept, too.
+# Objects that torch 2.6's callback returns in place of a strategy -> the name that
+# src/tracer/torch/bridge.c has for the object. The objects are compared by identity, so they stay
+# torch's own, too.
 ANSWERS = {"skip_code_recursive_flag": "skip_recursively", "cache_limit_hit_flag": "limit_reached"}
 
 
 
 def rules_by_thread(torch):
-    """Does each thread have its own fullgraph count, and its own skip_guard_eval_unsafe? The same
-    torch versions return the old value from _set_lru_cache. TORCH is the minor version, or None if
-    not known."""
+    """Does torch keep the fullgraph count and skip_guard_eval_unsafe separately for each thread?
+    The same versions of torch return the old value from _set_lru_cache(). TORCH is (major, minor),
+    or None if not known."""
     return torch is not None and torch >= (2, 15)
 
 
@@ -53,13 +54,14 @@ def rules_by_thread(torch):
 
 
 def decides_while_tracing(torch):
-    """Does torch decide frames that CPython runs with tracing set: trace and profile functions,
-    callbacks of sys.monitoring, audit hooks? Torch 2.9 and later do not, from CPython 3.12 on.
-    TORCH is the minor version, or None if not known."""
+    """CPython disables tracing while a trace or profile function, a callback of sys.monitoring or
+    an audit hook runs. Does torch's evaluator decide frames of these functions? Torch 2.9 and later
+    do not, from CPython 3.12 on. TORCH is (major, minor), or None if not known."""
     return sys.version_info < (3, 12) or torch is not None and torch < (2, 9)
 
 
-# In 3.11 the stack may be one frame deeper in a function that was replaced (_torch's canary).
+# In CPython 3.11 the stack in a function whose code was replaced may be one frame deeper. The
+# canary in _torch.py allows for this.
 REPLACED_MAY_BE_DEEPER = sys.version_info < (3, 12)
 
 if __name__ == "__main__":

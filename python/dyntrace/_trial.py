@@ -1,12 +1,14 @@
 """For `dyntrace try`: counts the calls of one function, and keeps or compares their return values.
 
-Runs in: the traced process, around calls of the function, hidden from trace functions
-(src/tracer/torch/bridge.c). It does not change the program, except that --calls ends it.
+Runs in: the traced process, before and after calls of the function (src/tracer/torch/bridge.c).
+Trace functions do not see this code. The program behaves as without this code, except that --calls
+N ends the program at the call after the Nth.
 
-The unchanged run writes a line of JSON for each call into NAME.index, which describes the return
-value, and the numbers of tensors and arrays into NAME.data. Another run reads these lines one by
-one, and writes a line for each of its calls into NAME.verdict: equal, close, different, or unknown.
-NAME is RANK.N for the Nth process of this rank that called the function.
+`dyntrace try` runs the program first unchanged and then under settings. The unchanged run writes a
+line of JSON for each call into NAME.index, which describes the return value, and the numbers in
+tensors and arrays into NAME.data. A run under a setting compares each of its calls with the next
+line, and writes a line into NAME.verdict: equal, close, different, or unknown. NAME is RANK.N for
+the Nth process of this rank that called the function.
 """
 
 import json
@@ -15,7 +17,7 @@ import sys
 
 EQUAL, CLOSE, DIFFERENT, UNKNOWN = "equal", "close", "different", "unknown"
 _ORDER = EQUAL, CLOSE, UNKNOWN, DIFFERENT
-# bytes of numbers that a process keeps; of further numbers only hashes are kept
+# most bytes of numbers that a process stores; of further numbers it stores only hashes
 DATA_MOST = 256 << 20
 DEPTH_MOST, ITEMS_MOST = 8, 10000
 _PLAIN = type(None), bool, int, str, bytes
@@ -24,10 +26,12 @@ _WIDER = {"float16": "float32", "bfloat16": "float32", "complex32": "complex64"}
 
 
 class Watch:
-    """Counts, keeps or compares the calls of one function in this process."""
+    """Counts the calls of one function in this process, and keeps or compares their return
+    values."""
 
     def __init__(self):
-        self.calls = self.values = self.against = None  # the most calls; two folders
+        # the highest number of calls; the folder to write into; the folder of the unchanged run
+        self.calls = self.values = self.against = None
         self.rtol = 1e-5
         self._begin()
 
@@ -55,7 +59,7 @@ def _end():
     for stream in sys.stdout, sys.stderr:
         try:
             stream.flush()
-        except Exception:  # the stream is closed, or there is none
+        except Exception:  # the stream is closed, or does not exist
             pass
     os._exit(0)
 
@@ -64,7 +68,7 @@ def _end():
 
 
 class Keeper:
-    """Writes a description of what each call returned."""
+    """Writes a description of each call's return value into the file NAME.index."""
 
     suffix = ".index"
 
@@ -112,8 +116,7 @@ def _write(file, line):
 
 
 class _Undisturbed:
-    """A context in which no torch mode sees operations on tensors, and autograd does not record
-    them."""
+    """A context manager inside which torch's modes and autograd see no operations on tensors."""
 
     def __enter__(self):
         import contextlib
@@ -134,7 +137,7 @@ class _Undisturbed:
         self.stack.close()
 
 
-# ---- describing ----
+# ---- describing return values ----
 
 
 def _hash(numbers):
@@ -195,7 +198,9 @@ def _parts(value):
 
 
 def describe(value, keep, depth=0):
-    """Describe VALUE as JSON. KEEP(bytes) stores numbers and returns their offset."""
+    """Describe VALUE by lists and texts, which json can write. At depth 0, VALUE is the tuple that
+    Watch._end_call() gets. KEEP(bytes) stores numbers in a file and returns their offset in the
+    file."""
     if depth == 0:
         return ["returned", describe(value[0], keep, 1)] if value else ["raised"]
     if type(value) in _PLAIN and type(value) is not int:
@@ -214,11 +219,12 @@ def describe(value, keep, depth=0):
     return ["object", type(value).__qualname__]
 
 
-# ---- comparing ----
+# ---- comparing return values ----
 
 
 class Comparer:
-    """Compares each call's return value with that of the unchanged run."""
+    """Compares each call's return value with the value that the unchanged run stored for this
+    call."""
 
     def __init__(self, watch):
         self.name, self.file = _file_make(watch.values, ".verdict")

@@ -3,7 +3,7 @@
     dyntrace.config.recompile_limit = 16              valid entries of one code object
     dyntrace.config.accumulated_recompile_limit = 512 entries ever made for one code object
 
-A call that would need one more entry runs as plain Python.
+At a limit, a call for which no entry fits runs as plain Python.
 
 Runs in: the traced process.
 """

@@ -11,7 +11,8 @@ from ._native import native as _native
 from .types import FrameAction as _FrameAction
 from .types import FrameExecStrategy as _FrameExecStrategy
 
-# Names with an underscore are public here if they are public in torch's module.
+# The names that are public in torch's module are public here, too, even those that begin with an
+# underscore.
 __all__ = [
     "_CacheEntry",
     "_FrameAction",

@@ -85,14 +85,14 @@ __all__ = [
 
 
 class Source:
-    """The way to a value: L['x'].size()[0]. Attributes, items and calls without arguments make
-    longer sources.
+    """A path to a value, such as L['x'].size()[0]. An attribute of a source is a source, too; so is
+    an item of a source, and a call of a source without arguments.
 
     Names that every object has (__class__, __doc__, __eq__, ...) need attribute(source, name).
     """
 
     __slots__ = ("_Source__path",)
-    __iter__ = None  # without this, __getitem__ would make sources iterable, without end
+    __iter__ = None  # without this, `for` and `in` would call __getitem__ without end
     __contains__ = None
 
     def __init__(self, path: tuple[Any, ...]) -> None:
@@ -127,7 +127,7 @@ def _key_text(key, most=80):
 
 
 def attribute(source: Source, name: str) -> Source:
-    """Return the source `source.name`, for any name."""
+    """Return the source `source.name`, for any NAME."""
     if type(name) is not str:
         raise TypeError("an attribute's name must be a str, not %s" % type(name).__name__)
     return Source(_source(source) + ((".", name, "%s.%s" % (_source(source)[-1][2], name)),))
@@ -206,7 +206,7 @@ def _bare(path):
     return text
 
 
-# ---- a host's state --------------------------------------------------------
+# ---- registered states of the program --------------------------------------
 
 _states = {}
 
@@ -313,9 +313,8 @@ def ID_MATCH(source: Source, value: Any = _EXAMPLE) -> Guard:
 
 
 def EQUALS_MATCH(source: Source, value: Any = _EXAMPLE) -> Guard:
-    """The source has the value's type and equals it; so do the items of tuples and lists.
-
-    All nans are equal.
+    """The source equals the value and has its type. The same holds for the items of tuples and
+    lists. All nans are equal.
     """
     return Guard("EQUALS_MATCH", [source], value, lambda value: (_frozen(value),))
 
@@ -436,11 +435,11 @@ def MODULE_MATCH(source: Source, module: Any = _EXAMPLE) -> Guard:
 
 
 def WEAKREF_ALIVE(source: Source, referent: Any = _EXAMPLE) -> Guard:
-    """The source is a living weak reference, or the result of calling a weak reference and not
-    None.
+    """The source is a weak reference whose referent is alive; or it is the result of calling a weak
+    reference, and not None.
 
-    referent is the object that the weak reference refers to now. The object's death invalidates the
-    entry.
+    referent is the object to which the weak reference refers now. The object's death invalidates
+    the entry.
     """
     return Guard("WEAKREF_ALIVE", [source], referent)
 
@@ -533,7 +532,7 @@ def _strides(value):
     try:
         strides = _words.strides_of(value)
         return None if strides is None else tuple(map(_index, strides))
-    except Exception:  # a sparse tensor has no strides
+    except Exception:  # e.g. a sparse tensor, which has no strides
         return None
 
 
@@ -600,13 +599,13 @@ def _torch_check(value, wanted):
         ).check
         if check(value) is True:
             return check
-    except Exception:  # this torch has no TensorGuards, or another one
+    except Exception:  # this torch has no TensorGuards, or another class of this name
         pass
     return _partial(_words.same_tensor, wanted)
 
 
 def SHAPE_EQUAL(source: Source, *others: Source | int) -> Guard:
-    """All these integers are equal. Give several sources, or one source and a number."""
+    """All these integers are equal. Give two or more sources, or one source and a number."""
     numbers = [other for other in others if isinstance(other, int)]
     if len(numbers) == 1 and len(others) == 1:
         return SHAPE_BOUND(source, numbers[0], numbers[0])
@@ -651,24 +650,24 @@ def LAMBDA(check: Callable[..., object], expression: str | None = None, *sources
     return Guard("LAMBDA", sources or [L], None, lambda value: (check, str(expression)))
 
 
-# ---- the tree --------------------------------------------------------------
+# ---- the tree of guards ----------------------------------------------------
 
 
 class GuardTree(_words.Tree):
     """Guards that must all hold: GuardedCode(code, GuardTree([...])).
 
-    Guards have numbers, 0, 1, ..., in the order given. They are tried source by source. A guard
-    that fails moves forward, so order() changes; the numbers do not.
+    Guards have the numbers 0, 1, ... in the order given. They are checked source by source. A guard
+    that fails is checked earlier in the next check, so order() changes. The numbers do not change.
 
     Parameters
     ----------
     guards
-        What the functions of this module return.
+        Guards that the functions of this module return.
     globals
         Globals for check() when it is called with a dict. Otherwise G is read from the frame that
         is about to run.
     example
-        Variables by name. A guard that was given no value takes it from here.
+        Variables by name. A guard without a value takes its value from here.
     """
 
     __slots__ = ()

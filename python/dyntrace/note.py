@@ -1,10 +1,10 @@
 """Records facts about a compile of your own compiler: graphs, graph breaks, texts, phases and
 inputs.
 
-A callback of dyntrace.eval_frame calls these functions while it compiles, on its own thread. The
-facts become rows of that compile, like those of torch's compiles, so that `report`, `why`, `show`,
-`check` and the TUI print them. Outside a recording and outside a compile the functions do nothing.
-They raise TypeError for an argument of a wrong type, and nothing else.
+The callback that you give dyntrace.eval_frame calls these functions while it compiles, on the
+thread on which it was called. The facts become rows of that compile, like those of torch's
+compiles, so `report`, `why`, `show`, `check` and the TUI print them. Outside a recording or a
+compile the functions do nothing. They raise nothing but TypeError, for an argument of a wrong type.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def graph_break(
     compiling = native._compiling()
     if not compiling:
         return
-    from .resume import Split  # imported here, because many programs never compile
+    from .resume import Split  # import late, because many programs never compile
 
     compile, code = compiling
     split = isinstance(resume, Split)
@@ -110,7 +110,7 @@ def graph_break(
         raise TypeError("resume is a %s, not a function or a code object" % type(resume).__name__)
     if line is None and offset is not None:
         line = next((line for start, end, line in code.co_lines() if start <= offset < end), None)
-    # the recorder knows the origin of a split's resume function
+    # the recorder already knows the origin of a resume function that a Split made
     if resume is not None and not split:
         notes.origin(resume, code, "resume")
     stack = 'File "%s", line %d, in %s' % (

@@ -1,4 +1,4 @@
-"""A pytest plugin: tests that say how often their code may be compiled.
+"""A pytest plugin: tests can limit how often their code is compiled.
 
 Runs in: the traced process.
 
@@ -21,21 +21,21 @@ max_graph_breaks, max_guard_us, max_eager_share, require_compiled, function, aft
 `require_compiled` and `function` may be lists. reset=True drops all cache entries before the test.
 
 If the process is being recorded already (`dyntrace run -m pytest`), there is no second recording.
-The limits are compared with that recording's events between the begin and the end of the test, in
-its process and in those that it started. Without reset=True a compile is then a recompile if an
-earlier test has compiled the same function. A limit that cannot be checked while the recording goes
-on is not checked, and a warning says so. --no-dyntrace turns the plugin off.
+The limits then apply to the events of that recording between the begin and the end of the test, in
+this process and in processes that it started. Without reset=True, a compile counts as a recompile
+if an earlier test has compiled the same function. A limit that cannot be checked before that
+recording ends is not checked, and a warning says so. --no-dyntrace turns the plugin off.
 
-`pytest --dyntrace` records the other tests, too, and keeps the traces of those that fail. If
-nothing is to be recorded, the plugin uses neither the extension nor the program, so an installation
-that lacks them fails only marked tests.
+`pytest --dyntrace` also records tests without the mark, and keeps the traces of those that fail. If
+nothing is to be recorded, the plugin uses neither the extension nor the program `dyntrace`. So if
+an installation lacks them, only marked tests fail.
 
-If no compiler decided anything within a marked test, its limits are not checked, and a warning says
-so, because a mark on a module also marks tests that compile nothing. With require_compiled such a
-test fails.
+If no compiler decided about any call in a marked test, the limits are not checked, and a warning
+says so. This is no failure, because a mark on a module also marks tests that compile nothing. With
+require_compiled the test fails.
 
-A mark on a class or module holds for its tests. A nearer mark overrides it limit by limit; None
-removes a limit.
+A mark on a class or module applies to its tests. A mark on a test or class overrides single limits
+of the outer mark; None removes a limit.
 """
 
 import contextlib
@@ -63,13 +63,13 @@ _LIMITS = (
 _LISTS = ("require_compiled", "function")
 _values = "all"  # --dyntrace-values
 _args = []  # --dyntrace-args
-_SHOWN = 20  # rows that a failure's report shows; the trace has all of them
-_WAIT = 20  # the most seconds to wait until a running recording has a test's events
+_SHOWN = 20  # the most rows that the report of a failure shows; the trace has all rows
+_WAIT = 20  # the most seconds to wait until the trace has all events of a test
 _LEFT_OUT = "--no-dyntrace runs marked tests without any of this"
 
 
 class LimitsExceeded(AssertionError):
-    """A recording exceeds its limits. `rows` are the offending rows, as in `dyntrace check
+    """A recording exceeds its limits. `rows` has the offending rows, in the form of `dyntrace check
     --json`."""
 
     def __init__(self, text, rows=()):
@@ -124,7 +124,7 @@ def pytest_configure(config):
     )
 
 
-# ---- limits --------------------------------------------------------------------------------------
+# ---- comparing a trace with limits ---------------------------------------------------------------
 
 
 def _arguments(limits):
@@ -158,8 +158,8 @@ def check(path, limits, part=()):
     """Compare the trace PATH with LIMITS, a dict of a mark's keywords. Raises LimitsExceeded if the
     trace exceeds one.
 
-    Without a limit nothing is checked. PART has options of `dyntrace check` that select a part of
-    the trace.
+    If LIMITS has no limit, nothing is checked. PART has options of `dyntrace check` that select a
+    part of the trace.
     """
     arguments = _arguments(limits)
     if not any(a.startswith(("--max", "--require")) for a in arguments):
@@ -198,8 +198,8 @@ def check(path, limits, part=()):
 
 @contextlib.contextmanager
 def recorded(path, limits):
-    """Record what runs inside into PATH, then compare it with LIMITS. If the block raises, the
-    limits are not compared, because its exception is the better message."""
+    """Record into PATH what runs in the block, then compare the trace with LIMITS. If the block
+    raises, there is no comparison, because the exception is the better message."""
     joined = _native.native._active()
     with _begin(path, limits):
         yield _native.native._recording()[0] if joined and _native.native._recording() else path
@@ -219,13 +219,12 @@ def _begin(path, limits):
     return record(path, force=True, values=_values, args=_args, strict=True)
 
 
-# ---- joining a recording that runs already
-# ---------------------------------------------------------
+# ---- tests in a process that is being recorded already -------------------------------------------
 
 
 class _Unknown(Exception):
-    """The reason why limits cannot be checked: the recording goes on, or no compiler decided
-    anything."""
+    """Raised if the limits cannot be checked. The message has the reason, for example that no
+    compiler decided about any call, or that the recording ended during the test."""
 
 
 def _warn(error):
@@ -268,8 +267,8 @@ def _processes(end):
     """Wait until the recording has all events up to END. Returns options that select this process
     and those that it forked.
 
-    The collector reads all rings, then commits, again and again. Once it has taken what this thread
-    wrote, the second commit from then on has the test's events, whichever thread ran it.
+    The collector runs in a loop: it reads the rings of all threads, then commits. Once it has read
+    this thread's ring up to END, the second commit from then on has the events of all threads.
     """
     import sqlite3
 
@@ -289,7 +288,7 @@ def _processes(end):
             if now and now[3] >= end[2]:
                 before, version = version, trace.execute("PRAGMA data_version").fetchone()
                 commits += version != before
-        # `?` and not `?1`, which some versions of sqlite3 take for a name and warn about.
+        # The query uses `?`, because some versions of sqlite3 warn about `?1`.
         pids = trace.execute(
             "WITH RECURSIVE own(id) AS"
             " (SELECT MAX(process_id) FROM process WHERE pid = ? UNION"
@@ -300,7 +299,7 @@ def _processes(end):
     return [f"--process={pid}" for pid, in pids]
 
 
-# ---- tests ---------------------------------------------------------------------------------------
+# ---- recording tests -----------------------------------------------------------------------------
 
 
 def _path(config, factory, nodeid):
@@ -320,7 +319,7 @@ def _discard(config, path):
 
 @pytest.fixture
 def dyntrace_record(request, tmp_path_factory):
-    """dyntrace_record(**limits): a context manager that records what runs inside and compares it
+    """dyntrace_record(**limits): a context manager that records its block and compares the trace
     with the limits."""
     count = 0
 
@@ -345,7 +344,7 @@ def _limits(item):
     if item.config.getoption("no_dyntrace") or not (marks or item.config.getoption("dyntrace")):
         return None
     limits = {}
-    for mark in reversed(marks):  # iter_markers() begins with the nearest mark
+    for mark in reversed(marks):  # iter_markers() begins with the innermost mark
         if mark.args:
             raise pytest.UsageError(f"{item.nodeid}: pytest.mark.dyntrace takes keywords only")
         limits.update(mark.kwargs)
@@ -379,7 +378,7 @@ def pytest_runtest_call(item):
         wrong = error
     if wrong is None:
         return
-    if outcome.excinfo is not None:  # the test's own failure comes first
+    if outcome.excinfo is not None:  # report the test's own failure rather than this one
         item.add_report_section("call", "dyntrace", str(wrong))
     else:
         _fail(outcome, wrong)

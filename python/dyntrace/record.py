@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from . import _native  # nothing else, because `import dyntrace` must be cheap
+from . import _native  # import nothing else here, because `import dyntrace` must be cheap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def _program():
         os.path.join(library, os.pardir, os.pardir, "bin", "dyntrace"),
         os.path.join(library, os.pardir, "dyntrace"),
         os.path.join(folder, "bin", "dyntrace"),
-    ):  # the last path is that of pip install --target
+    ):  # the third path is that of pip install --target
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return os.path.abspath(path)
     import shutil
@@ -129,14 +129,16 @@ def record(
     Yields
     ------
     dyntrace.trace.Trace
-        The trace at path, or that of the recording that the block has joined. It can be asked after
-        the block, and within it about what was recorded until then. It stands for its path.
+        The trace at path, or that of the recording that the block has joined. It can be queried
+        after the block. Within the block it has what was recorded until then. It is also a str, its
+        path. If path is a directory, that is ends in "/", or has a placeholder such as %p, the
+        trace has the full path of the file, which is there after the block.
 
     Raises
     ------
     RuntimeError
         No trace could be made, or strict is true and the process is being recorded already. The
-        message says why.
+        message has the reason.
     """
     active = _native.native._active()
     from .trace import Trace  # before the block, which has no frame of ours
@@ -197,12 +199,13 @@ def record(
 
 
 def snapshot(path: str | os.PathLike[str], *, force: bool = False) -> None:
-    """Write what the recording of this process has so far as a whole trace, and go on.
+    """Write a complete trace of what has been recorded so far. The recording goes on.
 
         dyntrace.snapshot("now.db")
 
-    With `dyntrace run --keep` that is the window of the last seconds or bytes. Frames that are open
-    have no end there. The file appears when it is whole, and the function returns then.
+    With `dyntrace run --keep` the trace has only the last seconds or bytes of the recording. Frames
+    that are still open have no end in it. The function returns when the file is complete; before
+    that, PATH does not exist or is unchanged.
 
     Parameters
     ----------

@@ -1,16 +1,17 @@
 """Splits a function in two at an instruction: a prefix, and a resume function for the rest.
 
-    prefix    the original up to the offset; there it stores the stack in variables and calls
-              leave() (src/tracer/resume/links.c). A newer CPython's iteration indexes stay on
-              the stack: f_locals would take an index in a variable for a pointer
-    resume    a prologue, then the original. The prologue puts the stack back in its place, calls
-              enter() and jumps to the offset. Cells are handed over as free variables, and enter()
-              puts them into the original's variables, too, because CPython's error for an unbound
-              variable depends on the kind of variable
+    prefix    the original up to the offset. There it stores the items of the stack in variables and
+              calls leave() (src/tracer/resume/links.c). In newer versions of CPython the stack has
+              indexes of iterations, which are no objects. They stay on the stack, because f_locals
+              would take an index in a variable for a pointer
+    resume    a prologue, then the original. The prologue pushes the items of the stack, calls
+              enter() and jumps to the offset. Cells are passed as free variables. enter() also puts
+              them into the original's cell variables, because the error that CPython raises for an
+              unbound variable depends on the kind of variable
 
-If a resume function is split again, the second resume function is that of the original, split at
-the same instruction: its steps are the original's, behind those of the prologue. A code object's
-splits are kept in its state until a reset. They hold no reference to the code object.
+A resume function can be split, too. Its resume function is the one that the original has when it is
+split at the same instruction. A code object's splits are kept in its state until a reset. They hold
+no reference to the code object.
 
 Runs in: the traced process. docs/resume.md has the rules.
 """
@@ -41,18 +42,20 @@ _numbers = itertools.count()
 
 
 class Split:
-    """A function split in two at an instruction.
+    """The two halves of a function that was split at an instruction.
 
     Attributes
     ----------
     prefix
-        Code with the same arguments. It runs up to the offset, then returns what the rest returns.
+        Code with the arguments of the original. It runs up to the offset, then returns the result
+        of the resume function.
     resume
-        Code of the rest. Its arguments are variables, then slots of the stack.
+        Code that begins at the offset. Its arguments are variables, then slots of the stack.
     stack
-        For each slot, from the bottom, "value", "NULL" or "value or NULL".
+        For each slot of the stack, from the bottom, "value", "NULL" or "value or NULL".
     locals
-        The names of the variables that are handed over, without those in cells.
+        The names of the variables that the prefix passes to the resume function, without those in
+        cells.
     offset
         Where the original is split, in bytes.
     """
@@ -78,8 +81,8 @@ class Split:
 
     @property
     def origin(self) -> types.CodeType | None:
-        """The original code object, also for a resume function that is split again. None if the
-        code object is gone."""
+        """The original code object. For a resume function that was split again, this is the code of
+        the whole function. None if the code object is gone."""
         return self._origin()
 
 
@@ -189,9 +192,9 @@ def _places(slots):
     for slot in reversed(range(len(slots))):
         if slots[slot] & _native.SLOT_INDEX:
             indexes.insert(0, slot)
-        elif indexes:  # SWAP moves the topmost index to the place of the value
+        elif indexes:  # a SWAP has moved the topmost index to the position of the value
             indexes.insert(0, indexes.pop())
-    # in the end of a loop a result may lie where the iterable was, below its index
+    # at the end of a loop a result may lie in the iterable's slot, below the iteration index
     iterated = [bool(slot & _native.SLOT_ITERATED) for slot in slots]
     return tuple(
         indexes.index(slot + 1) if iterated[slot] and slot + 1 in indexes else -1
@@ -242,15 +245,21 @@ def _refused(code):
 
 
 class _Program:
-    """The facts that are needed to split CODE. `origin` is the function that CODE comes from, if
-    CODE is a resume function, else CODE itself. `steps` are the instructions of `origin`, `places`
-    the same instructions in CODE. In a resume function `prologue` instructions come before them."""
+    """The instructions of CODE, which is to be split.
+
+    origin      the original's code if CODE is a resume function, else CODE itself
+    steps       the instructions of `origin`
+    places      where CODE has these instructions
+    prologue    the number of instructions before them in CODE; 0 unless CODE is a resume function
+    why         why CODE cannot be split at all, or None
+    """
 
     def __init__(self, code):
         if not isinstance(code, types.CodeType):
             raise TypeError("argument 1 must be code, not %s" % type(code).__name__)
         link = _native._link(code)
-        if link and link[-1] and link[-1][0]() is code:  # CODE is the resume function, not a copy
+        # CODE is the resume function itself, not a copy of it
+        if link and link[-1] and link[-1][0]() is code:
             self.origin, self.first = link[0](), link[1]
         else:
             self.origin, self.first = code, 0
@@ -277,8 +286,9 @@ class _Program:
         return itertools.dropwhile(lambda step: step[2] == first, self.steps)
 
     def is_shadowed(self, step):
-        """Does an inlined comprehension have something else than the cell in a cell's variable at
-        STEP? A resume function has that cell as a free variable, too, and f_locals may write both.
+        """Does a cell variable of the function hold something other than its cell at STEP, because
+        an inlined comprehension has a variable of the same name? In a resume function, f_locals
+        could write both.
         """
         slots = step[3]
         there = map(slots.__getitem__, self.cells) if slots else ()
@@ -288,7 +298,8 @@ class _Program:
         """Return the step whose instruction is at OFFSET, or one whose EXTENDED_ARG is there; or
         None."""
         at = bisect.bisect_right(self.places, offset, key=operator.itemgetter(0))
-        if offset % 2 == 0:  # instructions have even offsets; two steps may share one
+        # only even offsets begin instructions; two steps may have the same offset
+        if offset % 2 == 0:
             return next(
                 (
                     step
@@ -341,7 +352,8 @@ class _Program:
         begin, _, _, slots = self.steps[step]
         names, cells = _variables(code), set(code.co_cellvars)
         free, takes_super = len(names) - len(code.co_freevars), "super" in code.co_names
-        # super() without arguments reads the frame's first argument, and raises if there is none
+        # keep the frame's first argument: super() without arguments reads it, and raises if there
+        # is none
         known = [
             at
             for at in range(free)
@@ -367,14 +379,15 @@ class _Program:
             + [None] * len(code.co_cellvars)
             + list(range(free, len(names)))
         )
-        moved = {old: new for new, old in enumerate(moves)}  # each cell is a free variable, too
+        # old number of a variable -> its new number; a cell variable becomes a free variable
+        moved = {old: new for new, old in enumerate(moves)}
 
         filled = bytes(word == "value" for word in stack)
         enter = _native._enter(origin, step, len(known), len(stack), filled, places, itself)
         steps = [("COPY_FREE_VARS", len(closure))] if closure else []
-        # CPython takes a variable for a cell variable if its MAKE_CELL has run. Otherwise f_locals
-        # would show the cell, and a write would replace the cell. enter() replaces the cells that
-        # are made here.
+        # Without a MAKE_CELL CPython does not regard a variable as a cell variable: f_locals would
+        # show the cell itself, and a write would replace the cell. So cells are made here, and
+        # enter() replaces them by the cells that were passed.
         steps += [("MAKE_CELL", moved[at]) for at in range(free) if names[at] in cells]
         steps.append(("RESUME", 0))
         steps += [

@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Call", "Function", "Recompile", "Rows", "Trace", "TraceError"]
 
-_BATCH = 10000  # number of rows that are parsed in one step
-_SHOWN = 20  # most rows that a notebook shows
-_CALLS_MOST = 1000000  # most rows that calls() returns without a limit
+_BATCH = 10000  # number of rows that are parsed at once
+_SHOWN = 20  # the most rows that a notebook shows
+_CALLS_MOST = 1000000  # the most rows that calls() returns if the caller sets no limit
 
 _Row = TypeVar("_Row")
 
 
 class TraceError(RuntimeError):
-    """A trace cannot be read, or a query is wrong. The message says what is wrong and
+    """Raised if a trace cannot be read, or if a query is wrong. The message says what is wrong and
     how to mend it."""
 
 
@@ -134,8 +134,8 @@ class Rows(list[_Row]):
 
     @property
     def df(self) -> pandas.DataFrame:
-        """The rows as a pandas.DataFrame. Columns of whole numbers stay exact: those in which some
-        are unknown have the type Int64.
+        """The rows as a pandas.DataFrame. Columns of whole numbers stay exact: a column in which
+        some numbers are unknown has the type Int64.
 
         Raises
         ------
@@ -221,7 +221,7 @@ def _rows(lines, kind):
     return Rows(rows, columns)
 
 
-# ---- the trace -----------------------------------------------------------------------------------
+# ---- traces --------------------------------------------------------------------------------------
 
 
 class Trace(str):
@@ -239,12 +239,13 @@ class Trace(str):
         return super().__new__(cls, os.fsdecode(path))
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._file = os.path.abspath(self)  # the current directory may change
-        self._finish = None  # a function that removes the temporary file
+        # store the absolute path, because the current directory may change
+        self._file = os.path.abspath(self)
+        self._finish = None  # a function that removes the temporary file, or None
         self._is_closed = False
 
     def __dir__(self) -> list[str]:
-        return sorted(vars(Trace))  # the methods of Trace, without those of str
+        return sorted(vars(Trace))  # only the methods of Trace, without those of str
 
     def __enter__(self) -> Trace:
         return self
@@ -258,7 +259,7 @@ class Trace(str):
         self.close()
 
     def close(self) -> None:
-        """End the use of this trace: later queries raise. Removes the temporary file of %%dyntrace.
+        """Make later queries raise TraceError. Also remove the temporary file of %%dyntrace.
         """
         self._is_closed = True
         if self._finish:
@@ -295,15 +296,16 @@ class Trace(str):
                 encoding="utf-8",
                 errors="backslashreplace",
             )
-        except OSError as error:  # parameters may be too long for a command line
+        except OSError as error:  # e.g. because parameters are too long for a command line
             raise TraceError("%s: %s" % (program, error.strerror)) from None
         with child as asked:
             try:
                 try:
                     asked.stdin.write(text)
-                    asked.stdin.close()  # the program reads its whole input before it prints
+                    # close the input now, because the program reads all of it before it prints
+                    asked.stdin.close()
                 except BrokenPipeError:
-                    pass  # the program has ended with an error
+                    pass  # the program has ended with an error and not read its input
                 answer = read(asked.stdout)
                 said = asked.stderr.read()
             except BaseException:
@@ -347,8 +349,8 @@ class Trace(str):
         return self._select(None, text, parameters)
 
     def functions(self) -> Rows[Function]:
-        """Return the functions that were called, from the view hot_functions. Functions with the
-        most time of their own come first; is_own is 1 for functions of the program itself.
+        """Return the functions that were called, from the view hot_functions, sorted by self_ns,
+        the largest first. is_own is 1 for functions of the program itself.
         """
         columns = ", ".join(Function._fields)
         return self._select(Function, "SELECT %s FROM hot_functions" % columns, ())

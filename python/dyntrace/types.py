@@ -34,7 +34,7 @@ FrameState = _t.Dict[_t.Any, _t.Any]
 
 
 class FrameAction(_enum.IntEnum):
-    """What to do with a call."""
+    """What the evaluator does with a call."""
 
     DEFAULT = 0
     SKIP = 1
@@ -42,7 +42,7 @@ class FrameAction(_enum.IntEnum):
 
 
 class FrameExecStrategy:
-    """What to do with a call, and with the calls that it makes.
+    """What the evaluator does with a call, and with the calls that it makes.
 
     Parameters
     ----------
@@ -67,13 +67,15 @@ class FrameExecStrategy:
 
 
 class GuardFn(_t.Protocol):
-    """Tells from the values of a call's variables, by name, whether an entry matches."""
+    """A function that returns True if a cache entry fits a call. f_locals has the call's variables
+    by name."""
 
     def __call__(self, f_locals: _t.Dict[str, _t.Any], /) -> bool: ...
 
 
 class _Checker(_t.Protocol):
-    """An object that can be used in place of a GuardFn, for example a GuardTree."""
+    """An object with a method check(), which may take the place of a GuardFn. An example is a
+    GuardTree."""
 
     def check(self, f_locals: _t.Dict[str, _t.Any], /) -> bool: ...
 
@@ -86,8 +88,8 @@ class GuardedCode:
     code
         Takes the same arguments and free variables as the original.
     check_fn
-        check_fn(f_locals) returns a bool; an object with a method check(f_locals) is as good.
-        None: the code always fits.
+        check_fn(f_locals) returns a bool. It may also be an object with a method check(f_locals).
+        None: the code fits every call.
     compile_id
         Which compilation made the code. Default: "code/attempt" with the trace's numbers.
     trace_annotation
@@ -113,14 +115,14 @@ class GuardedCode:
 
 
 class ConvertFrameReturn:
-    """A callback's whole answer.
+    """A callback's answer, if it is more than a GuardedCode or None.
 
     Parameters
     ----------
     frame_exec_strategy
-        What to do with the call and its callees. Default: the usual.
+        What to do with the call and its callees. Default: FrameAction.DEFAULT for both.
     apply_to_code
-        Whether the strategy stays for later calls of this code.
+        Whether the strategy also applies to later calls of this code.
     guarded_code
         The compiled code; None: run the original.
     skip_reason

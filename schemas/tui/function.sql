@@ -52,7 +52,7 @@ FROM (SELECT *, row_number() OVER (PARTITION BY compile_id ORDER BY cause_id) AS
 WHERE of_guard = 1 ORDER BY start_ns, cause_id LIMIT 61;
 
 --# Trials of dyntrace try
---|   {!style}{note:<12}{!n} {setting:100}  {compiles:count~compile}, {eager:count~eager call}, {breaks:count~graph break}[, {step:duration} a call]
+--|   {!style}{note:<12}{!n} {setting:100}[  {compiles:count~compile}][, {eager:count~eager call}][, {breaks:count~graph break}][, {step:duration} a call]
 SELECT iif(baseline, 'unchanged', note) AS note, setting, compiles, eager, breaks, step_ns AS step, iif(gain, 'g', iif(works, 'n', 'r')) AS style
 FROM trial_functions WHERE function_id IN $codes ORDER BY batch DESC, trial_id LIMIT 12;
 

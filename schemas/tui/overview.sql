@@ -61,7 +61,7 @@ SELECT 1;
 --slow   ...
 --none # Calls that wanted compiled code
 --none   none: nothing that compiles frames ran
---# Calls that wanted compiled code: {wanted:count}{!n}  {!good}{hit} % hit{!n}, {compiled} % compiled, {!bad}{eager} % ran eagerly  => ledger
+--# Calls that wanted compiled code: {wanted:count}{!n}  {!good}{hit:percent} % hit{!n}, {compiled:percent} % compiled, {!bad}{eager:percent} % ran eagerly  => ledger
 --|   {outcome:<15}{!outcome}{share:bar16}{!n} {n:count>8}  {ns:duration} in lookups  => ledger WHERE outcome = {outcome} | {outcome}
 WITH decided AS MATERIALIZED (SELECT outcome, COUNT(*) AS n, CAST(TOTAL(duration_ns) AS INTEGER) AS ns, SUM(counted) AS asked, SUM(counted AND ran_as_python) AS python
                               FROM calls GROUP BY outcome),

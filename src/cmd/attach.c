@@ -2,14 +2,16 @@
  *
  * Runs in: the command line.
  *
- *     attach --fork--> collector                    as for `run`
- *            gdb, or sys.remote_exec(), or SIGURG   the process joins the session (attach/inject.c)
- *            waits for one of: Ctrl-C, --for, --calls, `detach`, the end of the process
- *            SIGURG                                 each process of the session leaves it
- *            waits for the trace
+ * What `attach` does, in this order:
  *
- * `detach` sets `leave` in the session's file, which attach looks at, and waits until the session
- * is gone. */
+ *   1. It forks a collector, as `run` does.
+ *   2. It makes the process join the session: by SIGURG, sys.remote_exec() or gdb (inject.c).
+ *   3. It waits for Ctrl-C, --for, --calls, `detach`, or the end of the process.
+ *   4. It makes each process leave the session, by SIGURG.
+ *   5. It waits until the trace is complete.
+ *
+ * `detach` sets the flag `leave` in the session's file. `attach` polls this flag, and then ends
+ * the session. `detach` waits for the session's end. */
 #include "cmd/attach/attach.h"
 
 #include <dirent.h>
@@ -35,11 +37,12 @@
 enum {
     WHY_BYTES = 600,
     LOOK_MS = 10,
-    SIGNAL_MS = 2000,  /* how long a process that got SIGURG has until other ways are tried */
-    BLOCKED_MS = 1500, /* how long a pending call has until a sleeping thread is used instead */
-    ANSWER_MS = 10000, /* how long a process may take to join or to leave */
-    COUNT_MS = 250,
-    WORDS_MOST = 1000, /* of a command line */
+    /* how long a process may take to react to SIGURG before other ways are tried */
+    SIGNAL_MS = 2000,
+    BLOCKED_MS = 1500, /* how long to wait for a pending call before gdb uses a sleeping thread */
+    ANSWER_MS = 10000, /* how long a process may take to join or leave a session */
+    COUNT_MS = 250,    /* time between two looks at how many calls there are, for --calls */
+    WORDS_MOST = 1000, /* the most words that are read of a process's command line */
 };
 
 static volatile sig_atomic_t stopped;
@@ -55,7 +58,7 @@ static void pause_ms(int ms)
     usleep((useconds_t)ms * 1000);
 }
 
-/* ---- the command line of the process ---- */
+/* ---- reading the command line of the process that we attach to ----------- */
 
 struct words {
     char text[1 << 16];
@@ -96,16 +99,16 @@ static const char *trace_name(const struct target *target, const struct words *w
     return *target->exe ? target->exe : "process";
 }
 
-/* ---- the processes of the session ---- */
+/* ---- the processes of a session, and how they leave it ------------------- */
 
 struct member {
-    pid_t pid; /* as we see it */
+    pid_t pid; /* the pid of a recorded process in our pid namespace */
 };
 
 struct members {
-    LIST(struct member) all; /* those that record */
-    uint32_t wanted;         /* own pid of the process that is to join */
-    bool joined;
+    LIST(struct member) all; /* the processes of the session that are still being recorded */
+    uint32_t wanted;         /* the process that should join: its pid in its own pid namespace */
+    bool joined;             /* the process `wanted` has joined */
 };
 
 static void member_add(void *context, const char *name, enum session_place place,
@@ -143,7 +146,9 @@ static bool all_left(const struct session *session, const struct target *target,
     return false;
 }
 
-/* Make the members of the session leave it, by a signal where that helps, or by FORCE. */
+/* Ask the processes of the session to leave it. Without FORCE they are asked by SIGURG, and only if
+ * they handle it. With FORCE they are asked by the other ways of inject_run(). If that fails, WHY
+ * gets the reason. */
 static void members_leave(const struct session *session, const struct injector *injector,
                           const struct target *target, bool force, char *why)
 {
@@ -183,7 +188,7 @@ static void leave(const struct session *session, const struct injector *injector
               (int)target->pid, *why ? "; it " : "", why);
 }
 
-/* ---- joining ---- */
+/* ---- making the process join the session --------------------------------- */
 
 /* Read what the process has answered instead of joining. */
 static bool answer_read(const struct session *session, char *answer, size_t room)
@@ -280,7 +285,7 @@ static bool join(const struct session *session, const struct injector *injector,
     return join_wait(session, injector, target, result == INJECT_LATER);
 }
 
-/* ---- --calls ---- */
+/* ---- --calls: ending the recording after a number of calls --------------- */
 
 /* Start a process that ends with status 0 once FUNCTION was called CALLS times in TRACE. */
 static pid_t counter_start(const char *trace, const char *function, int64_t calls)
@@ -319,7 +324,7 @@ static int64_t calls_split(char *function)
     return calls;
 }
 
-/* ---- attach ---- */
+/* ---- the command `attach` ------------------------------------------------ */
 
 /* Wait until the recording is to end. */
 static void record_on(struct launch *l, const struct session *session, const struct target *target)
@@ -481,7 +486,7 @@ const struct command command_attach = {
     .run = attach_main,
 };
 
-/* ---- detach ---- */
+/* ---- the command `detach` ------------------------------------------------ */
 
 /* Set `leave` in the session in DIRECTORY. Returns 0, or -1 with errno. */
 static int order_leave(const char *directory)
@@ -493,7 +498,7 @@ static int order_leave(const char *directory)
 
     if (fd < 0)
         return -1;
-    errno = ENOTTY; /* a session of `run` or record() */
+    errno = ENOTTY; /* the error if the session belongs to `run` or dyntrace.record() */
     if (pread(fd, &file, sizeof file, 0) == sizeof file && file.attach_pid)
         failed = pwrite(fd, &one, sizeof one, offsetof(struct session_file, leave)) == sizeof one
                      ? 0

@@ -1,13 +1,13 @@
-/* cmd/check.c -- `dyntrace check`: does a trace keep the limits given on the command line? For CI.
+/* cmd/check.c -- `dyntrace check`: checks a trace against limits from the command line, for CI.
  *
- * There are many lookups and guard checks, so each table is read once and counted by function and
- * process (trace/counts.h). The counts become a table. schemas/check.sql compares this table, the
- * compiles and the graph breaks with the limits.
+ * A trace may have very many lookups and guard checks, so their tables are read only once. They are
+ * counted by function and process (trace/counts.h), and the counts are stored in a table.
+ * Statements in schemas/check.sql compare this table, the compiles and the graph breaks with the
+ * limits.
  *
  * The number of compiles, the number of graph breaks and the eager share are compared with the
  * limit for each process separately, so that a result does not depend on the number of ranks. If a
- * limit is exceeded, all rows that it counted are printed, because nobody can say which row was one
- * too many. */
+ * limit is exceeded, all rows that it counted are printed: any of them may be the one too many. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -29,22 +29,25 @@
 #include "trace/traces.h"
 #include "vocabulary.h"
 
-/* ---- limits -------------------------------------------------------------- */
+/* ---- the limits and the options that set them ---------------------------- */
 
-/* REQUIRE is the first of the limits that --require-compiled adds, one for each function */
+/* The indexes of `limits`. The first --require-compiled has the index REQUIRE, the second one the
+ * next index. */
 enum { RECOMPILES, COMPILES, BREAKS, GUARDS, EAGER, REQUIRE, LIMITS = REQUIRE + 256 };
 
 enum { IDLE_NAMED = 3 };
 
 static struct limit {
     const char *words;
-    /* a statement of schemas/check.sql: finds what counts against the limit */
+    /* a statement of schemas/check.sql, which finds the rows that count against the limit */
     const char *statement;
-    const char *name;     /* the name of the option, or NULL if it was not given */
+    /* the name of the option that sets the limit, or NULL if it was not given */
+    const char *name;
     const char *function; /* for --require-compiled: the function that must be compiled */
-    /* allowed: the limit. found: the value of the worst process or function */
+    /* allowed: the value of the option. found: the value that the trace has, for the worst process
+     * or function */
     double allowed, found;
-    int64_t rows; /* number of rows that exceed the limit */
+    int64_t rows; /* number of rows of `statement` that exceed the limit */
     bool checked;
 } limits[LIMITS] = {
     [RECOMPILES] = {"recompiles", "check/compiles"},
@@ -55,8 +58,8 @@ static struct limit {
 };
 
 static struct {
-    LIST(char) globs;      /* values of --function, each followed by a NUL */
-    int64_t warmup, limit; /* limit: rows printed for each limit, or -1 for all */
+    LIST(char) globs;      /* the globs of all --function options, each followed by a NUL */
+    int64_t warmup, limit; /* limit: how many rows are printed for each limit, or -1 for all */
     bool json, partly;
 } given = {.limit = 100};
 
@@ -137,9 +140,9 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-/* ---- counting the calls and guards ------------------------------------------------ */
+/* ---- counting calls and guards, and comparing them with the limits ------- */
 
-/* The time of guards in a function's calls. */
+/* The time that guards took in the calls of a function. */
 struct guard_time {
     int64_t ns, known; /* known: the number of checks whose time is known */
 };
@@ -147,7 +150,8 @@ struct guard_time {
 struct check {
     struct db *db; /* owned */
     struct counts counts;
-    LIST(struct guard_time) guards; /* by index in `counts` */
+    /* the guard times of each count in `counts.all`, at the same index */
+    LIST(struct guard_time) guards;
     struct progress progress;
 };
 
@@ -168,7 +172,8 @@ static bool guard_add(void *context, const int64_t *values, unsigned nulls)
     return true;
 }
 
-/* Copy the counts to the table `counted`. */
+/* Copy the counts and guard times into the database table `counted`, which schemas/check.sql
+ * compares with the limits. */
 static void store_counts(struct check *check)
 {
     struct query *put = db_query(check->db, schema_statement("check/count"));
@@ -223,7 +228,7 @@ static void part_store(void *context, const struct count_part *part)
     store_counts(check);
 }
 
-/* Compare the trace with LIMIT. If LIMIT names a function and several functions have this name,
+/* Compare the trace with LIMIT. If LIMIT is about a function and several functions have this name,
  * lists them and returns false. */
 static bool limit_check(struct check *check, struct limit *limit)
 {
@@ -285,7 +290,8 @@ static bool has_decisions(struct check *check)
     return !undecided && !db_failed(check->db);
 }
 
-/* Report the traces, among several, in which no compiler decided anything. They are left out. */
+/* If there are several traces, report those in which no compiler decided anything. They are not
+ * checked. */
 static void report_idle_traces(struct check *check)
 {
     struct query *query = db_query(check->db, schema_statement("check/idle"));
@@ -320,7 +326,7 @@ static bool check_limits(struct check *check)
     check->counts.context = check;
     if (!counts_read(&check->counts, check->db, &check->progress))
         return false;
-    /* An imported trace has compiles but no calls, so nothing is known about the calls. */
+    /* An imported trace has compiles but no calls, so limits about calls cannot be checked. */
     if (of_calls && !check->counts.any &&
         db_integer(
             check->db, 0,
@@ -341,7 +347,7 @@ static bool check_limits(struct check *check)
                   db_path(check->db));
         return false;
     }
-    /* if nothing was compiled, --require-compiled still has an answer: the check fails */
+    /* no compiler decided anything, but --require-compiled still has an answer: the check fails */
     if (!limits[REQUIRE].name && !has_decisions(check))
         return false;
     for
@@ -352,7 +358,7 @@ static bool check_limits(struct check *check)
     return !db_failed(check->db);
 }
 
-/* ---- printing the result --------------------------------------------------------- */
+/* ---- printing the rows that exceed a limit ------------------------------- */
 
 /* Print the rows that exceed a limit. Returns false if writing failed. */
 static bool rows_print(struct check *check)
@@ -443,7 +449,7 @@ static int check_trace(struct check *check)
     struct json json = {.out = stdout};
     struct doubts doubts;
 
-    /* a sorter takes as much memory as the page cache */
+    /* use a small page cache, because SQLite's sorter may take as much memory as the page cache */
     db_run(check->db, "PRAGMA cache_size = -4096; BEGIN");
     check->progress = progress_begin("reading");
     answered = check_limits(check);

@@ -3,7 +3,7 @@
  * For both traces the functions are copied to a database in memory, each with the outcomes of its
  * calls, its entries, recompile reasons, graph breaks and times. One statement matches the
  * functions of the two traces, another lists the differences (schemas/diff.sql). Times always
- * differ a little, so a difference of times counts only beyond --tolerance.
+ * differ a little, so a difference of times is listed only if it is larger than --tolerance.
  *
  * --lookups compares the lookups of both traces in order of time, for each pair of threads with the
  * same name. The first lookup with another decision is the moment when, for example, one rank began
@@ -24,35 +24,39 @@
 #include "trace/traces.h"
 
 enum {
-    LIMIT = 200,    /* most rows that are printed, unless --limit is given */
-    TICK = 1 << 15, /* rows read between two updates of the progress line */
-    STEPS = 6,      /* number of steps in which the statement diff/pairs matches functions */
+    LIMIT = 200,    /* the most rows that are printed, unless --limit is given */
+    TICK = 1 << 15, /* how many rows are read between two updates of the progress line */
+    /* steps of work that the statement diff/pairs, which matches functions, reports as progress */
+    STEPS = 6, /* times that the statement diff/pairs runs, each time less strictly */
 };
 
 struct side {
     struct db *db; /* owned */
-    int64_t rank;  /* the rank of --rank, or -1 for all processes */
+    int64_t rank;  /* the value of --rank, or -1 for all processes */
 
-    /* The members below are for --lookups, which reads the lookups thread by thread. */
-    struct query *rows; /* owned: at a lookup if `more` is true */
+    /* The members below are for --lookups, which compares the traces thread by thread. */
+    /* owned: a query of the lookups, ordered by thread and time; it is at a lookup if `more` is
+     * true */
+    struct query *rows;
     bool more;
-    int64_t thread; /* the number of the thread that is being compared */
-    /* maps an id of this trace to a number; the same function or entry has the same number in both
-     * traces */
+    int64_t thread; /* number of the thread whose lookups are being compared */
+    /* numbers for ids of functions and entries; the same function or entry has the same number in
+     * both traces */
     struct map codes, entries;
 };
 
 static struct diff {
-    struct side sides[2];     /* A and B */
-    struct db *both;          /* owned: in memory */
-    const char *glob, *fails; /* borrowed or NULL; fails: kinds of --fail-on */
+    struct side sides[2]; /* A and B */
+    struct db *both;      /* owned: the database in memory with the functions of both traces */
+    /* borrowed, or NULL. glob: the value of --function. fails: the value of --fail-on */
+    const char *glob, *fails;
     bool json, lookups;
     double tolerance;
-    int64_t limit; /* rows printed, or -1 for all */
+    int64_t limit; /* the value of --limit, or -1 for all rows */
     struct progress progress;
 } diff = {.sides = {{.rank = -1}, {.rank = -1}}, .tolerance = 0.2, .limit = LIMIT};
 
-/* ---- facts about functions ---------------------------------------------------- */
+/* ---- collecting facts about the functions of both traces ----------------- */
 
 /* Query the statement NAME of schemas/diff.sql on SIDE. Its ?1 is --function, its ?2 is --rank. */
 static struct query *side_query(const struct side *side, const char *name)
@@ -158,7 +162,8 @@ static void traces_read(void)
     db_run(diff.both, schema_statement("diff/totals"));
 }
 
-/* Add the differences between functions: those of times if TIMES, otherwise all others. */
+/* Add the differences between functions: if TIMES, only differences of times, otherwise all
+ * others. */
 static void add_function_differences(bool times)
 {
     struct query *query = db_asked(diff.both, schema_statement("diff/rows"), times);
@@ -169,10 +174,10 @@ static void add_function_differences(bool times)
     free(tolerance);
 }
 
-/* ---- comparing lookup by lookup -------------------------------------------------- */
+/* ---- --lookups: comparing the lookups one by one ------------------------- */
 
-/* Return the numbers that STATEMENT gives to the ids of SIDE. The same function or entry has the
- * same number in both traces. */
+/* For each id of SIDE that STATEMENT selects, return the number that stands for it. The same
+ * function or entry has the same number in both traces. */
 static struct map read_common_numbers(const struct side *side, const char *statement)
 {
     struct map numbers = {0};
@@ -226,8 +231,8 @@ static char *describe_lookup(const struct side *side, char **function, char **wh
     return words ? words : strdup("no more lookups");
 }
 
-/* Add a difference of the kind "lookup". A and B are the descriptions of the two sides; NULL if a
- * side has none. */
+/* Add a difference of the kind "lookup". A and B describe the two sides, where NULL means that the
+ * side has no lookups. */
 static void add_lookup_difference(const char *function, const char *where, const char *what,
                                   const char *a, const char *b)
 {
@@ -239,8 +244,8 @@ static void add_lookup_difference(const char *function, const char *where, const
     run_query(to);
 }
 
-/* Find the first lookup of thread NAME that differs in function, outcome or entry. One side may
- * have no more lookups. */
+/* Compare the lookups of thread NAME one by one. Add a difference for the first pair with different
+ * functions, outcomes or entries, or if one side has fewer lookups. */
 static void add_first_difference(const char *name, struct side *a, struct side *b)
 {
     char *function = NULL;
@@ -301,7 +306,7 @@ static void lookups_compare(void)
     }
 }
 
-/* ---- the command line ---------------------------------------------------- */
+/* ---- the command `diff` and its options ---------------------------------- */
 
 static bool side_open(struct side *side, char *path)
 {
@@ -311,7 +316,7 @@ static bool side_open(struct side *side, char *path)
     if (!(side->db = traces_open((char *[]){path, NULL}, MERGE_DECISIONS)) ||
         !db_run(side->db, "BEGIN"))
         return false;
-    /* a small cache, because each row is read only once and two traces are open */
+    /* use a small page cache, because each row is read only once and two traces are open */
     db_run(side->db, "PRAGMA cache_size = -12288");
     query = side_query(side, "diff/rank");
     any = query_step(query) || side->rank < 0;
@@ -324,7 +329,7 @@ static bool side_open(struct side *side, char *path)
     return any;
 }
 
-/* Print at most --limit differences. Integers are durations. */
+/* Print at most --limit differences. Values that are integers are printed as durations. */
 static void differences_print(void)
 {
     struct table *table =
@@ -359,7 +364,7 @@ static int traces_diff(void)
     add_function_differences(false);
     if (diff.lookups)
         lookups_compare();
-    /* do this last, because times differ in every run */
+    /* compare times last, because they differ in every run */
     add_function_differences(true);
     progress_end(&diff.progress);
     if (db_failed(diff.sides[0].db) || db_failed(diff.sides[1].db) || db_failed(diff.both))

@@ -1,8 +1,8 @@
-/* cmd/doctor.c -- `dyntrace doctor`: what works on this machine, and what it costs.
+/* cmd/doctor.c -- `dyntrace doctor`: prints what works on this machine, and what it costs.
  *
- * Each interpreter runs twice. It first runs alone, loads the extension without a session and
- * measures its own hook. Then `dyntrace run` records it; the lines about torch come from the trace
- * of this run. */
+ * Each interpreter runs twice. First it runs ask_alone.py, which loads the extension without a
+ * recording and measures a call without and with the extension's hook. Then `dyntrace run` records
+ * it running ask_recorded.py; the lines about torch come from the trace of this run. */
 #include <errno.h>
 #include <glob.h>
 #include <sys/stat.h>
@@ -28,8 +28,8 @@ static void print_line(const char *what, const char *text)
     printf("\n");
 }
 
-/* Record PYTHON and print what its trace tells. PLAIN and HOOKED are the nanoseconds of a call
- * without a hook and under a bare hook. Returns false if there is no trace. */
+/* Record PYTHON and print facts from its trace. PLAIN and HOOKED are the nanoseconds of a call
+ * without a hook and with a hook that records nothing. Returns false if no trace was made. */
 static bool diagnose_recorded(const char *python, double plain, double hooked)
 {
     char own[PATH_MAX], directory[PATH_MAX], trace[PATH_MAX + 16], text[4096];
@@ -85,17 +85,17 @@ static bool diagnose_recorded(const char *python, double plain, double hooked)
     return recorded;
 }
 
-/* The interpreters that were diagnosed: the paths of their programs. */
+/* Paths of the interpreters that were diagnosed so far. */
 struct diagnosed {
     struct arena arena;
-    LIST(const char *) paths; /* the texts are in `arena` */
+    LIST(const char *) paths; /* paths of interpreters; the texts are in `arena` */
 };
 
-/* The answer of ask_alone.py. */
+/* What the program ask_alone.py has printed about an interpreter. */
 struct answer {
     char name[64], suffix[128];
     int major, minor;
-    char path[PATH_MAX]; /* the interpreter's own program; "" if the answer does not name it */
+    char path[PATH_MAX]; /* path of the interpreter's executable, without links; "" if not known */
     double plain, hooked;
     bool is_python, has_costs;
 };
@@ -152,7 +152,7 @@ static bool run_alone(const char *python, const struct diagnosed *before, char *
     return answers;
 }
 
-/* Print that a program is no Python interpreter, with the first line of its output SAYS. */
+/* Print that a program is not a Python interpreter, with the first line of its output, SAYS. */
 static void say_no_python(const char *says)
 {
     size_t length = strcspn(says, "\r\n");
@@ -208,13 +208,14 @@ static bool diagnose(const char *python, struct diagnosed *before)
     return supported && is.has_costs && diagnose_recorded(python, is.plain, is.hooked);
 }
 
-/* Diagnose the Python of the virtual environment, and every python3 and python3.N on PATH, each
- * file once. Adds to *READY how many can be recorded. Returns how many files there are. */
+/* Diagnose each Python here: that of the active virtual environment, and all files named python3,
+ * python3.N or python3.Nt on PATH. A file with several names is diagnosed once. Adds the number of
+ * Pythons that can be recorded to *READY, and returns the number of files. */
 static int diagnose_path(int *ready)
 {
     struct diagnosed diagnosed = {0};
     const char *path = getenv("PATH");
-    struct map seen = {0}; /* key: device and inode */
+    struct map seen = {0}; /* the files that were diagnosed; the key is made of device and inode */
     glob_t found = {0};
     int count;
 

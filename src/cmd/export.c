@@ -1,8 +1,8 @@
-/* cmd/export.c -- `dyntrace export`: a trace in the formats of other programs.
+/* cmd/export.c -- `dyntrace export`: writes a trace in the formats of other programs.
  *
- * A format is a row of FORMATS and a function that writes the trace while it reads it. No format
- * keeps frames in memory. Memory is bounded by the number of code objects, threads and, for folded
- * stacks, different stacks. */
+ * A format is a row of FORMATS and a function. The function writes frames while it reads them, and
+ * keeps none in memory. So the memory needed depends only on the number of code objects, of threads
+ * and, for folded stacks, of different stacks. */
 #include <errno.h>
 #include <inttypes.h>
 #include <unistd.h>
@@ -27,21 +27,23 @@
 #include "trace/traces.h"
 
 enum {
-    TICK = 1 << 14,        /* rows between two checks of progress and disk space */
-    FILES = 200,           /* temporary files for speedscope open at once */
-    LARGE = 200 * 1000000, /* bytes of a result that is announced */
+    TICK = 1 << 14,        /* rows written between two checks of progress and disk space */
+    FILES = 200,           /* how many temporary files of speedscope are open at once */
+    LARGE = 200 * 1000000, /* if a result has this many bytes, its size is printed */
 };
 
 struct export
 {
     struct db *db;        /* borrowed */
     struct out_file *out; /* borrowed */
-    /* an error that is neither the trace's nor OUT's, which has been reported */
+    /* writing must stop, because of an error that was reported, or because writing to `out`
+     * failed */
     bool failed;
-    struct speedscope *speedscope; /* borrowed: state of the format speedscope, or NULL */
+    /* borrowed: working data of the format speedscope; NULL for other formats */
+    struct speedscope *speedscope;
     struct progress progress;
-    int64_t end_ns;     /* the end of the recording */
-    int64_t last_frame; /* the greatest frame_id, for the progress line */
+    int64_t end_ns;     /* the end of the recording in nanoseconds */
+    int64_t last_frame; /* the greatest frame_id, from which the progress line computes percents */
 };
 
 static struct {
@@ -50,8 +52,8 @@ static struct {
     bool force, safe_csv, frames;
 } given = {.format = -1};
 
-/* X(name, function that writes it, does --table mean something?, the least bytes of a frame). The
- * size of folded stacks is known only once they are folded. */
+/* X(format, function that writes it, whether --table is allowed, the fewest bytes of a frame in the
+ * result). 0 bytes means not known: the size of folded stacks is known only after folding. */
 /* clang-format off */
 #define FORMATS(X) \
     X(perfetto, chrome_put, false, 80) X(chrome, chrome_put, false, 80) \
@@ -120,7 +122,7 @@ static void size_say(const struct export *export, int64_t bytes, bool at_least)
                   db_path(export->db), at_least ? "at least " : "", bytes / MB);
 }
 
-/* ---- all frames ---------------------------------------------------------- */
+/* ---- reading all frames -------------------------------------------------- */
 
 static bool frames_tick(void *context, int64_t frame_id)
 {
@@ -140,7 +142,7 @@ static struct frames_to frames_to(struct export *export)
     };
 }
 
-/* ---- csv, jsonl ---------------------------------------------------------- */
+/* ---- the formats csv and jsonl ------------------------------------------- */
 
 /* Report that there is no table NAME, or none of which a part can be taken. */
 static void table_missing_say(const struct export *export, const char *name)
@@ -165,7 +167,7 @@ static void table_missing_say(const struct export *export, const char *name)
 static void rows_put(struct export *export, enum table_format format, const char *name)
 {
     const char *extra = format == TABLE_LINES ? "table" : NULL;
-    /* rows of `frames` come in order of frame_id, which tells how much is done */
+    /* rows of `frames` come in order of frame_id, so the progress can be computed from it */
     int64_t all = strcmp(name, "frames") ? 0 : export->last_frame;
     struct query *found = db_query(export->db, schema_statement("export/table"));
     struct query *query = NULL;
@@ -213,23 +215,26 @@ static void jsonl_put(struct export *export)
         rows_put(export, TABLE_LINES, query_whole(tables, 0, NULL));
 }
 
-/* ---- Chrome's Trace Event format ----------------------------------------- */
+/* ---- the formats chrome and perfetto: Chrome's trace events -------------- */
 
-/* The format of ui.perfetto.dev and chrome://tracing:
+/* The format of ui.perfetto.dev and chrome://tracing. An event is a row of a statement of
+ * schemas/export.sql, with a member for each column that is not NULL. Columns after `args`
+ * become the event's arguments. Example:
  *
  *     {"traceEvents": [
- *       {"ph":"M", ...}   names of processes and threads
- *       {"ph":"X", ...}   a frame: ts and dur in microseconds, to the nanosecond
- *       {"ph":"i", ...}   a lookup, by outcome, on its thread; a cache entry's death
- *       {"ph":"b"}, {"ph":"e"}   a compile, on a track of its own, because the thread's track has
- *                                the compiler's frames; and a span, because spans of tasks overlap
+ *     {"ph":"M", ...}           the name of a process or thread,
+ *     {"ph":"X", ...}           a frame: ts and dur are in microseconds, with three decimals,
+ *     {"ph":"i", ...}           a lookup with its outcome, or the death of a cache entry,
+ *     {"ph":"b"}, {"ph":"e"}    begin and end of a compile or a span
  *     ], ...}
  *
- * An event is a row of a statement of schemas/export.sql, with a member for each column that is
- * not NULL. Columns after `args` become its arguments. Slices of a track must be nested, as frames
- * are. A frame without an end has args.open. */
+ * Slices of a track must be nested, as frames are. So a compile has a track of its own, because the
+ * thread's track shows the compiler's frames. A span has one, because spans of asyncio tasks
+ * overlap. A frame that has not ended has args.open. */
 
-/* Columns that are converted. LENGTH is an end time; the column before it is the start. */
+/* How a column of a row becomes a member of a JSON event. VALUE: unchanged. TIME: nanoseconds,
+ * written as microseconds. LENGTH: an end time, written as a duration since the start in the column
+ * before. ARGUMENTS: begins the object `args`. FLAG: true if the column is not NULL. */
 enum member { VALUE, TIME, LENGTH, ARGUMENTS, FLAG, MEMBERS };
 static const char *const special[MEMBERS] = {"", "ts", "dur", "args", "open"};
 
@@ -324,9 +329,9 @@ static void chrome_put(struct export *export)
     putc('\n', json->out);
 }
 
-/* ---- stacks -------------------------------------------------------------- */
+/* ---- the formats folded and speedscope ----------------------------------- */
 
-/* Both formats walk the frames in order of id (trace/stacks.h).
+/* The formats folded and speedscope walk the frames in order of id (trace/stacks.h).
  *
  *     folded      "process;thread;outer;inner 1234": own time in nanoseconds, for flamegraph.pl,
  *                 inferno and speedscope.
@@ -360,10 +365,10 @@ static char *folded_name(struct query *query, int64_t id)
     return name;
 }
 
-/* The names that stand in folded stacks. */
+/* The names of code objects and threads in folded stacks, each made once. */
 struct names {
     LIST(char *) texts;        /* owned */
-    struct map codes, threads; /* id -> 1 + index in TEXTS */
+    struct map codes, threads; /* map an id to 1 + its index in `texts` */
 };
 
 /* Return the name of code ID, or of thread ID, which QUERY reads the first time. Borrowed. */
@@ -392,9 +397,9 @@ static void folded_put(struct export *export)
     struct query *codes = db_query(export->db, schema_statement("export/folded_code"));
     struct query *threads = db_query(export->db, schema_statement("export/folded_thread"));
     struct names names = {0};
-    LIST(const char *) path = {0};  /* of one line, innermost call first */
-    LIST(const char *) texts = {0}; /* a name for each node */
-    LIST(int64_t) lengths = {0};    /* bytes of the line of each node up to its time */
+    LIST(const char *) path = {0};  /* the names in one line, innermost call first */
+    LIST(const char *) texts = {0}; /* a name for each node of the tree */
+    LIST(int64_t) lengths = {0};    /* for each node, the length of its line without the time */
     int64_t bytes = 0;
 
     export->progress.what = "folding stacks";
@@ -445,11 +450,13 @@ static void folded_put(struct export *export)
 }
 
 struct speedscope {
-    LIST(int64_t) codes; /* code ids; the index is that in shared.frames */
+    /* code ids, in the order in which write_shared_frames() wrote the functions to shared.frames */
+    LIST(int64_t) codes;
     struct stacks stacks;
-    size_t from; /* index of the first thread of this walk */
+    size_t from; /* index of the first thread whose events this walk over the frames writes */
     struct profile {
-        FILE *events; /* owned; NULL if the thread has no events */
+        /* owned: the temporary file with the thread's events, or NULL if there are none */
+        FILE *events;
         int64_t first_ns, last_ns;
     } profiles[FILES];
 };
@@ -492,7 +499,8 @@ static void event_put(struct export *export, const struct track *track, const ch
         return;
     if (profile->events) {
         fputs(",\n", profile->events);
-        /* The viewer requires events in order. Only a broken trace has others. */
+        /* The viewer requires events in order of time. In a broken trace they may be out of
+         * order. */
         if (at < profile->last_ns)
             at = profile->last_ns;
     } else if (!(profile->events = tmpfile())) {
@@ -544,7 +552,7 @@ static void profile_put(struct export *export, struct json *json, const struct p
     json_integer(json, "endValue", profile->last_ns);
     json_list(json, "events");
     json_line(json);
-    /* begin the items of the list, which are copied from the temporary file below */
+    /* open the list of events; their text is copied from the temporary file below */
     json_raw(json, NULL, "", 0);
     rewind(profile->events);
     while ((got = fread(buffer, 1, sizeof buffer, profile->events)) > 0)
@@ -605,12 +613,12 @@ static void speedscope_put(struct export *export)
     free(s);
 }
 
-/* ---- the command line ---------------------------------------------------- */
+/* ---- the command `export` and the list of formats ------------------------ */
 
 static const struct format {
     void (*write)(struct export *export);
-    bool tables;         /* --table means something */
-    int64_t frame_bytes; /* that a frame takes at least; 0 if it is not known */
+    bool tables;         /* the option --table is allowed with this format */
+    int64_t frame_bytes; /* the fewest bytes that a frame takes in the result; 0 if not known */
 } formats[] = {FORMATS(FORMAT_ROW)};
 
 static int export_main(int count, char **operands)

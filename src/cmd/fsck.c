@@ -1,13 +1,13 @@
-/* cmd/fsck.c -- `dyntrace fsck`: is this trace complete, and does it keep the rules of its schema?
+/* cmd/fsck.c -- `dyntrace fsck`: checks a trace for damage and against the rules of its schema.
  *
  * A truncated or overwritten file is read page by page (trace/damage.h) to find which tables are
  * damaged, where, and which rows are still readable.
  *
  * A rule is a sentence that should be true. Most rules are queries of schemas/fsck.sql that return
- * the rows which break the rule. The rules about frames are checked here, in one pass in order of
- * frame_id with a stack of open frames for each thread. A parent that is not on the stack is read
- * by its primary key and pushed. schemas/fsck-frames.sql compares the counts of this pass with
- * other tables. */
+ * the rows which break the rule. The rules about frames are checked in C: one pass reads all frames
+ * in order of frame_id, and keeps a stack of open frames for each thread. If a frame's parent is
+ * not on the stack, the parent's row is read and pushed. schemas/fsck-frames.sql compares the
+ * counts of this pass with other tables. */
 #include <errno.h>
 #include <inttypes.h>
 #include <sys/stat.h>
@@ -32,7 +32,7 @@
 #include "vocabulary.h"
 
 enum {
-    SHOWN = 5, /* most rows that are quoted for a broken rule */
+    SHOWN = 5, /* how many rows are quoted for a broken rule */
     TICK_FRAMES = 1 << 14,
 };
 
@@ -49,9 +49,9 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-/* ---- rules --------------------------------------------------------------- */
+/* ---- the rules, and counting the rows that break them -------------------- */
 
-/* The rules that are checked in C. The others are SQL statements. */
+/* The rules that are checked in C. All other rules are statements of schemas/fsck.sql. */
 enum rule_id {
     RULE_FILE,
     RULE_SCHEMA,
@@ -90,13 +90,13 @@ static const char *const rules_here[] = {
 
 static LIST(struct rule {
     const char *what;         /* the rule: a sentence that should be true */
-    int64_t broken;           /* number of rows that break the rule */
-    const char *shown[SHOWN]; /* the first of these rows, as text */
-}) rules;                     /* the rules in the order of enum rule_id, then the SQL rules */
+    int64_t broken;           /* number of rows that break this rule */
+    const char *shown[SHOWN]; /* the first of the rows that break this rule, as text */
+}) rules;                     /* those of enum rule_id, then the rules that are SQL statements */
 static struct arena texts;
 static LIST(const char *) damages; /* sentences about the damage in a file */
 
-/* Count one more row that breaks rule ID. TEXT describes the row and is copied. */
+/* Count one more row that breaks rule ID. TEXT describes the row. */
 static void count_broken_row(size_t id, const char *text)
 {
     struct rule *rule = &rules.at[id];
@@ -121,10 +121,10 @@ static void count_broken_rows(size_t id, struct query *query)
     query_close(query);
 }
 
-/* ---- the schema and the recorder --------------------------------------------- */
+/* ---- checking the schema, and that the recorder is alive ----------------- */
 
-/* Compare the schema with this version's own. A trace of another version is not compared; readers
- * use their own views in any case. */
+/* Compare the trace's schema with the schema of this version. A trace of another version is not
+ * compared, because dyntrace reads every trace with its own views. */
 static void schema_check(struct db *db, bool recording)
 {
     struct query *query = db_query(db, schema_statement("altered"));
@@ -135,7 +135,7 @@ static void schema_check(struct db *db, bool recording)
     count_broken_rows(RULE_SCHEMA, query);
 }
 
-/* Check that a trace which claims to be recording has a live recorder. */
+/* If the trace says that a recording writes it, check that the recorder is alive. */
 static void recorder_check(struct db *db)
 {
     char *session = db_meta(db, "session");
@@ -155,26 +155,28 @@ static void recorder_check(struct db *db)
     free(host);
 }
 
-/* ---- the pass over frames ------------------------------------------------ */
+/* ---- reading all frames in order, and checking them ---------------------- */
 
 struct frame {
     int64_t id, thread_id, start_ns, end_ns, last_child_end_ns, child_ns;
     struct total *total; /* totals of the frame's code object; NULL if the code object is unknown */
-    bool open;           /* the frame has no end */
-    bool child_open;     /* a child without an end was read; only the last child may have no end */
+    bool open;           /* this frame has no end in the trace */
+    bool child_open;     /* a child of this frame has not ended; no other child may follow */
 };
 
-/* The state of a thread. Frames without a parent are the children of `root`. */
+/* A thread and its stack of open frames. Frames without a parent count as children of `root`. */
 struct thread_state {
-    /* when the thread's process began and ended; the end also counts for frames without an end */
+    /* when the thread's process began and ended; a frame that never ended counts as ended at
+     * ended_ns */
     int64_t began_ns, ended_ns;
-    bool ended; /* ended_ns is known */
+    bool ended; /* it is known when the thread's process ended (ended_ns) */
     int64_t last_start_ns;
     struct frame root;
     LIST(struct frame) stack;
 };
 
-/* The row of code_total that a code object should have. It becomes a row of the table `seen`. */
+/* The totals that a code object should have in the table code_total, added up from its frames. They
+ * become a row of the table `seen`. */
 struct total {
     int64_t code_id, calls, total_ns, self_ns, raised, skipped, loose;
 };
@@ -187,13 +189,15 @@ enum {
 
 struct pass {
     struct progress progress;
-    struct map threads, codes; /* map an id to an index in `states` or `totals` */
-    /* maps thread index << 32 | code index to the number of the code object's frames on the
-     * thread's stack */
+    /* map a thread_id to its index in `states`, a code_id to its index in `totals` */
+    struct map threads, codes;
+    /* number of a code object's frames on a thread's stack; the key is thread index << 32 | code
+     * index */
     struct map active;
     LIST(struct thread_state) states;
-    LIST(struct total) totals; /* by index of the code object */
-    int64_t counted[COUNTS];   /* calls by outcome, then frames; becomes the table `tally` */
+    LIST(struct total) totals; /* the totals of each code object, at the index that `codes` has */
+    /* number of calls by outcome, and of frames; they become the table `tally` */
+    int64_t counted[COUNTS];
     struct query *fetch;
     int64_t last_id;
 };
@@ -228,7 +232,8 @@ static int64_t *active_count(struct pass *pass, const struct thread_state *threa
     return map_put(&pass->active, (thread - pass->states.at) << 32 | (total - pass->totals.at));
 }
 
-/* Pop THREAD's innermost frame, and count it as the recorder does (decode_pop). */
+/* Pop THREAD's innermost frame, and add the frame's times to the totals of its code object. The
+ * collector does the same (decode_pop). */
 static void frame_pop(struct pass *pass, struct thread_state *thread)
 {
     struct frame *frame = &thread->stack.at[--thread->stack.count];
@@ -246,8 +251,8 @@ static void frame_pop(struct pass *pass, struct thread_state *thread)
         total->total_ns = times_sum(total->total_ns, length);
 }
 
-/* Pop THREAD's stack down to frame ID and return this frame. If the stack does not have it, the
- * frame is read and pushed. Returns NULL if there is no such frame. */
+/* Pop frames from THREAD's stack until frame ID is on top, and return this frame. If frame ID is
+ * not on the stack, its row is read and pushed. Returns NULL if the trace has no such frame. */
 static struct frame *frame_find(struct pass *pass, struct thread_state *thread, int64_t id)
 {
     struct frame *place;
@@ -270,7 +275,7 @@ static struct frame *frame_find(struct pass *pass, struct thread_state *thread, 
     return place;
 }
 
-/* Check FRAME against the earlier children of PARENT. */
+/* Check that FRAME does not overlap with the earlier children of PARENT. */
 static void siblings_check(const struct frame *frame, struct frame *parent)
 {
     if (parent->child_open || frame->start_ns < parent->last_child_end_ns)
@@ -362,7 +367,7 @@ static void rows_put(struct db *db, const char *statement, const int64_t *rows, 
     query_close(put);
 }
 
-/* Check every frame, and store the counts of the pass. */
+/* Check every frame. The totals and counts of this pass are stored for schemas/fsck-frames.sql. */
 static void frames_check(struct db *db)
 {
     struct pass pass = {
@@ -393,7 +398,7 @@ static void frames_check(struct db *db)
     list_free(&pass.totals);
 }
 
-/* ---- printing the result ------------------------------------------------------ */
+/* ---- printing the broken rules, and checking the rules in SQL ------------ */
 
 static void result_json(const char *path, bool ok, struct query *counts)
 {
@@ -469,7 +474,7 @@ static void tables_check(struct db *db, const char *names)
         }
 }
 
-/* ---- a damaged file -------------------------------------------------------- */
+/* ---- finding damage in a file, and checking a trace ---------------------- */
 
 /* Return a sentence about the damage in the write-ahead log of the file PATH, or NULL if it is not
  * damaged. The caller frees it. */
@@ -499,8 +504,8 @@ static bool file_check(const char *path)
     for (size_t i = 0; i < damage.faults.count; i++)
         count_broken_row(RULE_FILE, damage.faults.at[i]);
     faults = damage.faults.count;
-    /* close the file before SQLite opens it, because close() drops all locks of the process on
-     * it */
+    /* close the file before SQLite opens it: close() drops all locks that the process has on the
+     * file */
     damage_free(&damage);
     return faults;
 }
@@ -551,7 +556,8 @@ static int unreadable_tell(const char *path)
 {
     bool found = damage_tell(path, rules.at[RULE_FILE].broken > 0);
 
-    rules.count = RULE_FILE + 1; /* the other rules could not be checked, so list only this one */
+    /* list only RULE_FILE, because the other rules could not be checked */
+    rules.count = RULE_FILE + 1;
     if (found && given.json)
         result_json(path, false, NULL);
     else if (found)
@@ -572,8 +578,8 @@ static void results_free(void)
     arena_free(&texts);
 }
 
-/* Check the trace at PATH and print the result. LOG is a sentence about damage in its write-ahead
- * log, or NULL. Returns the exit status. */
+/* Check the trace at PATH and print the result. LOG describes the damage in the trace's write-ahead
+ * log, or is NULL. Returns the exit status. */
 static int trace_check(const char *path, const char *log)
 {
     struct db *db;
@@ -593,7 +599,8 @@ static int trace_check(const char *path, const char *log)
         results_free();
         return status;
     }
-    db_run(db, "BEGIN"); /* one snapshot, because the recording may continue */
+    /* read one snapshot of the database, because the recording may continue meanwhile */
+    db_run(db, "BEGIN");
     db_temporary(db, schema_statement("fsck-frames/tables"));
     progress = progress_begin("checking the file");
     db_on_progress(db, progress_spin, &progress);
@@ -635,7 +642,7 @@ static int trace_check(const char *path, const char *log)
     return ok ? 0 : 1;
 }
 
-/* ---- the command --------------------------------------------------------- */
+/* ---- the command `fsck` -------------------------------------------------- */
 
 static int fsck_main(int count, char **operands)
 {

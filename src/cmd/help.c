@@ -1,9 +1,8 @@
 /* cmd/help.c -- --help and shell completions, made from the tables of options.
  *
- *     dyntrace help [COMMAND]            for people
- *     dyntrace help --options            for the manual page: docs/man.awk, which `make` runs
- *     dyntrace help --complete WORD...   candidates for the last word, a line each, for the scripts
- *                                        in completions/ */
+ *   dyntrace help [COMMAND]            prints help for people.
+ *   dyntrace help --options            prints what docs/man.awk makes the manual page from.
+ *   dyntrace help --complete WORD...   prints candidates for the last word, for the shell. */
 #include <ctype.h>
 #include <locale.h>
 #include <string.h>
@@ -20,10 +19,10 @@
 #include "versions.h"
 
 enum {
-    WIDTH = 100, /* most columns of a line of --help */
+    WIDTH = 100, /* the most columns of a line of --help */
     /* columns of an option's names; if they are longer, its help begins on the next line */
     NAMES_MOST = 24,
-    PIECE = 80, /* room for the text of an option in a synopsis */
+    PIECE = 80, /* the most bytes of an option as a synopsis shows it */
 };
 
 #define EACH_OPTION(o, command) \
@@ -46,12 +45,12 @@ static int names_piece(char *piece, const struct option *o)
                            o->name ? o->name : "", o->value ? " " : "", o->value ? o->value : "");
 }
 
-/* ---- help for people --------------------------------------------------------- */
+/* ---- printing help for people -------------------------------------------- */
 
-/* A line of output. A word that would go beyond WIDTH columns begins the next line. */
+/* A line of output. A word that does not fit into WIDTH columns begins the next line. */
 struct line {
     int at, indent;
-    bool fresh; /* the line has only its indent so far */
+    bool fresh; /* nothing but the indent has been printed in this line of output */
 };
 
 static void line_begin(struct line *line, int indent)
@@ -163,10 +162,9 @@ static void overview_print(const struct command *const *commands, FILE *out)
     fputs("\n`dyntrace COMMAND --help` says more.\n", out);
 }
 
-/* Print the lines from which docs/man.awk makes the manual page. For each command:
- *
- *     its name and its operands
- *     for each option: the command, the option's text in the synopsis, its names, and its help */
+/* Print the lines from which docs/man.awk makes the manual page. They have, for each command, its
+ * name and its operands; and for each of its options the command, the option as a synopsis shows
+ * it, the option's names, and its help. */
 static void options_print(const struct command *const *commands)
 {
     char synopsis[PIECE], names[PIECE];
@@ -189,10 +187,10 @@ static void options_print(const struct command *const *commands)
     }
 }
 
-/* ---- completions --------------------------------------------------------- */
+/* ---- printing candidates for shell completion ---------------------------- */
 
-/* Print the names of the functions in a trace: in the first of WORDS that is a trace, or in the
- * newest trace here. */
+/* Print the names of the functions in a trace: the first of WORDS that names a trace, or the newest
+ * trace in this directory. */
 static void complete_functions(char **words, int count)
 {
     const char *path = NULL;
@@ -219,9 +217,9 @@ static void complete_queries(void)
         puts(schema_queries[i].name);
 }
 
-/* Print the candidates for a value or an operand. NAMES is its name in --help, such as "FUNC|FILE".
- * For a name that the shell completes itself, such as FILE, "@FILE" is printed. WORDS are the COUNT
- * words of the command line before the last. */
+/* Print candidates for the value of an option or for an operand. NAMES tells what kind of word it
+ * is, as in --help: "FUNC|FILE". A kind that the shell itself completes, such as FILE, is printed
+ * as "@FILE". WORDS are the COUNT words of the command line before the last one. */
 static void complete_kind(const char *names, char **words, int count)
 {
     for (; *names; names += strcspn(names, " [|."), names += strspn(names, " [|].")) {
@@ -280,7 +278,7 @@ static void complete_word(const struct command *command, int count, char **words
     printf("--help\n");
 }
 
-/* ---- the command --------------------------------------------------------- */
+/* ---- running a command or `dyntrace help` -------------------------------- */
 
 /* Return the command NAME. Reports an error and returns NULL if there is none. */
 static const struct command *command_find(const struct command *const *commands, const char *name)

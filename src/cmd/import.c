@@ -1,12 +1,12 @@
-/* cmd/import.c -- `dyntrace import`: torch's own log as a trace.
+/* cmd/import.c -- `dyntrace import`: converts torch's own log to a trace.
  *
  * With TORCH_TRACE=DIR torch writes a file for each process, of records:
  *
  *     V1121 15:44:00.566000 28697 torch/_dynamo/utils.py:2350] {...}
  *     <tab>a line of the record's text
  *
- * The records are copied to a temporary table unchanged. SQL makes the rows of a trace from them
- * (schemas/import/map.sql, text.sql). The log has compiles, but no calls, so the trace has no
+ * The records are copied unchanged into a temporary table. From this table SQL makes the rows of a
+ * trace (schemas/import/map.sql, text.sql). The log has compiles, but no calls, so the trace has no
  * frames, lookups, hits or guard times.
  *
  * Files may come from strangers, may be cut short by a kill, and may have two writers. A text is
@@ -33,49 +33,49 @@
 
 enum {
     TICK_ROWS = 1 << 8,
-    /* bytes of a line, and of a record's text; readers accept rows of up to 16 MB */
+    /* the most bytes of a line or of a record's text; readers accept rows of up to 16 MB */
     MOST = 15 << 20,
 };
 
 struct import {
     struct db *out;            /* owned */
     struct query *at, *record; /* owned */
-    LIST(char *) files;        /* owned, and so are the paths */
+    LIST(char *) files;        /* paths of the log files; the list and the paths are owned */
     struct progress progress;
     int64_t read, bytes; /* bytes read so far, and bytes of all files */
-    int64_t damaged;     /* lines and texts that were left out */
+    int64_t damaged;     /* number of lines and texts of the log that were left out */
 };
 
-/* ---- reading the records of a file ----------------------------------------------- */
+/* ---- reading the records of a log file ----------------------------------- */
 
 struct line {
-    char *text; /* owned; ends with a NUL */
+    char *text; /* owned text of the line, which ends with a NUL */
     size_t length, room;
-    bool text_only; /* the line has no NUL and is not too long */
+    bool text_only; /* the line is usable: it has no NUL and is not too long */
 };
 
 struct log {
     FILE *file; /* owned */
     struct line head, line;
-    LIST(char) text;  /* the text of the record */
+    LIST(char) text;  /* the text of the record of the log that is being read */
     const char *name; /* borrowed */
-    int64_t rank;     /* the rank in the file's name, or -1 */
-    int64_t number;   /* line number of the last line read */
+    int64_t rank;     /* the rank that the name of the log file has, or -1 */
+    int64_t number;   /* line number of the last line that was read */
     /* lines end with "\r\n", for example because the file was copied through Windows */
     bool returns;
-    int64_t changed;      /* modification time of the file, in seconds */
+    int64_t changed;      /* modification time of the log file, in seconds */
     int64_t pid, process; /* pid and process_id of the last record that became a row */
-    int64_t broken;       /* lines and records that were skipped */
+    int64_t broken;       /* number of lines and records of the log that were skipped */
 };
 
-/* A record. */
+/* A record of torch's log. */
 struct record {
     /* borrowed until the next record is read; text: NULL if there is none */
     const char *json, *text;
-    size_t length;         /* length of `text` */
-    bool readable;         /* the text has no NUL and is not too long */
+    size_t length;         /* length of `text` in bytes */
+    bool readable;         /* the text is usable: it has no NUL and is not too long */
     char day[5], time[16]; /* date and time of the record, such as "1121" and "15:44:00.566000" */
-    int64_t pid, line;     /* line: line number in the file */
+    int64_t pid, line;     /* line: the line of the file where the record begins */
 };
 
 /* Read the next line, without its line end. Returns false at the end of the file. */
@@ -111,7 +111,7 @@ static bool head_read(const char *line, struct record *record)
            record->pid >= 0;
 }
 
-/* Does the next line of FILE belong to the text of a record? */
+/* Is the next line of FILE a line of a record's text? Such lines begin with a tab. */
 static bool is_text_next(FILE *file)
 {
     return ungetc(getc(file), file) == '\t';
@@ -120,7 +120,7 @@ static bool is_text_next(FILE *file)
 /* Append the last line read to RECORD's text. */
 static void text_add(struct log *log, struct record *record)
 {
-    /* the leading tab is not stored; its byte makes room for the line end */
+    /* the tab is not copied, so the line and its line end have this length */
     size_t length = log->line.length;
     char *more;
 
@@ -153,7 +153,7 @@ static bool record_next(struct import *import, struct log *log, struct record *r
         }
         if (is_record && log->text.count) {
             record->length = log->text.count - 1;
-            log->text.at[record->length] = 0; /* replace the last line end by a NUL */
+            log->text.at[record->length] = 0; /* replace the line end of the last line by a NUL */
             record->text = log->text.at;
         }
         if (is_record)
@@ -197,7 +197,7 @@ static int64_t run_statement(struct import *import, const char *statement, const
     return found;
 }
 
-/* Make a row of RECORD, without its text if the text is damaged. Returns false if RECORD is not
+/* Store RECORD as a row, without its text if the text is damaged. Returns false if RECORD is not
  * valid. */
 static bool store_record(struct import *import, struct log *log, const struct record *record)
 {
@@ -262,7 +262,8 @@ static bool file_read(struct import *import, const char *path)
     bool whole;
 
     bounds_trace(path);
-    bounds_no_time(); /* no time limit, because the work is quadratic in the number of compiles */
+    /* do not limit the time, which grows with the square of the number of compiles */
+    bounds_no_time();
     if (log.file && fstat(fileno(log.file), &st) == 0)
         log.changed = st.st_mtime;
     for (int64_t rows = 1;
@@ -285,7 +286,7 @@ static bool file_read(struct import *import, const char *path)
     return whole;
 }
 
-/* ---- finding the files --------------------------------------------------------- */
+/* ---- finding the log files in a directory -------------------------------- */
 
 static int is_log(const struct dirent *entry)
 {
@@ -340,7 +341,7 @@ static void entries_add(struct import *import, const char *directory, struct dir
 }
 
 /* Find all logs in DIRECTORY, which may also be a single file. Reports an error and returns false
- * if there are none. */
+ * if there are no logs. */
 static bool files_find(struct import *import, const char *directory)
 {
     struct dirent **entries;
@@ -396,10 +397,10 @@ static bool files_import(struct import *import, const char *directory)
     return true;
 }
 
-/* ---- secrets ------------------------------------------------------------- */
+/* ---- replacing secret values in the new trace ---------------------------- */
 
 static struct {
-    LIST(char) patterns; /* of --redact, each with its NUL */
+    LIST(char) patterns; /* values of --redact, each followed by a NUL */
     uint32_t pattern_count;
     bool keep_secrets; /* --no-redact */
 } secrets;
@@ -417,8 +418,9 @@ static const char *pattern_read(const struct option *option, const char *value)
     return NULL;
 }
 
-/* Leave secret values out of column 1 of ROW, a text about the guard source in column 2 if that is
- * not NULL. UPDATE changes the row if there were any. Returns false without memory. */
+/* Replace the secret values in a text. ROW has a rowid, the text, and the guard source if the text
+ * is about a guard, otherwise NULL. If the text has changed, store it by UPDATE. Returns false if
+ * memory ran out. */
 static bool text_redact(struct query *row, struct query *update)
 {
     const struct secret_rules rules = {secrets.patterns.at, secrets.pattern_count};
@@ -459,7 +461,7 @@ static bool secrets_leave_out(struct import *import)
     free(patterns);
     if (secrets.keep_secrets)
         return true;
-    /* the texts as they were must not stay in pages that are free then */
+    /* overwrite deleted data with zeros, because it contains the secrets that were replaced */
     db_run(import->out, "PRAGMA secure_delete = ON");
     db_rows(texts, import->out, schema_statement("import/redact/texts"))
     {
@@ -484,7 +486,7 @@ static bool secrets_leave_out(struct import *import)
     return ok;
 }
 
-/* Print the warnings about the logs that schemas/import/doubt.sql found. */
+/* Print warnings about the logs in DIRECTORY, which schemas/import/doubt.sql found. */
 static void print_warnings(struct import *import, const char *directory)
 {
     progress_end(&import->progress);

@@ -1,4 +1,4 @@
-/* cmd/library.c -- the directory of this program's data files. See library.h. */
+/* cmd/library.c -- finds the directory of dyntrace's data files. See library.h. */
 #include "cmd/library.h"
 
 #include <libgen.h>
@@ -10,9 +10,9 @@
 
 #include "versions.h"
 
-/* Directories that may have the data, relative to the directory of the program: for a program that
- * is not installed; after `make install`; after pip, in the layouts of several Pythons; after `pip
- * install --target`. */
+/* The directories that are searched for the data, relative to the directory of the program. In this
+ * order: a program that is not installed; after `make install`; after pip, in the layouts of
+ * several Pythons; after `pip install --target`. */
 static const char *const places[] = {
     "lib",
     "../lib/dyntrace",
@@ -35,8 +35,8 @@ static void find_own(char self[PATH_MAX])
     dirname(self);
 }
 
-/* Does PLACE have an extension with SUFFIX? If SUFFIX is NULL, does it have sitecustomize's
- * directory? */
+/* Does the directory PLACE hold the extension whose file name ends with SUFFIX? If SUFFIX is NULL:
+ * does it hold inject/, the directory of sitecustomize.py? */
 static bool has_data(const char *place, const char *suffix)
 {
     char file[PLACE_BYTES + 300];
@@ -48,7 +48,8 @@ static bool has_data(const char *place, const char *suffix)
     return access(file, R_OK) == 0;
 }
 
-/* Store the first place that has the data into FOUND. Returns false if no place has the data. */
+/* Store the path of the first of `places` that holds the data in FOUND. Returns false if no place
+ * holds it. */
 static bool find_data(const char *own, const char *suffix, char found[PLACE_BYTES])
 {
     char place[PLACE_BYTES], real[PATH_MAX];

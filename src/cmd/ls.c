@@ -1,4 +1,4 @@
-/* cmd/ls.c -- `dyntrace ls`: lists the recordings that run. */
+/* cmd/ls.c -- `dyntrace ls`: lists this user's recordings that are running. */
 #include <time.h>
 
 #include "cmd/recordings.h"

@@ -1,4 +1,4 @@
-/* cmd/merge.c -- `dyntrace merge`: many traces as one. See trace/merge.h. */
+/* cmd/merge.c -- `dyntrace merge`: joins several traces into one. See trace/merge.h. */
 #include <inttypes.h>
 
 #include "command.h"

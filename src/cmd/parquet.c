@@ -1,8 +1,9 @@
-/* cmd/parquet.c -- traces as a dataset of Parquet files, a file for each table: OUT/lookup.parquet.
+/* cmd/parquet.c -- writes traces as Parquet files, one for each table: OUT/lookup.parquet.
  *
- * The rows of all traces are in one file, sorted by rank, with the columns `job` and `rank` before
- * the table's own. A row group has many ranks, or a part of one, so engines skip the row groups of
- * other ranks by Parquet's own statistics. A job of any size is as many files as there are tables.
+ * A table's file has the rows of all traces, sorted by rank, with the columns `job` and `rank`
+ * before the table's own. So the number of files does not depend on the size of the job. A row
+ * group has rows of many ranks, or a part of one rank's rows; a query for one rank skips the row
+ * groups of other ranks by Parquet's statistics.
  *
  * A Python with pyarrow writes the files (src/cmd/ask/parquet_write.py). All readers are tested
  * with Arrow's own library. No Debian release has this library, and its C++ interface changes with
@@ -31,20 +32,23 @@
 #include "trace/scan.h"
 #include "trace/traces.h"
 
-extern const char parquet_write_py[]; /* made of src/cmd/ask/parquet_write.py */
+/* the Python program that writes the files, made of src/cmd/ask/parquet_write.py */
+extern const char parquet_write_py[];
 
 enum {
-    GROUP_ROWS = 1 << 17,  /* most rows of a row group */
-    HELD_BYTES = 32 << 20, /* bytes of all rows in memory; above, the largest table is written */
+    GROUP_ROWS = 1 << 17, /* the most rows of a row group */
+    /* the most bytes of rows in memory; if there are more, the largest table is written */
+    HELD_BYTES = 32 << 20,
     TABLES_WRITTEN = ROW_TABLES + 1,
     COLUMNS_WRITTEN = ROW_COLUMNS + 2,
-    JOB = 0, /* the index of the column `job` in each table, and of `rank` */
+    JOB = 0, /* the index of the column `job` in each table; the next is `rank` */
     RANK,
-    OWN, /* the index of the table's first own column */
+    OWN, /* index of the first column that comes from the trace itself */
 };
 
-/* The table `shares`, from the view of this name. With it and the columns that are added to
- * `compile`, a question about recompiles or eager calls needs no definition of its own. */
+/* The columns of the table `shares`, which has a process's calls by outcome (the view `shares`).
+ * With this table and the columns added to `compile`, queries need not define again what an eager
+ * call or a recompile is. */
 static const struct row_column shares[] = {
     {"process_id", ROW_ID, ID_PROCESS},
     {"calls", ROW_NUMBER, ID_NONE},
@@ -58,17 +62,20 @@ static const struct row_column shares[] = {
 struct column {
     const char *name; /* borrowed */
     bool is_text, is_time;
-    /* a value for each row; for a text the value is the offset of its end in `bytes` */
+    /* one number for each row; for a text it is where the text ends in `bytes` */
     LIST(int64_t) numbers;
-    LIST(unsigned char) valid; /* a bit for each row, set if the value is not NULL */
+    LIST(unsigned char) valid; /* one bit for each row, which is set if the value is not NULL */
     LIST(char) bytes;
 };
 
 /* A table of the dataset, and its rows that have not been written yet. */
 struct table {
     const char *name; /* borrowed */
-    char *select;     /* owned: the statement that reads the own columns of a trace's rows */
-    bool scans;       /* the rows are read by scan_rows */
+    /* owned: the statement that reads the table's rows from a trace, without the columns `job` and
+     * `rank` */
+    char *select;
+    /* the rows are read from the table `from` by scan_rows (trace/scan.h), not by `select` */
+    bool scans;
     enum row_table from;
     struct column columns[COLUMNS_WRITTEN];
     int count;
@@ -76,18 +83,20 @@ struct table {
 };
 
 struct dataset {
-    FILE *to; /* owned: the writer's standard input */
+    FILE *to; /* owned: a pipe to the standard input of the Python program that writes the files */
     pid_t pid;
     struct table tables[TABLES_WRITTEN];
     size_t count;
-    size_t held; /* bytes of the rows in memory */
-    /* of the trace that is read: zero_ns is added to times to make them wall-clock times */
+    size_t held; /* bytes of rows in memory, of all tables */
+    /* The members below are about the trace that is being read. zero_ns: what is added to the
+     * trace's times to get wall-clock times. */
     char *job; /* owned */
     int64_t rank, zero_ns;
-    int64_t unranked; /* number of traces without a rank of their own so far */
+    /* how many traces without a rank were read; they get the ranks -1, -2, ... */
+    int64_t unranked;
 };
 
-/* ---- the tables ---------------------------------------------------------- */
+/* ---- preparing the tables and their columns ------------------------------ */
 
 static void column_add(struct table *table, const char *name, int holds)
 {
@@ -146,8 +155,8 @@ static const char *table_statement(enum row_table table, bool frames)
     return NULL;
 }
 
-/* Prepare all tables. FRAMES: the table `frame` has every frame, not only the calls of functions
- * that the compiler has given up. */
+/* Prepare all tables. If FRAMES, the table `frame` gets every frame, otherwise only the calls of
+ * functions that the compiler has given up. */
 static void tables_prepare(struct dataset *dataset, bool frames)
 {
     for (int i = 0; i < ROW_TABLES; i++) {
@@ -185,7 +194,7 @@ static void tables_free(struct dataset *dataset)
     }
 }
 
-/* ---- the writer ---------------------------------------------------------- */
+/* ---- starting and ending the program that writes the files --------------- */
 
 /* Send what the writer needs first: the columns of each table, and the statements of
  * schemas/engines/questions.sql, which become views. */
@@ -222,7 +231,7 @@ static bool writer_start(struct dataset *dataset, const char *python, const char
 {
     int ends[2];
 
-    /* ignore the signal, because a writer that ends early has reported the reason */
+    /* ignore SIGPIPE: if the writer ends early, it has reported the reason itself */
     signal(SIGPIPE, SIG_IGN);
     fflush(NULL);
     if (pipe2(ends, O_CLOEXEC) || (dataset->pid = fork()) < 0) {
@@ -240,7 +249,8 @@ static bool writer_start(struct dataset *dataset, const char *python, const char
     return dataset->to;
 }
 
-/* Finish the writer. WHOLE: all rows have been sent. Returns true if everything was written. */
+/* Wait for the writer's end. WHOLE: all rows have been sent to it. Returns true if the writer has
+ * written everything. */
 static bool writer_end(struct dataset *dataset, bool whole)
 {
     int status = 1;
@@ -252,7 +262,7 @@ static bool writer_end(struct dataset *dataset, bool whole)
     return whole && status == 0;
 }
 
-/* ---- rows, column by column ---------------------------------------------- */
+/* ---- reading rows and sending them column by column ---------------------- */
 
 /* Send the rows of TABLE that are in memory, a row group: a line with the table's name and their
  * number, and for each column its validity bits, numbers and bytes. */
@@ -314,7 +324,8 @@ static void number_add(struct dataset *dataset, struct table *table, int i, bool
     value_add(dataset, table, column, valid, valid ? value : 0);
 }
 
-/* Append TEXT to BYTES. Parquet allows only UTF-8, so any other byte becomes \xNN. */
+/* Append TEXT to COLUMN's bytes. Parquet allows only UTF-8, so a byte that is not UTF-8 is written
+ * as \xNN. */
 static void text_append(struct column *column, const char *text, size_t length)
 {
     const char *end = text + length;
@@ -338,7 +349,7 @@ static void text_append(struct column *column, const char *text, size_t length)
     }
 }
 
-/* Add TEXT, which may be NULL. */
+/* Add TEXT, which may be NULL, as the value of column I in the current row. */
 static void text_add(struct dataset *dataset, struct table *table, int i, const char *text,
                      size_t length)
 {
@@ -351,7 +362,8 @@ static void text_add(struct dataset *dataset, struct table *table, int i, const 
     value_add(dataset, table, column, text, (int64_t)column->bytes.count);
 }
 
-/* Begin a row: make room for it, and add the columns that all tables have. */
+/* Begin a row of TABLE: if there are too many rows in memory, write some; then add the values of
+ * `job` and `rank`. */
 static void row_begin(struct dataset *dataset, struct table *table)
 {
     if (table->rows == GROUP_ROWS)
@@ -395,7 +407,7 @@ static void row_add(struct dataset *dataset, struct table *table, struct query *
     table->rows++;
 }
 
-/* Add the rows of TABLE in DB. */
+/* Add the rows that the trace DB has for TABLE. */
 static void table_read(struct dataset *dataset, struct table *table, struct db *db)
 {
     struct query *rows;
@@ -410,7 +422,7 @@ static void table_read(struct dataset *dataset, struct table *table, struct db *
     query_close(rows);
 }
 
-/* Add the rows of DB. Returns false if it could not be read to its end. */
+/* Add the rows of the trace DB. Returns false if it could not be read to its end. */
 static bool trace_read(struct dataset *dataset, struct db *db)
 {
     dataset->job = db_meta(db, "job") ?: strdup("none");
@@ -425,7 +437,8 @@ static bool trace_read(struct dataset *dataset, struct db *db)
     return !db_failed(db);
 }
 
-/* Write all traces. Returns false if the output is unusable. */
+/* Send the rows of all traces to the writer. Returns false if the dataset could not be
+ * completed. */
 static bool traces_write(struct dataset *dataset, struct traces *traces)
 {
     struct progress progress = progress_begin("exporting");
@@ -474,7 +487,8 @@ int parquet_export(char *const *files, const char *out, const char *python, bool
             say_error("%s: %s", out, strerror(errno));
             ok = false;
         }
-        rmdir(folder); /* the folder is empty, because a writer that failed has deleted its files */
+        /* the folder is empty now, because a writer that failed has deleted its files */
+        rmdir(folder);
     }
     tables_free(&dataset);
     traces_free(&traces);

@@ -1,4 +1,4 @@
-/* cmd/parquet.h -- traces as a dataset of Parquet files: `dyntrace export --format parquet`. */
+/* cmd/parquet.h -- writes traces as Parquet files: `dyntrace export --format parquet`. */
 #ifndef DYNTRACE_PARQUET_H
 #define DYNTRACE_PARQUET_H
 

@@ -1,4 +1,4 @@
-/* cmd/prompt.c -- a line typed by a person, with history. See cmd/prompt.h. */
+/* cmd/prompt.c -- reads lines from the terminal, with history. See cmd/prompt.h. */
 #include "cmd/prompt.h"
 
 #include <editline/readline.h>
@@ -30,8 +30,8 @@ static void on_sigint(int unused)
     errno = saved;
 }
 
-/* Read a key. libedit's own function retries after a signal; this one returns EOF, which ends the
- * line. SIGINT is delivered only while ppoll waits, so no SIGINT is missed. */
+/* Read a key. libedit's own function tries again after a signal; this function returns EOF, which
+ * ends the line. SIGINT is delivered only while ppoll waits, so no SIGINT is missed. */
 static int getc_interruptible(FILE *in)
 {
     struct pollfd key = {.fd = fileno(in), .events = POLLIN};
@@ -51,7 +51,7 @@ static int getc_interruptible(FILE *in)
         if (interrupted || read(key.fd, &byte, 1) <= 0)
             return EOF;
         used = mbrtowc(&wide, &byte, 1, &state);
-        if (used == (size_t)-1) /* the byte is not part of a character, so drop it */
+        if (used == (size_t)-1) /* drop the byte, because it is not part of a character */
             memset(&state, 0, sizeof state);
     } while (used > 1);
     return (int)wide;
@@ -59,7 +59,7 @@ static int getc_interruptible(FILE *in)
 
 void prompt_catch(void)
 {
-    /* no SA_RESTART, so that the signal also ends a read */
+    /* without SA_RESTART, so that the signal also ends a read() */
     struct sigaction action = {.sa_handler = on_sigint};
 
     sigaction(SIGINT, &action, NULL);

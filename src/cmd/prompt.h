@@ -9,7 +9,7 @@ struct db;
 /* From now on Ctrl-C ends the running query, not the program. */
 void prompt_catch(void);
 
-/* Like prompt_catch, and prepare for typed lines. */
+/* Call prompt_catch_sigint, and initialise the line editor. */
 void prompt_begin(void);
 
 /* Set the trace whose query Ctrl-C interrupts. DB is NULL if no query runs. */

@@ -1,12 +1,12 @@
-/* cmd/ranks.c -- `dyntrace ranks`: which rank of a job differs from the others, where first, and
- * what it cost.
+/* cmd/ranks.c -- `dyntrace ranks`: finds which rank of a job differs from the others, where it
+ * differs first, and what that cost.
  *
- * The ranks of a job should do the same, so what most ranks do counts as intended. One trace is
- * open at a time; its ranks, compiles and longer waits are copied into a private database
+ * The ranks of a job should do the same, so what most ranks do counts as intended. Only one trace
+ * is open at a time. Its ranks, compiles and longer waits are copied into a database in memory
  * (schemas/ranks.sql).
  *
  * A compile has a key, which is made of its outcome, its cause, its graph breaks, its entry's
- * guards and the function's code. Ranks differ if their nth compile of a function has another key
+ * guards and the function's code. A rank differs if its nth compile of a function has another key
  * than in most ranks, or is missing. If only the guards differ, the two traces are opened again to
  * find the guard.
  *
@@ -29,8 +29,8 @@
 #include "trace/traces.h"
 
 enum {
-    LIMIT = 20,            /* most rows of each table, unless --limit is given */
-    FRAMES_READ = 5000000, /* most frames of a trace that is searched for waits */
+    LIMIT = 20,            /* the most rows of each table, unless --limit is given */
+    FRAMES_READ = 5000000, /* a trace with more frames is not searched for waits */
 };
 
 /* Functions of torch/distributed/distributed_c10d.py in which ranks wait for each other. */
@@ -44,11 +44,12 @@ struct ranks {
     struct db *all;                               /* owned */
     struct query *rank, *function, *event, *wait; /* owned: the statements that insert a row */
     const char *glob;                             /* borrowed: the pattern of --function, or NULL */
-    LIST(char *) gone; /* owned: traces that could not be opened again, which has been reported */
+    /* owned: paths of traces that could not be opened again, which has been reported */
+    LIST(char *) gone;
     struct progress progress;
 };
 
-/* ---- the keys of compiles ------------------------------------------------------- */
+/* ---- hashes of what differs between compiles ----------------------------- */
 
 /* Continue HASH with TEXT, without its process-specific parts. */
 static uint64_t text_hash(uint64_t hash, const char *text)
@@ -91,8 +92,8 @@ static void bind_alike(struct query *to, int parameter, struct query *from, int 
 
 /* ---- copying a trace's ranks, compiles and waits -------------------------------- */
 
-/* The columns of the statement `events`. The columns up to EVENT_CODE are also columns of the table
- * `event`. */
+/* The columns of the statement `events`, a row for each compile. Those up to EVENT_CODE are also
+ * columns of the table `event`. */
 enum event_column {
     EVENT_RANK,
     EVENT_FILENAME,
@@ -163,7 +164,8 @@ static void waits_read(struct ranks *ranks, struct db *db)
     query_close(waits);
 }
 
-/* Copy the ranks of DB. Reports an error and returns false if DB has no rank or cannot be read. */
+/* Copy the ranks of the trace DB. Reports an error and returns false if the trace has no rank or
+ * cannot be read. */
 static bool trace_read(struct ranks *ranks, struct db *db)
 {
     struct query *processes = db_query(db, schema_statement("ranks/processes"));
@@ -187,8 +189,8 @@ static bool trace_read(struct ranks *ranks, struct db *db)
     return any && !db_failed(db);
 }
 
-/* Copy the ranks of all TRACES. Returns false if there are none to compare, or after reporting an
- * error. */
+/* Copy the ranks of all TRACES. Returns false if there are no ranks to compare, or after reporting
+ * an error. */
 static bool traces_read(struct ranks *ranks, struct traces *traces)
 {
     ranks->rank = db_query(ranks->all, schema_statement("ranks/rank"));
@@ -211,20 +213,20 @@ static bool traces_read(struct ranks *ranks, struct traces *traces)
     return !db_failed(ranks->all) && db_integer(ranks->all, 0, "SELECT COUNT(*) FROM rank");
 }
 
-/* ---- where ranks differ --------------------------------------------------------- */
+/* ---- describing where and how ranks differ ------------------------------- */
 
-/* How two compiles differ. The first kind that applies is used. */
+/* How two compiles differ. If they differ in several ways, the first of these kinds is used. */
 enum difference {
-    DIFFERS_MISSING, /* most ranks have a compile that these ranks lack */
-    DIFFERS_EXTRA,   /* these ranks have a compile that most ranks lack */
-    DIFFERS_OUTCOME, /* the compiles ended differently */
-    DIFFERS_BREAKS,  /* the compiles have different graph breaks */
-    DIFFERS_CAUSE,   /* different values caused the compiles */
-    DIFFERS_GUARDS,  /* the guards of their entries differ */
-    DIFFERS_CODE,    /* only the function's code differs */
+    DIFFERS_MISSING, /* the ranks that differ lack a compile that most ranks have */
+    DIFFERS_EXTRA,   /* the ranks that differ have a compile that most ranks lack */
+    DIFFERS_OUTCOME, /* the two compiles ended differently */
+    DIFFERS_BREAKS,  /* the two compiles have different graph breaks */
+    DIFFERS_CAUSE,   /* the two compiles were caused by different values */
+    DIFFERS_GUARDS,  /* the guards of the two cache entries differ */
+    DIFFERS_CODE,    /* only the code of the function differs */
 };
 
-/* One of the two compiles that differ. Texts are borrowed; "" if not known. */
+/* One of the two compiles of a pair. Texts are borrowed, and "" if not known. */
 struct side {
     bool there;
     const char *outcome, *breaks, *source, *expected, *actual;
@@ -233,13 +235,15 @@ struct side {
 
 struct pair {
     int64_t differs_id, line,
-        moved; /* moved: the line of the function on the side that lacks the compile, or 0 */
+        /* moved: the function's line in the ranks that lack the compile, if it has another line
+         * there; otherwise 0 */
+        moved;
     struct side here, most;
     /* borrowed: the graph break before the resume function, or "" for other functions */
     const char *made_by;
 };
 
-/* The texts that describe a difference. Owned. */
+/* The texts that describe how a rank differs from most ranks. Owned. */
 struct words {
     char *source, *here, *most;
 };
@@ -378,14 +382,14 @@ static bool has_same_headline(const char *one, const char *other)
     return length == headline_length(other) && !strncmp(one, other, length);
 }
 
-/* Is TEXT the actual value for which SIDE compiled again? */
+/* Is TEXT the actual value because of which SIDE recompiled? */
 static bool is_value_of(const struct side *side, const char *text)
 {
     return *side->source && *side->actual && !strcmp(text, side->actual);
 }
 
-/* Describe a compile that only SIDE has. *ITS describes SIDE, *OTHERS the other side, and
- * WORDS->source the compile. */
+/* Describe a compile that only SIDE has: *ITS gets the text about SIDE, *OTHERS the text about the
+ * other side, and WORDS->source the text about the compile. */
 static void describe_lone_compile(const struct pair *pair, const struct side *side,
                                   struct words *words, char **its, char **others)
 {
@@ -408,7 +412,7 @@ static void describe_lone_compile(const struct pair *pair, const struct side *si
     }
 }
 
-/* Describe two compiles with different causes. */
+/* Describe how the causes of two compiles differ. */
 static struct words describe_causes(const struct side *here, const struct side *most)
 {
     const char *source = text_or(here->source, most->source);
@@ -444,7 +448,8 @@ static struct words describe_pair(const struct pair *pair, enum difference what)
     case DIFFERS_EXTRA:
         describe_lone_compile(pair, here, &words, &words.here, &words.most);
         if (is_value_of(here, words.here) && *here->expected) {
-            free(words.most); /* most ranks have the value that the entry expects, so they hit it */
+            /* most ranks have the value that this rank's entry expects, so they hit an entry */
+            free(words.most);
             words.most = strdup(here->expected);
         }
         break;
@@ -521,7 +526,7 @@ static void differences_describe(struct ranks *ranks)
     }
 }
 
-/* Open the trace FILE again. If it has gone meanwhile, this is reported once, and the trace counts
+/* Open the trace FILE again. If that fails, the error is reported only once, and the trace counts
  * as left out. */
 static struct db *trace_again(struct ranks *ranks, const char *file)
 {
@@ -560,8 +565,8 @@ static bool side_read(struct ranks *ranks, int side, const char *file, int64_t c
     return read;
 }
 
-/* Find the guard in which sides 0 and 1 differ, and store the differing parts of its expression as
- * the description of difference ID. BEFORE is the description so far. */
+/* Find the guard in which sides 0 and 1 differ. The differing parts of its expression become the
+ * description of difference ID. BEFORE is the description so far. */
 static void guard_explain(struct ranks *ranks, int64_t id, const char *before)
 {
     bool other_code = !strncmp(before, code_differs, strlen(code_differs));
@@ -592,9 +597,9 @@ static void guards_explain(struct ranks *ranks)
     }
 }
 
-/* Explain why a rank compiled in a call for which most ranks hit an entry: store why the rank's own
- * entry with the same label missed. The misses of its other entries may be the same in all
- * ranks. */
+/* Explain why a rank compiled in a call in which most ranks hit an entry. The rank has an entry
+ * with the same label: store why this entry missed. Misses of the rank's other entries explain
+ * nothing, because they may have happened in all ranks. */
 static void recompile_explain(struct ranks *ranks, struct query *row, struct db *here,
                               struct db *there)
 {
@@ -634,10 +639,10 @@ static void recompiles_explain(struct ranks *ranks)
     }
 }
 
-/* ---- printing the result -------------------------------------------------------- */
+/* ---- printing how the ranks differ --------------------------------------- */
 
-/* Print the rows of the statement NAME. Columns whose names end with _ns are durations, printed in
- * words unless JSON. Returns the number of rows. */
+/* Print the rows of the statement NAME under TITLE. Columns whose names end with _ns are durations,
+ * which are printed with a unit unless JSON. Returns the number of rows. */
 static int64_t rows_print(struct db *all, const char *name, const char *title, int64_t limit,
                           bool json)
 {
@@ -690,7 +695,7 @@ static void answer_print(struct db *all, int64_t limit)
     rows_print(all, "ranks/storms", "Compiles for which others waited", limit, false);
 }
 
-/* Print the result as JSON. All rows are printed, whatever LIMIT is. */
+/* Print the result as JSON. All rows are printed, even if LIMIT is smaller. */
 static void answer_json(struct db *all, int64_t limit)
 {
     static const char *const lists[] = {"ranks", "differs", "storms"};
@@ -755,7 +760,7 @@ int ranks_compare(char *const *files, const char *function, int64_t limit, bool 
     return ok ? 0 : 2;
 }
 
-/* ---- the command line ---------------------------------------------------- */
+/* ---- the command `ranks` ------------------------------------------------- */
 
 static struct {
     const char *function;

@@ -1,5 +1,4 @@
-/* cmd/ranks.h -- how the ranks of a job differ: for `dyntrace ranks`, and `why --ranks` about one
- * function. */
+/* cmd/ranks.h -- compares the ranks of a job, for `dyntrace ranks` and `why --ranks`. */
 #ifndef DYNTRACE_RANKS_H
 #define DYNTRACE_RANKS_H
 
@@ -14,7 +13,7 @@ struct db;
  * error. The caller closes the result with db_close. */
 struct db *ranks_compared(char *const *files, const char *function);
 
-/* Print the result of ranks_compared. LIMIT: rows of each table, or -1 for all. Returns the exit
+/* Print the result of ranks_compare. LIMIT: rows of each table, or -1 for all. Returns the exit
  * status. */
 int ranks_compare(char *const *files, const char *function, int64_t limit, bool json);
 

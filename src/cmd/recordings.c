@@ -1,4 +1,4 @@
-/* cmd/recordings.c -- the recordings that run on this machine. See cmd/recordings.h. */
+/* cmd/recordings.c -- finds the running recordings of this machine. See cmd/recordings.h. */
 #include "cmd/recordings.h"
 
 #include "collector/process.h"

@@ -1,6 +1,6 @@
-/* cmd/recordings.h -- the recordings that run on this machine, of this user.
+/* cmd/recordings.h -- this user's running recordings on this machine.
  *
- * A recording is known by its session's directory alone: nothing is registered anywhere. */
+ * Recordings are found by their session directories (session_each); there is no other registry. */
 #ifndef DYNTRACE_RECORDINGS_H
 #define DYNTRACE_RECORDINGS_H
 
@@ -9,15 +9,15 @@
 
 struct recording {
     struct session session; /* owned */
-    uint32_t pid;           /* of the command; 0: not known yet */
-    LIST(uint32_t) pids;    /* owned: of its processes */
-    char *program;          /* owned: the command line, as a person types it */
+    uint32_t pid;           /* pid of the recorded command, or 0 if it is not known yet */
+    LIST(uint32_t) pids;    /* owned: pids of the recorded processes */
+    char *program;          /* owned: the command line, with blanks between its words */
     uint64_t since_unix_ns;
-    uint64_t bytes; /* of its files */
+    uint64_t bytes; /* number of bytes that the trace files take on disk */
 };
 typedef LIST(struct recording) recording_list;
 
-/* List the running recordings, the oldest first. The caller frees LIST. */
+/* Add the running recordings to LIST, the oldest first. The caller frees LIST. */
 void recordings_find(recording_list *list);
 void recordings_free(recording_list *list);
 

@@ -1,8 +1,8 @@
-/* cmd/replay.c -- `dyntrace replay`: shows the recorded decisions, verifies them, or decides them
- * otherwise.
+/* cmd/replay.c -- `dyntrace replay`: steps through the recorded decisions, verifies them, or
+ * predicts them under other settings (--what-if).
  *
- * The recorded decisions are replayed, not the program: no code of the program runs, and no Python
- * is needed. The TUI steps through the decisions; --to prints one. trace/replay/cursor.c keeps the
+ * Only the recorded decisions are replayed: no code of the program runs, and no Python is needed.
+ * The TUI steps through the decisions; --to prints one of them. trace/replay/cursor.c keeps the
  * position, trace/replay/page.c prints it. */
 #include <inttypes.h>
 #include <unistd.h>
@@ -26,9 +26,10 @@
 
 enum { LISTED = 20, LISTED_JSON = 10000 };
 
-/* ---- --verify ------------------------------------------------------------ */
+/* ---- --verify: checking the recorded lookups ----------------------------- */
 
-/* The names of a finding's entry, of the expected entry, and of the code object. Owned, or NULL. */
+/* The names of what a finding of --verify mentions: the cache entry that ran, the entry that should
+ * have run, and the code object. All are owned, or NULL. */
 struct named {
     char *entry, *wanted, *code;
 };
@@ -172,7 +173,7 @@ static int verify_trace(struct replay *r, bool json)
     return status;
 }
 
-/* ---- --what-if as JSON --------------------------------------------------------- */
+/* ---- --what-if: printing the answer as JSON ------------------------------ */
 
 static void tally_json(struct json *json, const char *key, const struct whatif_tally *t)
 {
@@ -258,7 +259,7 @@ static void json_print(const struct whatif_asked *asked, const struct whatif_ans
     free(words);
 }
 
-/* Print a row for each call, in order of time. Returns false if writing failed. */
+/* Print a row for each recorded call, in order of time. Returns false if writing failed. */
 static bool calls_print(const struct whatif_asked *asked, const struct whatif_answer *answer)
 {
     const struct replay *r = asked->replay;
@@ -317,7 +318,7 @@ static int answer_whatif(const struct whatif_asked *asked, bool calls)
     return ok ? 0 : 2;
 }
 
-/* ---- --to ---------------------------------------------------------------- */
+/* ---- --to: printing one event -------------------------------------------- */
 
 /* Write one cache entry, as it was at the position, to JSON. */
 static void slot_json(struct json *json, const struct replay *r, const struct replay_slot *slot)
@@ -385,7 +386,7 @@ static int place_print(struct db *db, struct replay *replay, const char *place, 
     return result == CURSOR_NONE;
 }
 
-/* ---- on the screen ------------------------------------------------------------ */
+/* ---- showing the replay on the screen ------------------------------------ */
 
 static int open_screen(char **operands)
 {
@@ -404,11 +405,11 @@ static int open_screen(char **operands)
     return tui_run(&options, path);
 }
 
-/* ---- the command --------------------------------------------------------- */
+/* ---- the command `replay` and its options -------------------------------- */
 
 static struct {
     bool verify, json, calls;
-    LIST(const char *) settings; /* values of --what-if */
+    LIST(const char *) settings; /* the values of all --what-if options */
     const char *function, *to;
 } given;
 
@@ -466,7 +467,7 @@ static const char *missing_option(void)
     return NULL;
 }
 
-/* Do the options fit together? Reports an error and returns false if some exclude each other. */
+/* Can the given options be combined? If not, reports an error and returns false. */
 static bool options_agree(void)
 {
     const char *alone = missing_option();
@@ -481,7 +482,7 @@ static bool options_agree(void)
     return !alone && ways <= 1;
 }
 
-/* Answer what the options ask about the opened trace. Returns the exit status. */
+/* Print the answer to --verify, --to or --what-if. Returns the exit status. */
 static int replay_answer(const struct whatif_asked *asked)
 {
     if (given.verify)

@@ -1,9 +1,9 @@
-/* cmd/report.c -- `dyntrace report`: a trace on one page.
+/* cmd/report.c -- `dyntrace report`: prints a trace on one page.
  *
  * The page tells what to look at first (trace/findings.h), what was compiled again and why, where
- * graphs broke, which calls ran eagerly, where the time went, and what was recorded. Frames are not
- * read, so that a report on a day's recording is quick, also while the recording continues. Losses
- * are printed before everything that they make uncertain. */
+ * graphs broke, which calls ran eagerly, where the time went, and what was recorded. Only --html
+ * reads all frames. Other reports do not, so they are quick for a day's recording, even while it
+ * continues. Losses are printed before the tables that they make uncertain. */
 #include <math.h>
 
 #include "cmd/report/browser.h"
@@ -25,15 +25,15 @@
 #include "trace/traces.h"
 
 enum {
-    LIMIT = 20,       /* rows of each table, unless --limit is given */
+    LIMIT = 20,       /* how many rows of each table are printed, unless --limit is given */
     PAGE_LIMIT = 500, /* rows of each table of the HTML page, which can be searched */
 };
 
 static struct {
     bool json, force, open;
-    const char *page; /* the value of --html */
-    int64_t limit;    /* 0 if not given, -1 for all rows */
-    const char *file; /* the first operand, or NULL */
+    const char *page; /* the value of --html: the path of the page, or NULL */
+    int64_t limit;    /* the value of --limit: 0 if not given, -1 for all rows */
+    const char *file; /* the trace file of the command line, or NULL */
 } given;
 
 static const struct option options[] = {
@@ -53,7 +53,7 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-/* ---- for a terminal ------------------------------------------------------ */
+/* ---- printing the report for a terminal ---------------------------------- */
 
 static void fact_print(void *table, const char *name, const char *value)
 {
@@ -61,7 +61,7 @@ static void fact_print(void *table, const char *name, const char *value)
     table_string(table, value);
 }
 
-/* Print what the recording is: its command, machine, times and options. */
+/* Print facts about the recording: its command, machine, times and options. */
 static void recording_print(struct report *report)
 {
     struct table *table =
@@ -112,7 +112,7 @@ static void report_text(struct report *report)
         processes_print(report);
 }
 
-/* ---- for programs -------------------------------------------------------- */
+/* ---- printing the report as JSON ----------------------------------------- */
 
 /* Write the rows of the statement NAME to JSON as the member KEY. Columns that begin with `_` are
  * only for people. The column argv is JSON already. */
@@ -166,7 +166,7 @@ static void report_json(struct report *report)
     static const char *const lists[][2] = {
         {"losses", "losses"},           {"processes", "processes"},
         {"threads", "threads"},         {"torch", "torch"},
-        {"compiles", "compiles"},       {NULL}, /* NULL marks where the outcomes are written */
+        {"compiles", "compiles"},       {NULL}, /* NULL: here the calls by outcome are written */
         {"recompile_causes", "causes"}, {"recompiles", "recompiles"},
         {"trials", "trials"},           {"graph_breaks", "breaks"},
         {"limits_reached", "limits"},   {"guard_bill", "guards"},
@@ -215,14 +215,14 @@ static void report_json(struct report *report)
     putc('\n', report->out);
 }
 
-/* ---- the command line ---------------------------------------------------- */
+/* ---- the command `report` ------------------------------------------------ */
 
 static bool report_make(struct report *report)
 {
     char *directory;
     bool ok = true;
 
-    /* one snapshot, so that the parts agree while the recording continues */
+    /* read one snapshot of the database, so that all parts agree while the recording continues */
     db_run(report->db, "BEGIN");
     db_keep_view(report->db, "functions");
     db_keep_view(report->db, "hot_functions");
@@ -286,7 +286,7 @@ static int report_main(int count, char **operands)
     static struct report report;
     const char *wrong = wrong_options();
     bool is_page = given.page || given.open;
-    char *made = NULL; /* the page's path if --html names none */
+    char *made = NULL; /* owned: the path of the page, if --html was given without a path */
     bool ok = false;
 
     if (wrong) {
@@ -304,7 +304,7 @@ static int report_main(int count, char **operands)
         browser_place_remove(made);
     if (made && ok)
         printf("%s\n", made);
-    fflush(stdout); /* the browser may print, too */
+    fflush(stdout); /* flush our output before the browser prints its own */
     if (ok && given.open)
         ok = browser_open(made ? made : given.page);
     free(made);

@@ -1,19 +1,21 @@
-/* cmd/run.c -- `dyntrace run`: starts a program so that it is recorded. `collect`: records a
- * running program.
+/* cmd/run.c -- `dyntrace run`: starts and records a program. `dyntrace collect`: records a
+ * running program that has asked for it.
  *
- * Three processes (docs/internals.md):
+ * `run` starts two processes (docs/internals.md):
  *
- *     run --fork--> collector   in a session of its own, so no key press reaches it
- *         --fork--> command     the user's program, which takes run's place in the terminal
- *                               (cmd/run/job.c)
+ *     run --fork--> collector  in a session of its own, so that no key press reaches it,
+ *         --fork--> command    the user's program, which takes run's place in the terminal
+ *                              (cmd/run/job.c).
  *
- * `run` waits, and ends with the command's status. `collect` is started by dyntrace.record()
- * (python/dyntrace/record.py):
+ * `run` waits for both, and exits with the command's exit status.
+ *
+ * dyntrace.record() starts `collect` (python/dyntrace/record.py):
  *
  *     dyntrace collect -o FILE [--force] [--values WHICH] [--no-argv] --pid PID
- *     prints the session's directory, which the program joins
- *     reads standard input, whose end is the end of the recording
- *     prints "done FRAMES" when the trace is complete */
+ *
+ * `collect` prints the session's directory, and the program joins this session. Then `collect`
+ * reads its standard input, whose end is the end of the recording. When the trace is complete,
+ * `collect` prints "done FRAMES". */
 #include <poll.h>
 
 #include "cmd/run/run.h"
@@ -32,21 +34,22 @@
 static struct {
     const char *trace, *python, *metrics;
     bool force, live, quiet, standby;
-    int64_t pid; /* --pid of `collect` */
+    int64_t pid; /* the value of --pid, an option of `collect` */
     struct session_options session;
-    LIST(const char *) globs;     /* each owned until the process ends */
+    /* values of --include and --exclude, each owned until the process ends */
+    LIST(const char *) globs;
     LIST(const char *) settings;  /* each borrowed */
     LIST(const char *) secrets;   /* each borrowed */
     LIST(const char *) arguments; /* each borrowed */
     LIST(const char *) triggers;  /* each borrowed */
-    int snapshot_signal;          /* asks for a snapshot; 0: none does */
+    int snapshot_signal;          /* the signal that requests a snapshot, or 0 if there is none */
 } given = {.session.frames = SESSION_FOLDED, .session.max_stall_ns = SESSION_MAX_STALL_NS};
 
 #define KEEP_LEAST_NS UINT64_C(1000000000)
 #define MAX_STALL_MOST_NS \
     (60 * UINT64_C(1000000000)) /* how long the program stops at most if the recorder is killed */
 
-/* ---- options ------------------------------------------------------------- */
+/* ---- reading the values of options --------------------------------------- */
 
 static const char *stall_read(const struct option *option, const char *value)
 {
@@ -122,7 +125,8 @@ static const char *glob_read(const struct option *option, const char *value)
     return NULL;
 }
 
-/* Read the value of --set. settings_fit checks it, by the list in python/dyntrace/_settings.py. */
+/* Read the value of --set. settings_are_valid() checks it later, by the list in
+ * python/dyntrace/_settings.py. */
 static const char *setting_read(const struct option *option, const char *value)
 {
     if (given.settings.count >= SETTINGS_MAX)
@@ -340,7 +344,7 @@ const struct option attach_options[] = {
 
 struct attach_given attach_given;
 
-/* ---- for run, collect and attach ------------------------------------------------- */
+/* ---- beginning and ending a recording, for `run`, `collect` and `attach` ---- */
 
 struct session_options *recording_options(void)
 {
@@ -380,7 +384,8 @@ int trace_begin(struct session *session, const char *name)
     char here[PATH_MAX] = "";
     char base[PATH_MAX], path[2 * PATH_MAX];
     bool rooted = given.trace && *given.trace == '/';
-    /* owned: --output for ranks, whose traces are not created at their final place */
+    /* owned: where the trace is moved after the recording, if it is recorded on a local disk: the
+     * value of -o, or the default path; otherwise NULL */
     char *apart = NULL;
     struct session place = SESSION_CLOSED;
     size_t length;
@@ -437,21 +442,21 @@ bool trace_end(struct launch *l, volatile sig_atomic_t *interrupted, struct coll
         say_error("the collector was killed again and again; `dyntrace fsck --recover %s` may "
                   "finish the trace",
                   l->session->trace);
-    l->session->directory[0] = 0; /* keep the session for `dyntrace fsck --recover` */
+    /* keep the session's files, because `dyntrace fsck --recover` needs them */
+    l->session->directory[0] = 0;
     return false;
 }
 
-/* ---- run ----------------------------------------------------------------- */
+/* ---- the command `run` --------------------------------------------------- */
 
 enum {
-    BIG = 200 << 20, /* bytes of a trace that is called large */
+    BIG = 200 << 20, /* a trace of this many bytes is large */
     MB = 1 << 20,
-    /* if there are more frames, they are not read at the end of a run, because that takes
-     * a second */
+    /* a trace with more frames is not read at the end of a run, because that takes a second */
     FRAMES_READ = 2000000,
 };
 
-/* Suggest --frames decided if the trace of a torch program is large. */
+/* Suggest --frames decided if the trace is large and the program used torch. */
 static void suggest_decided(const struct session *session, const struct collector_result *said)
 {
     struct stat file;
@@ -464,7 +469,7 @@ static void suggest_decided(const struct session *session, const struct collecto
                   ((long long)file.st_size - (long long)said->undecided) / MB + 1);
 }
 
-/* Print on a terminal what to look at first in the trace. */
+/* Print to the terminal what to look at first in the trace. */
 static void say_findings(const struct session *session, const struct collector_result *said)
 {
     char *here = getcwd(NULL, 0);
@@ -490,7 +495,7 @@ static void say_findings(const struct session *session, const struct collector_r
     free(here);
 }
 
-/* Print the warnings at the end of a run. */
+/* Print warnings about the recording at the end of a run. */
 static void say_result(const struct session *session, const struct collector_result *said,
                        const struct program *t, int ended)
 {
@@ -573,20 +578,22 @@ static int record_program(const struct program *t, int argc, char **argv)
         goto done;
     }
     made = false;
-    /* the child has reported it */
+    /* the child has sent this order already; `l` keeps it for a collector that may replace this
+     * one */
     l.began = (struct collector_order){.what = ORDER_BEGAN, .pid = job_pid()};
     live_show(session.trace);
     status = job_wait(&l, &ended);
     launch_order(&l,
                  &(struct collector_order){.what = ORDER_ENDED, .pid = job_pid(), .status = ended});
-    /* Ctrl-C ends the wait for processes that are still running */
+    /* end the trace; if other processes are still running, Ctrl-C ends the wait for them */
     if (!trace_end(&l, job_end(), &said))
         goto done;
     live_close();
     if (l.replaced)
         say_error("the collector was killed; another took its place");
     if (*session.destination &&
-        access(session.trace, F_OK) != 0) /* the trace has been moved to this name */
+        /* the trace is not at its old path any more: it was moved to its destination */
+        access(session.trace, F_OK) != 0)
         memcpy(session.trace, session.destination, sizeof session.trace);
     say_result(&session, &said, t, ended);
     suggest_decided(&session, &said);
@@ -601,7 +608,7 @@ done:
     if (made) {                           /* nothing ran: remove the recording */
         unlink(session.trace);
         unlink(session.frames);
-        /* the trace is alone in a directory, so remove the directory too */
+        /* remove the directory, too, which rank_place() made only for this trace */
         if (*session.destination) {
             *strrchr(session.trace, '/') = 0;
             rmdir(session.trace);
@@ -669,7 +676,8 @@ static bool options_fit(void)
     return standby_fits() && capture_fits() && set_fits() && redact_fits();
 }
 
-/* Become T, on standby. Returns only if that fails, with the exit status. */
+/* Execute T, prepared for a later recording (--standby), in place of this process. Returns only on
+ * error, with the exit status. */
 static int run_standby(const struct program *t)
 {
     struct asked asked = program_ask(t, false);
@@ -679,7 +687,7 @@ static int run_standby(const struct program *t)
         return 2;
     inject_environment(inject, INJECT_STANDBY);
     bounds_child();
-    execvp(t->path, t->argv); /* /bin/sh runs a script without "#!" */
+    execvp(t->path, t->argv); /* `t->path` is a script without "#!", which /bin/sh runs */
     say_error("%s: %s", t->path, program_why_not(t->path, errno));
     return 126;
 }
@@ -757,7 +765,7 @@ static int collect_main(int count, char **operands)
         say_error("collect: needs -o FILE and --pid PID; dyntrace.record() starts it");
         return 2;
     }
-    signal(SIGPIPE, SIG_IGN); /* the collector's pipe, if the collector is dead */
+    signal(SIGPIPE, SIG_IGN); /* the collector may be dead when we write to its pipe */
     if (trace_begin(&session, NULL))
         goto done;
     status = 1;

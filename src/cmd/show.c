@@ -1,9 +1,9 @@
-/* cmd/show.c -- `dyntrace show`: what each compile of a function made.
+/* cmd/show.c -- `dyntrace show`: prints what each compile of a function produced.
  *
- * Prints each compile with its sections: cause, guards of its entry with the user's lines that need
- * them, graph breaks, graphs, time by phase, and recorded listings such as the bytecode before and
- * after. Statements and templates are in schemas/show.sql; the parts that a template cannot express
- * are printed here. The JSON has the same rows. */
+ * A compile has these sections: its cause, the guards of its cache entry with the user's lines that
+ * need them, graph breaks, graphs, time by phase, and recorded listings such as the bytecode before
+ * and after the compile. Statements and templates are in schemas/show.sql; C prints the parts that
+ * a template cannot express. The JSON has the same rows. */
 #include <stdlib.h>
 
 #include "command.h"
@@ -20,13 +20,13 @@
 #include "trace/torch_words.h"
 
 enum {
-    COMPILES = 10, /* most compiles in JSON, unless --full is given */
-    ROWS = 60,     /* most nodes of a graph, unless --full is given */
-    LINES = 120,   /* most lines of a listing, unless --full is given */
-    WIDTH = 100,   /* most bytes of a text within a line */
-    /* most levels of nested phases; deeper phases are printed on their parent's line */
+    COMPILES = 10, /* the most compiles in JSON, unless --full is given */
+    ROWS = 60,     /* the most nodes of a graph, unless --full is given */
+    LINES = 120,   /* the most lines of a listing, unless --full is given */
+    WIDTH = 100,   /* the most bytes of a text that stands within a line */
+    /* the most levels of nested phases that are indented */
     PHASE_DEPTH = 64,
-    ALL = 1000000, /* most rows if --full is given */
+    ALL = 1000000, /* the most rows if --full is given */
     JSON_ROWS = 10000,
     NODE_CELLS = 5,
 };
@@ -38,15 +38,17 @@ static struct {
 static struct {
     struct db *db; /* owned */
     struct found_code code;
-    bool torch;     /* some process of the function uses torch */
+    bool torch;     /* some process that ran the function uses torch */
     char *settings; /* owned: the settings of the recording, or NULL */
-    char *before;   /* owned: the bytecode printed last as "bytecode before" */
-    /* ends: the ends of the phases around the current phase; longest: the time of the compile */
+    char *before;   /* owned: the bytecode that was printed last under "bytecode before" */
+    /* For printing the phases of one compile. ends: when the phases around the current phase end,
+     * outermost first; there are `depth` of them. longest: the longest duration so far, which is
+     * that of the whole compile. */
     int64_t ends[PHASE_DEPTH], longest;
     int depth;
 } show;
 
-/* ---- reading rows -------------------------------------------------------------- */
+/* ---- reading rows and their columns -------------------------------------- */
 
 /* Bind the parameters from ?3 on, which all statements share; see schemas/show.sql. */
 static void shared_bind(struct query *query)
@@ -97,7 +99,7 @@ static int64_t integer_in(struct query *query, const char *name)
     return query_integer(query, column_index(query, name));
 }
 
-/* ---- parts that templates cannot express ---------------------------------------- */
+/* ---- printing what templates cannot express ------------------------------ */
 
 /* Print the nodes of the graph in the current row of GRAPH as a table. */
 static void nodes_print(struct query *graph)
@@ -150,7 +152,9 @@ static void phase_row(struct query *query)
     if (took > show.longest)
         show.longest = took;
     if (given.full || (double)took >= (double)show.longest * 0.01) {
-        /* these words describe only the phase's own time, not the whole phase */
+        /* A description with "but for" is about the time of this phase without nested phases.
+         * The duration that is printed here includes nested phases, so such a description is
+         * left out. */
         bool own = words && strstr(words, "but for");
         printf("  %9s  %*s", table_duration(human, took), show.depth * 2, "");
         prose_text(stdout, text_in(query, "name"), given.full ? SIZE_MAX - 1 : WIDTH);
@@ -225,10 +229,10 @@ static void show_print(void)
     show.settings = NULL;
 }
 
-/* ---- for programs -------------------------------------------------------- */
+/* ---- printing the compiles as JSON --------------------------------------- */
 
 static const struct {
-    const char *name; /* name of the statement and of the member in JSON */
+    const char *name; /* name of the statement, and of the member in JSON */
     int64_t rows;
 } sections[] = {
     {"causes", JSON_ROWS}, {"guards", JSON_ROWS}, {"graph_breaks", JSON_ROWS},
@@ -241,7 +245,8 @@ static void row_put(struct json *json, struct query *query)
 {
     json_object(json, NULL);
     for (int i = 0; i < query_columns(query); i++)
-        if (*query_name(query, i) != '_') /* columns that begin with `_` are for people */
+        /* leave out columns that begin with `_`, which are for people */
+        if (*query_name(query, i) != '_')
             result_member(json, query_name(query, i), query, i);
 }
 
@@ -287,7 +292,7 @@ static void show_json(void)
     query_close(query);
 }
 
-/* ---- the command --------------------------------------------------------- */
+/* ---- the command `show` -------------------------------------------------- */
 
 static const struct option options[] = {
     {"full", .read = option_flag, .to = &given.full,

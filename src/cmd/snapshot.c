@@ -1,4 +1,4 @@
-/* cmd/snapshot.c -- `dyntrace snapshot`: writes the trace of a recording that goes on. */
+/* cmd/snapshot.c -- `dyntrace snapshot`: writes what a recording has so far as a trace. */
 #include <errno.h>
 #include <signal.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "lib/bounds.h"
 #include "lib/out_file.h"
 
-/* Is TEXT a number, so that it names a process? */
+/* Is TEXT a number? Then it is a process id, not the path of a trace. */
 static bool is_number(const char *text)
 {
     return *text && strspn(text, "0123456789") == strlen(text);
@@ -43,7 +43,7 @@ static struct recording *find_trace(recording_list *list, const char *path)
     return found;
 }
 
-/* Say why process PID has no recording. */
+/* Report why process PID has no recording. */
 static void say_no_pid(uint32_t pid)
 {
     if (kill((pid_t)pid, 0) && errno == ESRCH)
@@ -54,7 +54,7 @@ static void say_no_pid(uint32_t pid)
         say_error("process %u: it is not being recorded; `dyntrace ls` lists what is", pid);
 }
 
-/* Say why trace PATH has no recording. */
+/* Report why trace PATH has no recording. */
 static void say_no_trace(const char *path)
 {
     char frames[PATH_MAX + 8];
@@ -82,7 +82,7 @@ static struct recording *find(recording_list *list, const char *what)
     return found;
 }
 
-/* Write the snapshot of RECORDING to the file of -o. */
+/* Write a snapshot of RECORDING to the file of -o. Returns the exit status. */
 static int snapshot_write(const struct recording *recording)
 {
     struct recorder_end end = {0};

@@ -1,7 +1,7 @@
-/* cmd/sql.c -- `dyntrace sql`: ask a trace anything.
+/* cmd/sql.c -- `dyntrace sql`: runs SQL on traces.
  *
  * A query comes from the command line, by name from schemas/queries/, from standard input, or from
- * a prompt with history and completion. It can only read (trace/db.h). Ctrl-C ends the running
+ * a prompt with history and completion. A query can only read (trace/db.h). Ctrl-C ends the running
  * query, not the prompt. */
 #include <editline/readline.h>
 #include <errno.h>
@@ -24,7 +24,8 @@
 #include "trace/traces.h"
 
 enum {
-    STDIN_MAX = 1 << 20, /* bytes of SQL read from standard input; trace/db.c sets the same limit */
+    /* the most bytes of SQL that are read from standard input; trace/db.c has the same limit */
+    STDIN_MAX = 1 << 20,
     HISTORY_LINES = 1000,
 };
 
@@ -57,13 +58,13 @@ static const struct option options[] = {
 struct session {
     struct db *db; /* owned */
     enum table_format format;
-    const char *bind; /* borrowed: values of parameters, or NULL */
-    /* for the prompt, owned: the lines of an unfinished statement; the file of the history, or
-     * NULL */
+    const char *bind; /* borrowed: the value of --bind, or NULL */
+    /* Used by the prompt, both owned. pending: the lines typed so far of an unfinished statement.
+     * history: the path of the history file, or NULL. */
     char *pending, *history;
 };
 
-/* ---- running queries ----------------------------------------------------- */
+/* ---- running SQL on one trace -------------------------------------------- */
 
 /* Print the rows of QUERY, and close it. Returns false after reporting an error. */
 static bool result_print(struct session *session, struct query *query)
@@ -73,7 +74,7 @@ static bool result_print(struct session *session, struct query *query)
     bool any;
     bool ok = true;
 
-    /* The progress line is shown until the first row is printed. */
+    /* show the progress line until the first row is printed */
     db_on_progress(session->db, progress_spin, &progress);
     prompt_running(session->db);
     any = query_step(query);
@@ -97,13 +98,14 @@ static enum table_format format_given(void)
     return given.arrays ? TABLE_ARRAYS : table_format(stdout, given.json);
 }
 
-/* Bind the parameters of QUERY to the items of BIND, a JSON array, or to nothing if BIND is NULL.
- * Reports an error and returns false if their number differs. */
+/* Bind the items of BIND, a JSON array, to the parameters of QUERY. If BIND is NULL, binds nothing.
+ * Reports an error and returns false if BIND is not an array, or if QUERY has a different number of
+ * parameters. */
 static bool values_bind(struct db *db, struct query *query, const char *bind)
 {
     int wanted = query_parameters(query);
     int count = 0;
-    /* json_each gives integer keys for an array, names for an object, and NULL for other values */
+    /* json_each gives each item an integer as its key only if the value is an array */
     bool is_array = true;
     struct query *values;
 
@@ -168,7 +170,7 @@ static bool sql_run(struct session *session, const char *sql)
     return ok;
 }
 
-/* ---- asking several traces ------------------------------------------------------ */
+/* ---- running SQL on several traces --------------------------------------- */
 
 /* Create the table `result` in ALL, with the columns of QUERY. Returns the statement that inserts a
  * row, which the caller closes with query_close. */
@@ -195,8 +197,9 @@ static struct query *result_make(struct db *all, struct query *query)
     return to;
 }
 
-/* Add the rows of SQL on DB to the table `result` of ALL. *TO is the statement that inserts a row,
- * made for the first trace. Returns false if SQL is not a query, or if a row could not be added. */
+/* Run SQL on DB and add its rows to the table `result` of ALL. *TO is the statement that inserts a
+ * row; the call for the first trace creates it. Returns false if SQL is not a query, or if a row
+ * could not be added. */
 static bool result_add(struct db *all, struct query **to, struct db *db, const char *sql)
 {
     const char *rest = "";
@@ -242,11 +245,11 @@ static int query_traces(struct traces *traces, const char *sql)
     return ok ? 0 : 2;
 }
 
-/* ---- the prompt ---------------------------------------------------------- */
+/* ---- reading SQL from a prompt ------------------------------------------- */
 
 static const char *const dot_commands[] = {"exit", "help", "queries", "quit", "schema", "tables"};
 
-/* The words that Tab completes, gathered once when the prompt begins. */
+/* The words that Tab completes, collected once when the prompt starts. */
 static struct sql_words words;
 static size_t next_word;
 
@@ -266,8 +269,8 @@ static char **complete_word(const char *text, int start, int end)
     return rl_completion_matches(text, start == 0 && text[0] == '.' ? dot_match : word_match);
 }
 
-/* Add STATEMENT to the history. Its lines are joined unless it has comments, whose ends would be
- * lost. */
+/* Add STATEMENT to the history. Its lines are joined into one, unless it has a `--` comment, which
+ * would then hide what follows. */
 static void remember_statement(const struct session *session, char *statement)
 {
     if (!strstr(statement, "--"))
@@ -286,7 +289,7 @@ static bool take_line(struct session *session, char *line)
     char *joined;
 
     if (!*session->pending && !line[strspn(line, "; \t")])
-        return true; /* the line is empty */
+        return true; /* nothing is to be done for an empty line */
     if (!*session->pending && (line[0] == '.' || named)) {
         remember_statement(session, line);
         if (!strncmp(line, ".quit", 5) || !strncmp(line, ".exit", 5))
@@ -340,7 +343,7 @@ static void run_prompt(struct session *session)
     sql_words_free(&words);
 }
 
-/* ---- the command --------------------------------------------------------- */
+/* ---- the command `sql` --------------------------------------------------- */
 
 /* Read all of standard input. The caller frees the text. Returns NULL after reporting an error. */
 static char *stdin_read(void)
@@ -369,8 +372,9 @@ static const char *query_question(struct near *near, const char *name)
     return near_question(near, ";");
 }
 
-/* Return the SQL that TEXT means: TEXT is SQL, or the name of a query. The caller frees it. If
- * there is no such query, reports an error with the words WHY and returns NULL. */
+/* Return the SQL that TEXT stands for: TEXT itself if it is SQL, or the query that TEXT names.
+ * The caller frees it. If there is no such query, reports an error that ends with WHY and
+ * returns NULL. */
 static char *text_resolve(const char *text, const char *why)
 {
     bool is_name = *text && *text != '.' && !strpbrk(text, " \t\n;(");
@@ -384,7 +388,8 @@ static char *text_resolve(const char *text, const char *why)
     return NULL;
 }
 
-/* Read standard input and resolve it like text_resolve(). The caller frees the SQL. */
+/* Read standard input, which is SQL or the name of a query, and return the SQL (text_resolve). The
+ * caller frees it. */
 static char *stdin_resolve(void)
 {
     char *typed = stdin_read();
@@ -399,8 +404,8 @@ static bool is_file(const char *argument)
     return traces_named(argument) || access(argument, F_OK) == 0;
 }
 
-/* Run TEXT on FILES. If TEXT is NULL, SQL is read at a prompt or from standard input. Returns the
- * exit status. */
+/* Run the SQL in TEXT on FILES. If TEXT is NULL, read SQL from a prompt or from standard input.
+ * Returns the exit status. */
 static int query_files(char **files, const char *text)
 {
     struct session session = {.format = format_given(), .bind = given.bind};
@@ -410,7 +415,7 @@ static int query_files(char **files, const char *text)
 
     if (traces.failed || (*files && !traces.paths.count))
         return 2;
-    bounds_no_time(); /* no time limit for queries; Ctrl-C ends a query */
+    bounds_no_time(); /* do not limit the time of queries, because Ctrl-C can end a query */
     if (!traces.given && given.then) {
         say_error("sql: --then is for the rows of several traces");
     } else if (traces.given) {
@@ -436,7 +441,7 @@ static int query_files(char **files, const char *text)
     return status;
 }
 
-/* Print the SQL called NAME. Returns the exit status. */
+/* Print the SQL of the query NAME. Returns the exit status. */
 static int text_print(const char *name)
 {
     const char *text = sql_text(name);

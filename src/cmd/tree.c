@@ -1,11 +1,13 @@
-/* cmd/tree.c -- `dyntrace tree`: what a function's calls called, as a tree with times.
+/* cmd/tree.c -- `dyntrace tree`: prints what a function's calls called, as a tree with times.
+ *
+ * This is the output for a function `handle`, which calls `Pricing.quote`:
  *
  *     total   share     self  calls  function
  *    584 ms  100.0 %  1.2 ms      1  handle
  *    582 ms   99.7 %  310 us      1    Pricing.quote
  *
- * One walk over the frames (trace/stacks.h) adds up the stacks below all calls of the function, or
- * below one of them. A recursive function is a callee of itself. */
+ * One walk over the frames (trace/stacks.h) adds up the stacks below all calls of the function,
+ * or below one of its calls. A recursive function is a callee of itself. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -23,15 +25,16 @@
 #include "trace/stacks.h"
 
 enum {
-    LIMIT = 100, /* most lines that are printed, unless --limit is given */
+    LIMIT = 100, /* the most lines that are printed, unless --limit is given */
     INDENT_MOST = 40,
 };
-/* share of the root's time that a line needs to be printed, unless --least is given */
+/* a line is printed only if its function has this share of the root's time, unless --least is
+ * given */
 #define LEAST_SHARE 0.01
 
 static struct {
     bool json, slowest;
-    int64_t call;  /* the frame_id of --call, or 0 */
+    int64_t call;  /* the value of --call, a frame_id; 0 if not given */
     double least;  /* the value of --least; negative if not given */
     int64_t limit; /* the value of --limit; 0 if not given, -1 for all */
 } given = {.least = -1};
@@ -40,14 +43,15 @@ static struct {
     struct db *db; /* owned */
     struct found_code code;
     struct found_ids ids;
-    int64_t frame_id; /* the frame_id of the only call in the tree, or 0 for all calls */
+    /* the call whose tree is printed, a frame_id; 0 for all calls of the function */
+    int64_t frame_id;
     struct stacks stacks;
     struct progress progress;
     int64_t last_frame;
-    int64_t lines, left; /* lines printed, and lines left out because of --limit */
+    int64_t lines, left; /* number of lines that were printed, and of those that --limit left out */
 } tree;
 
-/* ---- reading the frames ------------------------------------------------------ */
+/* ---- reading frames into the tree ---------------------------------------- */
 
 static bool frame_tick(void *context, int64_t frame_id)
 {
@@ -79,7 +83,7 @@ static void tree_read(void)
     tree_link(&tree.stacks.tree);
 }
 
-/* ---- printing ------------------------------------------------------------ */
+/* ---- printing the tree --------------------------------------------------- */
 
 static const struct node *node_at(uint32_t at)
 {
@@ -218,9 +222,10 @@ static void tree_json(void)
     putchar('\n');
 }
 
-/* ---- the command --------------------------------------------------------- */
+/* ---- the command `tree` -------------------------------------------------- */
 
-/* Set tree.frame_id according to --call or --slowest. Returns false after reporting an error. */
+/* Find the call of --call or --slowest, and store its id in tree.frame_id. Returns false after
+ * reporting an error. */
 static bool choose_call(void)
 {
     struct query *query;
@@ -246,7 +251,7 @@ static bool choose_call(void)
     return is_ours;
 }
 
-/* Report that no stored frame can be the root of a tree. */
+/* Report that the trace stores no frame that can be the root of a tree. */
 static void report_no_call(void)
 {
     const char *which = doubts_frames(tree.db);

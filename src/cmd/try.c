@@ -2,8 +2,8 @@
  *
  * The trace has the command, its directory and its interpreter (meta; cmd/run/again.c). The command
  * runs once unchanged, the baseline, and once under each setting. Each run is recorded with
- * --frames decided into a temporary folder. The counts of each run are stored in the trace that the
- * command came from (trace/trials.h). cmd/try/try.h lists the parts. */
+ * --frames decided into a temporary folder. The counts of each run are stored as a trial in the
+ * trace that has the command (trace/trials.h). cmd/try/try.h lists the files of `try`. */
 #include "cmd/try.h"
 
 #include <errno.h>
@@ -29,9 +29,9 @@
 #include "trace/traces.h"
 
 enum {
-    RUNS = 8,       /* most runs, unless --runs is given */
-    BEST_MOST = 4,  /* number of best settings from which pairs are made */
-    NOTE_MOST = 90, /* most bytes of a note in the table */
+    RUNS = 8,       /* the most runs of the command, unless --runs is given */
+    BEST_MOST = 4,  /* how many of the best settings are combined into pairs */
+    NOTE_MOST = 90, /* the most bytes of a note in the table */
 };
 
 #define UNKNOWN FACT_UNKNOWN
@@ -43,7 +43,7 @@ static struct {
     double rtol;
 } given = {.runs = RUNS, .rtol = 1e-5};
 
-/* Read --runs, which includes the unchanged run. */
+/* Read the value of --runs, a number that includes the unchanged run. */
 static const char *runs_read(const struct option *option, const char *value)
 {
     return !option_count(option, value) && given.runs >= 2
@@ -78,12 +78,13 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-/* ---- state: one command's trials ----------------------------------------------- */
+/* ---- the data of one `dyntrace try` -------------------------------------- */
 
 struct result {
     const char *setting;
     int64_t trial_id;
-    struct trial_counts counts; /* counts of the named function, otherwise of the whole run */
+    /* the counts of the named function or, if none was named, of the whole run */
+    struct trial_counts counts;
     bool works, gains;
 };
 
@@ -91,14 +92,14 @@ struct trying {
     struct plan plan;
     struct attempt_given attempts;
     char folder[PATH_MAX];
-    struct db *db; /* owned: the trace in which trials are stored */
+    struct db *db; /* owned: the trace in which the trials are stored */
     struct progress progress;
     struct attempt baseline, again;
     struct trial_row baseline_row;
-    /* the unchanged command ran a second time, because the output of some run differed */
+    /* the unchanged command ran a second time, because a run had other output than the baseline */
     bool has_again;
     LIST(struct result) results; /* the results of all runs; the first is the baseline */
-    size_t made, wanted;         /* runs made so far, and runs planned */
+    size_t made, wanted;         /* number of runs that were made so far, and that are planned */
     bool stopped;                /* the user pressed Ctrl-C: no further run is started */
 };
 
@@ -109,7 +110,7 @@ static void spin_progress(void *context)
     progress_spin(&trying->progress);
 }
 
-/* ---- the temporary folder ---------------------------------------------------- */
+/* ---- the temporary folder for the files of the runs ---------------------- */
 
 static int entry_remove(const char *path, const struct stat *status, int kind, struct FTW *place)
 {
@@ -161,7 +162,7 @@ static int stdin_keep(const struct trying *trying)
     return file;
 }
 
-/* ---- before the first run ------------------------------------------------------ */
+/* ---- telling the user what will run -------------------------------------- */
 
 static void words_print(FILE *out, const struct words *words)
 {
@@ -215,7 +216,8 @@ static void plan_print(const struct trying *trying)
                 table_duration(human, (int64_t)given.timeout_ns));
 }
 
-/* Ask on the terminal whether to go on. Returns true if there is no terminal. */
+/* Ask on the terminal whether to continue. Returns the user's answer, or true if there is no
+ * terminal. */
 static bool ask_to_continue(void)
 {
     int terminal = given.yes || !isatty(2) ? -1 : open("/dev/tty", O_RDWR | O_CLOEXEC);
@@ -234,9 +236,9 @@ static bool ask_to_continue(void)
     return wanted;
 }
 
-/* ---- judging a run -------------------------------------------------------------- */
+/* ---- judging the result of a run ----------------------------------------- */
 
-/* Keep the first of the lines that say_divert passes on. */
+/* Called by say_divert() with each error message: keep only the first message, in *CONTEXT. */
 static void keep_first_line(void *context, const char *line)
 {
     char **kept = context;
@@ -245,15 +247,15 @@ static void keep_first_line(void *context, const char *line)
         *kept = strdup(line);
 }
 
-/* The counts in a run's own trace, and how the run ended. */
+/* What the trace of a run tells: its counts, and how the run ended. */
 struct seen {
     struct trial_figures figures;
-    bool traced; /* the run left a trace */
+    bool traced; /* the run has left a trace */
     int64_t exit_code, exit_signal;
     const char *error;
 };
 
-/* Read the trace of ATTEMPT into SEEN. */
+/* Read the counts in the trace of the run ATTEMPT into SEEN. */
 static void trace_read(struct trying *trying, const struct attempt *attempt, struct seen *seen)
 {
     char *files[] = {(char *)attempt->trace, NULL};
@@ -288,8 +290,9 @@ static void trace_read(struct trying *trying, const struct attempt *attempt, str
     free(why);
 }
 
-/* Store in SEEN how ATTEMPT's program ended: if the trace does not tell, from the exit status of
- * `dyntrace run`. For a job the launcher's exit status is used in any case. */
+/* Store in SEEN how the program of ATTEMPT ended. If the trace does not tell, the exit status of
+ * `dyntrace run` does. If a launcher starts the command, the launcher's exit status is used in any
+ * case. */
 static void read_program_end(const struct plan *plan, const struct attempt *attempt,
                              struct seen *seen)
 {
@@ -355,7 +358,7 @@ static const char *error_of(struct trying *trying, const struct attempt *attempt
     return NULL;
 }
 
-/* Does ATTEMPT's output differ from the baseline's? */
+/* Does ATTEMPT's output differ from the output of the baseline? */
 static bool output_differs(const struct trying *trying, const struct attempt *attempt)
 {
     const struct attempt *base = &trying->baseline;
@@ -385,7 +388,7 @@ static const char *difference_of(struct trying *trying, const struct attempt *at
     return words ? arena_print(arena, "stderr: %s", words) : NULL;
 }
 
-/* Run the command unchanged again, to learn which words of its output are the same in every run. */
+/* Run the unchanged command a second time, to learn which words of its output differ even then. */
 static void run_baseline_again(struct trying *trying)
 {
     struct attempt_given attempts = trying->attempts;
@@ -412,8 +415,8 @@ static int64_t output_judge(struct trying *trying, const struct attempt *attempt
     return output_differs(trying, &trying->again) ? UNKNOWN : 0;
 }
 
-/* Return the worst verdict on ATTEMPT's return values against the baseline's, or NULL if they were
- * not compared. */
+/* Compare ATTEMPT's return values with those of the baseline, and return the worst verdict. Returns
+ * NULL if they were not compared. */
 static const char *values_judge(struct trying *trying, const struct attempt *attempt)
 {
     const char *found;
@@ -431,7 +434,7 @@ static const char *values_judge(struct trying *trying, const struct attempt *att
                : found;
 }
 
-/* ---- running one after the other ------------------------------------------------- */
+/* ---- running the command under one setting after the other --------------- */
 
 /* Order two numbers of eager calls. UNKNOWN comes last, because it means one or more calls, perhaps
  * many. */
@@ -461,8 +464,8 @@ static struct trial_counts counts_of(const struct trying *trying, const struct s
     return own ? *own : seen->figures.run;
 }
 
-/* Run, judge and store one attempt. SETTING is "" for the baseline. Returns false if no further run
- * is possible. */
+/* Run the command under SETTING, judge the result and store it. SETTING is "" for the baseline.
+ * Returns false if no further run is possible. */
 static bool try_setting(struct trying *trying, const char *setting)
 {
     struct arena *arena = &trying->plan.arena;
@@ -527,7 +530,7 @@ static bool try_setting(struct trying *trying, const char *setting)
     return result->trial_id && !(baseline && row.error);
 }
 
-/* ---- pairs of settings ------------------------------------------------------- */
+/* ---- combining settings into pairs --------------------------------------- */
 
 static int by_counts(const void *a, const void *b)
 {
@@ -538,7 +541,7 @@ static int by_counts(const void *a, const void *b)
     return order ? order : list_order(x->trial_id, y->trial_id);
 }
 
-/* Do A and B set the same option, so that they exclude each other? */
+/* Do the settings A and B set the same option? Then they cannot be combined. */
 static bool sets_same_option(const char *a, const char *b)
 {
     size_t length = strcspn(a, "=");
@@ -547,13 +550,14 @@ static bool sets_same_option(const char *a, const char *b)
     return strcspn(b, "=") == length && !memcmp(a, b, length) && !marks;
 }
 
-/* Is no better result possible than COUNTS? */
+/* Are COUNTS the best that any setting could reach? */
 static bool is_optimal(const struct trial_counts *counts)
 {
     return !counts->eager && counts->compiles <= 1 && !counts->breaks;
 }
 
-/* Try pairs of the settings that worked, beginning with the best, until no runs are left. */
+/* Try pairs of the settings that worked, the most promising pairs first, until the allowed number
+ * of runs is reached. */
 static void try_pairs(struct trying *trying)
 {
     LIST(struct result) best = {0};
@@ -735,7 +739,7 @@ static void trials_json(const struct trying *trying, const struct trials *trials
     putc('\n', stdout);
 }
 
-/* Print the trials of this batch, read back from the trace. */
+/* Print the trials that this `dyntrace try` has stored, as the trace has them. */
 static void batch_print(struct trying *trying)
 {
     struct trials all = {0};
@@ -764,9 +768,9 @@ static void batch_print(struct trying *trying)
     free(ids);
 }
 
-/* ---- the command --------------------------------------------------------- */
+/* ---- the command `try` --------------------------------------------------- */
 
-/* Is WORD a setting, rather than a function? */
+/* Is WORD a setting, NAME=VALUE? Otherwise it is the name of a function. */
 static bool is_setting(const char *word)
 {
     size_t name = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");

@@ -1,6 +1,6 @@
-/* cmd/tui.c -- `dyntrace tui`: a trace on the whole screen.
+/* cmd/tui.c -- `dyntrace tui`: shows a trace on the whole screen.
  *
- * The loop is in tui.c. */
+ * This file has the options. src/tui.c has the screen and its event loop. */
 #include <signal.h>
 
 #include "command.h"
@@ -10,7 +10,8 @@
 #include "tui.h"
 #include "tui/screen.h"
 
-static struct tui_options given; /* `rows` is 0 if --screen was not given */
+/* the values of the options; `rows` is 0 if --screen was not given */
+static struct tui_options given;
 
 static const char *size_read(const struct option *option, const char *value)
 {
@@ -48,7 +49,8 @@ static int tui_main(int count, char **operands)
         say_error("tui: --screen is for --dump: a terminal has its own size");
         return 2;
     }
-    if (fault) { /* report this before traces are merged, because merging may print messages */
+    /* report this error before traces are merged, because merging may print messages */
+    if (fault) {
         say_error("tui: %s", fault);
         return 2;
     }
@@ -58,7 +60,8 @@ static int tui_main(int count, char **operands)
         given.rows = 24;
         given.columns = 80;
     }
-    /* an export that exceeds the file size limit then reports an error instead of killing us */
+    /* with SIGXFSZ ignored, an export that exceeds the file size limit reports an error; otherwise
+     * the signal would kill us */
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     path = operands[0] ? traces_file(operands, MERGE_FRAMES, &given.name) : NULL;

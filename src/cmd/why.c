@@ -1,4 +1,4 @@
-/* cmd/why.c -- `dyntrace why`: how one function's calls were decided, and why.
+/* cmd/why.c -- `dyntrace why`: prints how one function's calls were decided, and why.
  *
  * trace/why/why.h gathers the facts, cmd/why/page.c prints them. */
 #include "cmd/ranks.h"
@@ -14,13 +14,13 @@
 #include "trace/findings.h"
 #include "trace/page_text.h"
 
-/* The options of the command. */
+/* The values of the options of `dyntrace why`. */
 static struct {
     bool sql, json, whatif, ranks, all;
     bool measure; /* --try */
 } given;
 
-/* ---- the command --------------------------------------------------------- */
+/* ---- the command `why` --------------------------------------------------- */
 
 static const struct option options[] = {
     {"sql", .read = option_flag, .to = &given.sql, .help = "also print the SQL that answers"},
@@ -41,7 +41,7 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-/* Print the functions to look at first. Called if no function is named. */
+/* Print the functions to look at first. Called if the user named no function. */
 static void worst_functions_print(struct db *db, const char *file)
 {
     struct json *json = &(struct json){.out = stdout};

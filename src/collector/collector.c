@@ -6,14 +6,14 @@
  *         now and then: write totals and commit, so that readers see rows
  *     finish: close every decoder, finish the pages, join the two files
  *
- * If a collector is killed, another one carries on from what lies in shared memory
- * (collector/state.h). The parent, which waits for the collector, starts the other one. If the
- * parent is dead as well, the next `dyntrace run` or `fsck --recover` starts it
+ * If a collector is killed, a new collector continues from the state in shared memory
+ * (collector/state.h). The parent process, which waits for the collector, starts the new collector.
+ * If the parent is dead, too, the next `dyntrace run` or `fsck --recover` starts it
  * (collector/recover.c). A collector without a parent is an orphan: it watches the command itself,
- * and removes the session at the end.
+ * and removes the session's directories at the end.
  *
  * The sleep is long enough that the collector does not fight the producer for the cache line of
- * `head`, and short beside the 25 ms that a ring holds at full speed. */
+ * `head`. It is short compared with the time in which a program at full speed fills a ring. */
 #include "collector/launch.h"
 
 #include <poll.h>
@@ -40,17 +40,18 @@
 #define COMMIT_NS (250 * MS)    /* time between commits of the tables that SQLite writes */
 #define SAY_NS (500 * MS)       /* time after the command's end before we print why we wait */
 #define DETACHED_NS (1000 * MS) /* how long a daemon is recorded after the command's end */
-#define IDLE_NS (5000 * MS)     /* how long another child may do nothing after the command's end */
+/* after the command's end we stop waiting for a child that has written nothing for this long */
+#define IDLE_NS (5000 * MS)
 
-/* STILL_NS: a clock that stands still longer than this is recorded as a loss */
+/* STILL_NS: if the coarse clock was not set for longer than this, a loss is recorded */
 enum { TICK_NS = 100000, STILL_NS = 20000000 };
 enum {
     POLL_MS = 1,
     IDLE_POLL_MS = 4,
     IDLE_ROUNDS = 64,
     STATUS_TRIES = 10,
-    SNAPSHOT_END_MS = 1000, /* how long the end waits for a snapshot */
-    SNAPSHOT_WAITS = 200,   /* 50 ms in all */
+    SNAPSHOT_END_MS = 1000, /* how long the end of a recording waits for a snapshot */
+    SNAPSHOT_WAITS = 200,   /* 40 ms in all */
     SNAPSHOT_WAIT_US = 200,
     COMMAND_ID = 1 /* process_id of the command */
 };
@@ -62,18 +63,21 @@ struct run {
     struct watch watch;
     int orders;
     pid_t parent;
-    int64_t cpu_before_ns; /* processor time of killed collectors */
+    int64_t cpu_before_ns; /* processor time that killed collectors of this recording used */
     uint64_t last_commit;  /* time of the last commit (CLOCK_MONOTONIC) */
     int command_watch;     /* for an orphan: the command's process_watch(); else -1 */
     bool orphan;           /* no parent is alive */
     bool ended, stop, said;
-    bool done; /* the program has ended its recording: a process that still runs is then no loss */
+    /* the parent sent ORDER_DONE: the program has stopped its own recording, so a process that
+     * still runs is no loss */
+    bool done;
     int status;
     uint64_t ended_ns; /* when the command ended (CLOCK_MONOTONIC) */
     /* for --clock coarse: the thread that sets the clock */
     pthread_t ticker;
     _Atomic bool ticking;
-    /* number of ticks, their total duration, and the longest time between two of them */
+    /* how often the coarse clock was set, the total of the times between, and the longest of
+     * them */
     uint64_t ticks, ticked_ns, still_ns;
 };
 
@@ -109,7 +113,7 @@ static bool ticker_start(struct run *run)
 
     if (!file->coarse)
         return true;
-    /* the clock stood still while no collector ran */
+    /* between two collectors nobody set the clock */
     run->still_ns = decode_ns(&run->c.decode, file->start_clock + (session_now(file) - file->now));
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
@@ -134,7 +138,7 @@ static void ticker_stop(struct run *run)
                        (double)run->still_ns / 1e6);
 }
 
-/* ---- record until the end ---- */
+/* ---- record until the command and its children have ended ---- */
 
 static void show_row(void *context, enum lookup_table table, int64_t *values, const char *word)
 {
@@ -154,7 +158,7 @@ static bool has_room(const struct collector *c)
 static void show(struct collector *c)
 {
     if (keep_is_on(&c->keep))
-        return; /* they have no pages */
+        return; /* with --keep SQLite has written these rows already */
     for (int table = 0; table < LOOKUP_TABLES; table++)
         if (c->lookups.shown[table] < c->lookups.next[table] && has_room(c))
             lookup_pages_show(&c->lookups, table, show_row, c->recorder);
@@ -296,7 +300,7 @@ static void note_cpu(struct run *run)
     int64_t cpu_ns = run->cpu_before_ns + recorder_cpu_ns();
 
     if (run->c.salvaged)
-        return; /* the time of earlier collectors is not known */
+        return; /* the state is lost, so the time of earlier collectors is not known */
     run->c.state.file->header.cpu_ns = cpu_ns;
     recorder_meta(run->c.recorder, "recorder_cpu_ns", NULL, cpu_ns);
 }
@@ -390,7 +394,7 @@ static bool is_waited_for(struct run *run, struct traced *t, uint64_t now)
     if (since < DETACHED_NS)
         return true;
     if (session < 0 || session != ours)
-        return false; /* a daemon: it has left the command's POSIX session */
+        return false; /* the process is a daemon: it has left the command's POSIX session */
     return now - (t->last_words_ns > run->ended_ns ? t->last_words_ns : run->ended_ns) < IDLE_NS;
 }
 
@@ -400,7 +404,8 @@ static bool stragglers(struct run *run)
     uint64_t now = clock_monotonic_ns();
     uint32_t waiting = 0;
     uint32_t pid = 0;
-    bool coming = run->watch.pending.count; /* wait while a process has a file but no row yet */
+    /* true while a process has made its file, but the header is not complete yet */
+    bool coming = run->watch.pending.count;
 
     if (run->stop)
         return false;
@@ -420,7 +425,7 @@ static bool stragglers(struct run *run)
     return waiting > 0 || (coming && now - run->ended_ns < DETACHED_NS);
 }
 
-/* Has T ended? SEEN: its pidfd reports the end. */
+/* Has process T ended? SEEN: poll() has reported that its pidfd is readable. */
 static bool has_ended(const struct traced *t, bool seen)
 {
     if (t->pidfd >= 0)
@@ -444,8 +449,8 @@ static void wait_for_events(struct run *run, int milliseconds)
     count = 1;
     for (struct traced *t = run->c.traced; t; t = t->next)
         if (!t->row.ended)
-            /* Do not wake up for the command's end until the parent has reported it. Without a
-             * parent nobody reports it. */
+            /* Do not wake up for the command's end until `ended` is set: the parent reports the
+             * end, and an orphan checks for it in read_orders(). */
             fds.at[count++] =
                 (struct pollfd){is_command(run, t) && !run->ended ? -1 : t->pidfd, POLLIN, 0};
     poll(fds.at, count, milliseconds);
@@ -550,7 +555,8 @@ static void move(const char *trace, struct collector_result *result)
         fail(result, "%s: is whole, but cannot be moved to its place: %s", trace, why);
 }
 
-/* Set the error of RESULT: the two files of SESSION could not be joined. END has the cause. */
+/* Set the error message of RESULT: the two files of SESSION could not be joined, because of
+ * END->error. */
 static void fail_to_join(const struct session *session, const struct recorder_end *end,
                          struct collector_result *result)
 {
@@ -584,8 +590,8 @@ static unsigned join_how(const struct collector *c)
     return how;
 }
 
-/* Estimate how many bytes of a torch program's FRAMES belong to frames without a lookup. Returns 0
- * without torch. */
+/* For a torch program, estimate how many bytes of the trace are rows of frames without a cache
+ * lookup. FRAMES is the number of all frames. Returns 0 for other programs. */
 static uint64_t undecided_bytes(const struct collector *c, uint64_t frames)
 {
     uint64_t lookups = c->lookups.next[PAGES_LOOKUP] - 1;
@@ -597,7 +603,8 @@ static uint64_t undecided_bytes(const struct collector *c, uint64_t frames)
     return c->pages.leaves_of_frames * (frames - lookups) / frames * FRAME_PAGE_BYTES;
 }
 
-/* Write the rest of the trace after its FRAMES frames, and join the two files. */
+/* Finish the trace, after all its FRAMES frames were written: write the totals and the last rows of
+ * `meta`, and join the two files. */
 static void finish_trace(struct run *run, int64_t frames, struct collector_result *result)
 {
     struct collector *c = &run->c;
@@ -631,7 +638,8 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
     else if (c->resumed)
         recorder_finished(trace, &result->frames, &result->processes);
     result->cpu_ns = c->salvaged ? 0 : end.cpu_ns;
-    /* move() opens the trace again, so call it only if needed */
+    /* moving opens the trace again: do it only if there may be a destination (after a kill only
+     * `meta` knows) */
     moves = c->resumed || *c->session->destination;
     if (moves && (result->frames || !result->error[0]))
         move(trace, result);
@@ -683,12 +691,13 @@ static void finish(struct run *run, struct collector_result *result)
              c->state.file->header.unsupported);
 }
 
-/* Open the state that was left, or make a new one. If the session is damaged or gone, only the rows
- * in the two files are carried on, and pages of the window if those were left. Returns false with
- * *ERROR. */
+/* Open the state that a killed collector left, or make a new one. If the session is damaged or
+ * gone, the recording cannot go on: only the rows in the two files are recovered, and the pages of
+ * the window if the state file is still there. Returns false with *ERROR. */
 static bool state_open(struct collector *c, const char **error)
 {
-    /* stands for the session file, since reading the mapped one would raise SIGBUS */
+    /* stands in for the session's file, which was cut short, so that reading it would raise
+     * SIGBUS */
     static struct session_file damaged;
     struct session *session = c->session;
     int failed;
@@ -768,7 +777,7 @@ static void write_stats(const struct collector *c, const struct collector_result
 {
     const char *path = getenv("DYNTRACE_STATS");
     struct rusage usage;
-    /* "x": never overwrite a file, whatever the variable names */
+    /* "x": do not overwrite an existing file that the variable names */
     FILE *out = path && *path ? fopen(path, "wxe") : NULL;
 
     if (!out)
@@ -784,8 +793,8 @@ static void write_stats(const struct collector *c, const struct collector_result
     fclose(out);
 }
 
-/* Make the process that stands for the command until an interpreter claims its row. Returns false
- * without memory. */
+/* Make the struct that stands for the command until its interpreter's process file is found.
+ * Returns false without memory. */
 static bool command_new(struct collector *c)
 {
     c->command = traced_new(c, SESSION_MAIN, "");
@@ -836,7 +845,7 @@ static const char *clock_word(const struct session_file *file)
 /* Write the first rows of a new recording. Returns false if that fails. */
 static bool begin(struct collector *c, const char *argv)
 {
-    /* indexed by enum session_values */
+    /* words for enum session_values */
     static const char *const values[] = {"all", "types", "off"};
     struct session_file *file = c->session->file;
     struct state_header *header = &c->state.file->header;
@@ -885,7 +894,7 @@ static bool begin(struct collector *c, const char *argv)
     return command_new(c) && recorder_commit(r);
 }
 
-/* ---- carry on after a kill ---- */
+/* ---- continue the recording of a killed collector ---- */
 
 /* Carry on from where the killed collector stopped. */
 static void carry_on(struct run *run)
@@ -893,7 +902,8 @@ static void carry_on(struct run *run)
     struct collector *c = &run->c;
     const struct state_header *header = &c->state.file->header;
     uint64_t last_ns = c->decode.last_ns;
-    /* the command may not have started, or may have no Python in it yet */
+    /* Can the recording go on? Yes, if the command is alive, or if its start may still be
+     * ordered. */
     bool lives =
         header->command ? process_is(header->command, header->command_started) : run->orders >= 0;
 
@@ -942,7 +952,7 @@ static bool is_finished(struct session *session, struct collector_result *result
     return true;
 }
 
-/* ---- run a collector ---- */
+/* ---- the main function of a collector ---- */
 
 /* Record until the end, or carry on with a recording; everything is open. Returns false with
  * *ERROR. */
@@ -963,7 +973,7 @@ static bool record(struct run *run, const char *argv, int to, struct collector_r
         orphaned(run);
     else
         fcntl(run->orders, F_SETFL, O_NONBLOCK);
-    if (write(to, "", 1) != 1) { /* this message tells the parent that the command may start */
+    if (write(to, "", 1) != 1) { /* this byte tells the parent that the command may start */
         *error = "the parent is gone";
         return false;
     }
@@ -997,7 +1007,8 @@ static bool record(struct run *run, const char *argv, int to, struct collector_r
 
 int collector_run(struct session *session, const char *argv, int orders, int to)
 {
-    static struct run run; /* used once in a process; what it owns is freed by exit */
+    /* static, because it is used once in a process, and freed by the process's exit */
+    static struct run run;
     struct collector_result result = {0};
     const char *error = NULL;
 
@@ -1010,18 +1021,18 @@ int collector_run(struct session *session, const char *argv, int orders, int to)
         recorder_close(run.c.recorder);
         fail(&result, "%s: %s", session->trace, error ? error : strerror(ENOMEM));
         if (write(to, &result, sizeof result)) {
-            /* if this fails, the parent is gone, and nobody would read the result */
+            /* writing fails if the parent is gone; then nobody would read the result */
         }
         return 1;
     }
     if (write(to, &result, sizeof result) == sizeof result) {
-        /* Wait until the parent has removed the session's directories. If we closed our descriptors
-         * later, the disk space would be freed by us, which may take milliseconds: we have the
-         * time. */
+        /* Exit only after the parent has removed the session's directories. The kernel frees their
+         * disk space when the last descriptor is closed, which takes milliseconds: here it delays
+         * nobody. */
         poll(&(struct pollfd){to, POLLIN, 0}, 1, -1);
         return 0;
     }
-    /* Without a parent that reads the result, remove the session here. */
+    /* No parent reads the result, so the session's directories are removed here. */
     if (!result.error[0] || result.frames)
         session_remove(session);
     return 1;

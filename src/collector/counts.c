@@ -1,4 +1,4 @@
-/* collector/counts.c -- frames that are counted and have no rows. See collector/counts.h.
+/* collector/counts.c -- frames that are counted instead of getting rows. See collector/counts.h.
  *
  * Runs in: the collector. */
 #include "collector/counts.h"
@@ -14,14 +14,14 @@ static inline void in_order(void)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* ---- the file ---- */
+/* ---- make and map blocks of the file ---- */
 
 static off_t block_offset(size_t index)
 {
     return (off_t)(index * COUNT_BLOCK_BYTES);
 }
 
-/* Map the next block of the file. The file is long enough. */
+/* Map the next block of the file, which must be long enough for it. Returns NULL on failure. */
 static struct count_block *block_map(struct counts *c)
 {
     void *mapped = mmap(NULL, COUNT_BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, c->fd,
@@ -38,7 +38,7 @@ static struct count_block *block_map(struct counts *c)
     return block ? mapped : NULL;
 }
 
-/* Make a block of KIND. Returns NULL without room. */
+/* Append a block of KIND to the file. Returns NULL without room. */
 static struct count_block *block_add(struct counts *c, enum count_block_kind kind)
 {
     const off_t at = block_offset(c->blocks.count);
@@ -51,7 +51,7 @@ static struct count_block *block_add(struct counts *c, enum count_block_kind kin
     if (c->fd < 0)
         c->fd =
             session_open_file(c->session->place[SESSION_MAIN], "counts", O_RDWR | O_CREAT | O_EXCL);
-    /* reserve the memory first: on a small filesystem this fails, where a later store would raise
+    /* reserve memory here, where a full filesystem gives an error; a later store would raise
      * SIGBUS */
     if (c->fd >= 0 && !posix_fallocate(c->fd, at, COUNT_BLOCK_BYTES))
         block = block_map(c);
@@ -62,7 +62,7 @@ static struct count_block *block_add(struct counts *c, enum count_block_kind kin
     return block;
 }
 
-/* ---- cells ---- */
+/* ---- find and make cells: the sums for one code object, phase and outcome ---- */
 
 struct count_cell *counts_at(struct counts *c, uint32_t cell)
 {
@@ -149,7 +149,7 @@ void counts_place(struct counts *c, uint32_t code_id, int64_t place)
         *at = (uint8_t)place;
 }
 
-/* ---- rings ---- */
+/* ---- find the journal of a ring, and add its changes to cells ---- */
 
 struct count_ring *counts_ring(struct counts *c, const char *file, uint32_t ring, bool make)
 {
@@ -199,7 +199,8 @@ static bool is_cell(const struct counts *c, uint32_t cell)
 void counts_apply(struct counts *c, struct count_ring *ring, uint32_t count)
 {
     if (ring->undoing == ring->applied + 1 && ring->applied < COUNT_CHANGES) {
-        /* an earlier collector was killed while it applied this change */
+        /* an earlier collector was killed while it added this change to cells, so restore the cells
+         * first */
         const struct count_change *change = &ring->journal[ring->applied];
         if (is_cell(c, change->cell))
             *counts_at(c, change->cell) = ring->undo[0];
@@ -239,7 +240,7 @@ void counts_applied(struct count_ring *ring)
     ring->applied = 0;
 }
 
-/* ---- the interface ---- */
+/* ---- open and close the file of counts ---- */
 
 /* Enter the cells that a killed collector has left into the lists. They get the same numbers as
  * before, because the blocks are still in the order in which they were made. */
@@ -253,8 +254,8 @@ static void cells_find(struct counts *c)
             continue;
         *index = (uint32_t)i;
         for (uint32_t k = 0; k < used; k++) {
-            /* the program can write to this file, so limit an id by which much memory would be
-             * allocated */
+            /* limit the id, because memory is allocated for all ids up to it, and the program could
+             * have changed this file */
             const uint32_t code_id = MIN(block->cells[k].code_id, RING_ID_MASK);
             if (cell_list(c, c->cells, code_id))
                 c->cells++;

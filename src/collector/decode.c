@@ -1,7 +1,7 @@
 /* collector/decode.c -- words of one ring become rows of `frame`. See collector/decode.h.
  *
- * Runs in: the collector. Words are not trusted: any bytes must leave a valid
- * table, bounded memory, and a loss row that says so. */
+ * Runs in: the collector. Words are not trusted: for any bytes, the decoder must leave a valid
+ * table, use bounded memory, and write a loss row that tells of the damage. */
 #include "collector/decode.h"
 
 #include <sys/param.h>
@@ -10,7 +10,9 @@
 #include "vocabulary.h"
 
 _Static_assert((int)RING_INHERITED == FRAME_INHERITED, "the tags of an ENTER are frame kinds");
-enum { CLOCK_BITS_MAX = 60 }; /* 12 years of a fast counter: more is not a clock, and could wrap */
+/* a larger value is no clock reading, because a fast counter needs 12 years for it; and it could
+ * overflow */
+enum { CLOCK_BITS_MAX = 60 };
 
 uint64_t decode_ns(const struct decode_session *session, uint64_t clock)
 {
@@ -23,7 +25,10 @@ uint64_t decode_ns(const struct decode_session *session, uint64_t clock)
 
 /* ---- committing ---- */
 
-/* Write the open counted frames that have changed since copy WHICH was written. */
+/* ---- commit what was decoded, so that a kill cannot lose it ---- */
+
+/* Write the open counted frames to open[WHICH], as far as they have changed since open[WHICH] was
+ * last written. */
 static void write_counted(struct decoder *d, uint32_t which)
 {
     const uint32_t from = MIN(d->changed_from, d->changed_before);
@@ -65,8 +70,8 @@ static void commit(struct decoder *d)
         memcpy(d->now.next, d->session->next, sizeof d->now.next);
     }
     d->place->at[next] = d->now;
-    /* A killed process has stored a prefix of what the program says, in order;
-     * only the compiler must be kept from changing that order. */
+    /* A barrier for the compiler. The CPU needs none: when a process is killed, all stores before
+     * some instruction are done, and none after it. */
     atomic_signal_fence(memory_order_release);
     *(volatile uint32_t *)&d->place->which = next;
     atomic_signal_fence(memory_order_release);
@@ -87,7 +92,7 @@ static void settle_counts(struct decoder *d)
 {
     if (!d->counts || !d->now.changes)
         return;
-    commit(d); /* the journal, as it is applied */
+    commit(d); /* commit the journal before its changes are added */
     counts_apply(d->session->counts, d->counts, d->now.changes);
     d->now.changes = 0;
     commit(d);
@@ -128,7 +133,7 @@ static struct frame_row *row_here(struct decoder *d, uint64_t id)
     return d->now.page != DECODE_NO_PAGE && slot < d->now.rows ? &d->place->rows[slot] : NULL;
 }
 
-/* ---- the private stack and totals ---- */
+/* ---- push and pop open frames, and add up totals ---- */
 
 /* Return the innermost open frame, or NULL if none is open. */
 static inline struct decode_frame *innermost(struct decoder *d)
@@ -205,7 +210,8 @@ inline void decode_pop(struct decoder *d)
         caller->child_ns += frame->duration_ns;
 }
 
-/* Reverse the order of the stack. */
+/* Reverse the order of the open frames, which were collected from the innermost to the
+ * outermost. */
 static void reverse_stack(struct decoder *d)
 {
     for (uint32_t i = 0; i < d->stack.count / 2; i++) {
@@ -218,7 +224,7 @@ static void reverse_stack(struct decoder *d)
 }
 
 /* Read the row of frame ID, from the page that is being filled or from a stored page. Returns false
- * if there is none. */
+ * if there is no such row. */
 static bool read_row(struct decoder *d, uint64_t id, struct frame_row *row)
 {
     struct frame_row *here = row_here(d, id);
@@ -242,8 +248,8 @@ static uint8_t phase_inside(struct decoder *d, const struct decode_frame *caller
                                                                                : PHASE_NONE;
 }
 
-/* After a restart: push the open counted frames whose parent is PARENT_ID, beginning with number
- * FROM. Returns the number after the last of them. */
+/* After a restart: push the open counted frames from index FROM on, as long as their parent is
+ * frame PARENT_ID. Returns the index of the first that was not pushed. */
 static uint32_t rebuild_counted(struct decoder *d, uint32_t from, uint64_t parent_id)
 {
     const struct count_open *open = d->counts->open[d->place->which & 1];
@@ -294,7 +300,8 @@ static void rebuild_between(struct decoder *d)
     d->changed_from = d->changed_before = 0;
 }
 
-/* After a restart: push the open frames, which are frame ID, its parent, and so on. */
+/* After a restart: push the open frames that have rows. The innermost is frame ID; the others are
+ * its parents. */
 static void rebuild_stack(struct decoder *d, uint64_t id)
 {
     uint64_t previous = UINT64_MAX;
@@ -319,7 +326,7 @@ static void rebuild_stack(struct decoder *d, uint64_t id)
     rebuild_between(d);
 }
 
-/* ---- events ---- */
+/* ---- decode one word or record ---- */
 
 static void broken(struct decoder *d, const char *why)
 {
@@ -361,13 +368,14 @@ static inline uint64_t next_id(const struct decoder *d)
     return frame_id(d->now.page, d->now.rows);
 }
 
-/* Has the page room for an open row of BYTES and for the row's pointer? */
+/* Has the page that is being filled room for an open row of BYTES, and for the pointer to the
+ * row? */
 static inline bool page_has_room(const struct decode_at *now, unsigned bytes)
 {
     return now->rows < FRAME_PAGE_ROWS && now->used + bytes + 2 <= FRAME_PAGE_ROOM;
 }
 
-/* In which phase of torch's work is a call that the innermost frame makes? */
+/* Return the phase of torch's work in which a call by the innermost frame is. */
 static inline uint8_t phase_of_call(struct decoder *d)
 {
     const struct decode_frame *caller = innermost(d);
@@ -388,7 +396,8 @@ static __attribute__((noinline)) bool enter_counted(struct decoder *d, uint8_t p
     const uint8_t inside = caller ? caller->inside : PHASE_NONE;
     struct decode_frame *frame;
     uint32_t cell;
-    uint32_t callers = 0; /* if the caller has a row: the cell of the caller's code object */
+    /* if the caller has a row: number of the cell in which its inner_ns is counted */
+    uint32_t callers = 0;
 
     if (!counts_is_library(counts, code_id) || kind == RING_INHERITED)
         return false;
@@ -396,7 +405,7 @@ static __attribute__((noinline)) bool enter_counted(struct decoder *d, uint8_t p
         d->counts = traced_counts(d->owner, d, true);
     if (!d->counts || d->now.counted == COUNT_DEPTH)
         return false;
-    /* make the cell now, so that there is certainly room when the frame ends */
+    /* make the cell now, because there may be no room for it when the frame ends */
     cell = counts_cell(counts, code_id, phase, OUTCOME_PLAIN);
     if (caller && !caller->counted)
         callers = counts_cell(counts, caller->code_id, phase, OUTCOME_PLAIN);
@@ -417,8 +426,8 @@ static __attribute__((noinline)) bool enter_counted(struct decoder *d, uint8_t p
     return true;
 }
 
-/* Make room for the row of a frame that begins, in the page that is being filled or a new one.
- * Returns the row's id, and sets *BYTES to its size. */
+/* Make room for the row of a frame that begins. Takes a new page if the page being filled has no
+ * room. Returns the row's id, and sets *BYTES to its size. */
 static inline __attribute__((always_inline)) uint64_t
 row_place(struct decoder *d, unsigned kind, uint32_t code_id, uint64_t ns, unsigned *bytes)
 {
@@ -433,8 +442,8 @@ row_place(struct decoder *d, unsigned kind, uint32_t code_id, uint64_t ns, unsig
     if (now->page != DECODE_NO_PAGE)
         return id;
     now->page = frame_pages_take(d->session->pages);
-    /* Commit that this page was taken. Otherwise the next collector would take another one for its
-     * rows. */
+    /* Commit the new page's number. Without this, a collector that takes over would use another
+     * page for the same rows. */
     commit(d);
     id = frame_id(now->page, 0);
     *bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
@@ -503,7 +512,7 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
     now->entered++;
 }
 
-/* Append a change to the journal and return it. */
+/* Append an empty change to the journal and return it. */
 static struct count_change *change_add(struct decoder *d)
 {
     struct count_change *change;
@@ -571,7 +580,8 @@ static __attribute__((noinline)) void leave_counted(struct decoder *d, uint64_t 
     struct count_change *change;
     uint32_t cell = frame->cell;
 
-    if (frame->outcome != OUTCOME_PLAIN) /* the outcome was not known when the frame began */
+    /* `cell` was chosen when the frame began and its outcome was not known */
+    if (frame->outcome != OUTCOME_PLAIN)
         cell = counts_cell(counts, frame->code_id, frame->counted, frame->outcome);
     change = change_add(d);
     change->start_ns = frame->start_ns;
@@ -589,7 +599,7 @@ static __attribute__((noinline)) void leave_counted(struct decoder *d, uint64_t 
     frame->raised = raised;
     decode_pop(d);
     d->now.counted--;
-    /* the caller's time in callees has changed, too */
+    /* write the caller again at the next commit, because its time in callees has changed */
     d->changed_from = MIN(d->changed_from, d->now.counted ? d->now.counted - 1 : 0);
 }
 
@@ -639,11 +649,13 @@ static inline __attribute__((always_inline)) void leave_row(struct decoder *d, u
     frame->raised = exit == EXIT_RAISE;
     decode_pop(d);
     now->current = innermost_id(d);
-    if (now->counted) /* the caller's time in callees has changed */
+    /* write the caller again at the next commit, because its time in callees has changed */
+    if (now->counted)
         d->changed_from = MIN(d->changed_from, now->counted - 1);
 
     if (left_out && is_last) {
-        /* The row's place will be used again, so commit soon: the last commit may refer to it. */
+        /* Commit before the row's place is used for another row, because the last commit may refer
+         * to it. */
         d->commit_due = true;
         now->rows--;
         now->used -= row->open_bytes + row->entry_bytes + 2u;
@@ -654,14 +666,15 @@ static inline __attribute__((always_inline)) void leave_row(struct decoder *d, u
     } else {
         frame_pages_end(d->session->pages, id, ns, outcome, exit);
         if (left_out && !now->rows && is_on_last_page) {
-            /* The row is removed once no commit says that it is open. Set its end all the same: a
-             * kill before the removal leaves the row. */
+            /* The row is removed after the next commit, when no committed stack contains its frame
+             * any more. Set its end now: if we are killed before the removal, the row stays in the
+             * trace. */
             d->dropped = id;
             d->commit_due = true;
         }
     }
 }
-/* The innermost open frame ends at NS: does a condition of --snapshot-on hold? */
+/* Check the conditions of --snapshot-on for the innermost open frame, which ends at NS. */
 static __attribute__((noinline)) void check_limit(struct decoder *d, uint64_t ns, unsigned exit)
 {
     const struct decode_frame *frame = innermost(d);
@@ -688,10 +701,11 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
     else
         leave_row(d, ns, exit);
     if (!d->stack.count)
-        d->now.phase = PHASE_NONE; /* the word that ends the phase may be missing */
+        /* no frame is open, so no phase runs, even if the word that ends it is missing */
+        d->now.phase = PHASE_NONE;
 }
 
-/* Can FRAME be the frame with this ORDINAL in the ring? */
+/* Can FRAME be the frame with the ordinal ORDINAL in the ring? */
 static inline bool has_ordinal(const struct decode_frame *frame, uint32_t ordinal)
 {
     if (frame->ordinal == DECODE_ANY_ORDINAL)
@@ -705,8 +719,8 @@ static void end(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clo
     uint32_t at = d->stack.count;
     uint32_t lowest = at > DECODE_SEARCH_MAX ? at - DECODE_SEARCH_MAX : 0;
 
-    /* Nearly always the innermost frame. Frames above the one that ends were
-     * left without an exit: the C stack was unwound. */
+    /* Nearly always the innermost frame ends. If another frame ends, those inside it have no EXIT,
+     * because the C stack was unwound. */
     while (at > lowest && !has_ordinal(&d->stack.at[at - 1], ordinal))
         at--;
     if (at == lowest) {
@@ -748,7 +762,7 @@ static void decided(struct decoder *d, unsigned outcome, uint32_t entry_id)
             now->used += bytes;
             return;
         }
-    } else { /* the row is stored now, because the frame may never end */
+    } else { /* the row is stored already: set its outcome now, because the frame may never end */
         frame_pages_decided(d->session->pages, frame->frame_id, outcome);
     }
     if (entry_id)
@@ -772,8 +786,8 @@ static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64
         frame->looked_up = true;
         traced_lookup(d->owner, d, start_ns, end_ns - start_ns, outcome, observed, entry_id);
     }
-    /* The next lookup's checks will overwrite these checks, so commit first if the last commit
-     * refers to them. */
+    /* The next lookup will overwrite these checks. If the last commit refers to them, commit
+     * first. */
     d->commit_due |= d->place->at[d->place->which & 1].check_count != 0;
     d->now.check_count = d->now.compile = d->now.signature = 0;
     if (outcome < OUTCOMES)
@@ -840,8 +854,8 @@ static uint64_t last_of(struct decoder *d, uint32_t thread_id)
     return frame_pages_last(d->session->pages, thread_id, d->now.page);
 }
 
-/* Decode a CONTROL_SWITCH: another greenlet of the thread runs from here on. LEFT of its frames are
- * still open; the others ended in a gap. */
+/* Decode a CONTROL_SWITCH: from here on another greenlet of the thread runs. LEFT of its frames are
+ * still open. Its other frames ended while events were lost (CONTROL_GAP). */
 static void change_stack(struct decoder *d, uint32_t local, uint64_t left)
 {
     uint32_t thread_id = traced_thread_row(d->owner, local);
@@ -879,7 +893,8 @@ static void leave_open(struct decoder *d)
                 row_inside_counted(d, until_ns - frame->start_ns);
             frame->duration_ns = until_ns - frame->start_ns;
             decode_pop(d);
-            /* a commit may come before the other greenlets' frames have been handled */
+            /* a commit may come while frames of other greenlets are still to be closed, so keep
+             * this current */
             d->now.current = innermost_id(d);
         }
         if (id < d->parked.count && d->parked.at[id].frames.count)
@@ -891,8 +906,8 @@ static void leave_open(struct decoder *d)
     d->now.current = 0;
 }
 
-/* Decode a CONTROL_THREAD: the ring's first thread begins to write, or another thread takes over
- * the ring. */
+/* Decode a CONTROL_THREAD: the first thread of the ring begins to write, or a new thread takes the
+ * ring over. */
 static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
 {
     uint64_t ns = decode_ns(d->session, d->now.clock);
@@ -921,7 +936,8 @@ static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t sin
 
     while (left != RING_ALL && at && d->stack.at[at - 1].ordinal != ordinal)
         at--;
-    /* an earlier collector took this frame's ENTER: only the number of open frames is known */
+    /* no frame has this ordinal, because an earlier collector decoded its ENTER: go by the number
+     * of open frames */
     if (!at && left)
         at = left < d->stack.count ? (uint32_t)left : d->stack.count;
     while (d->stack.count > at)
@@ -936,7 +952,7 @@ static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t sin
     d->commit_due = true;
 }
 
-/* Return how many words the texts of a CONTROL_SPAN take. */
+/* Return how many words the two texts of a CONTROL_SPAN take. */
 static uint32_t span_text_words(uint64_t sizes)
 {
     return (uint32_t)(((sizes >> 16 & 0xffff) + (sizes & 0xffff) + 7) / 8);
@@ -959,7 +975,7 @@ static void span(struct decoder *d, const uint64_t *words)
     };
 
     if (frame)
-        /* a row of span refers to this frame's row, so the row must stay */
+        /* the frame's row must stay, because a row of `span` refers to it */
         frame->looked_up = true;
     if (made.kind < SPAN_KINDS)
         traced_span(d->owner, d, &made);
@@ -996,7 +1012,9 @@ static bool is_control_length(const uint64_t *words, size_t count, uint32_t leng
     else if (count >= length)
         texts = (uint32_t)(((words[1] & 0xffff) + 7) / 8);
     else
-        texts = said - length; /* the word with the sizes has not been written yet */
+        /* believe the length for now, because the word with the texts' sizes is not available
+         * yet */
+        texts = said - length;
     return said == length + texts && texts <= (RING_SPAN_BYTES + 7) / 8;
 }
 
@@ -1017,9 +1035,9 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     bool is_known = is_control_length(words, count, what < sizeof lengths ? lengths[what] : 0);
     uint64_t before = d->now.clock;
     char cause[96];
-    /* the record's second word is the full clock, and the event happens at this time */
+    /* is this an event, whose time is the full clock in the record's second word? */
     bool event = what <= CONTROL_SWITCH || is_span;
-    /* a wait for the collector does not end a stretch */
+    /* does this record end a stretch? A wait for the collector does not */
     bool ends_stretch =
         is_span || what == CONTROL_EPOCH || what == CONTROL_ENTER || what == CONTROL_SWITCH;
 
@@ -1132,7 +1150,7 @@ size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
         size_t taken = 1;
 
         if (d->broken)
-            /* count the words as taken without reading them, so that the program does not wait */
+            /* take the words unread: the ring is broken, but the program must not wait for room */
             taken = (size_t)(stop - p);
         else if (tag == RING_CONTROL)
             taken = control(d, p, (size_t)(stop - p));
@@ -1145,7 +1163,8 @@ size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
         if (!taken)
             break;
         p += taken;
-        d->now.tail += taken; /* if a kill comes before this line, the record is decoded again */
+        /* after all else: if a kill comes before this line, the record is decoded again */
+        d->now.tail += taken;
         if (d->now.changes > COUNT_CHANGES / 2)
             settle_counts(d);
         if (d->commit_due) {
@@ -1166,11 +1185,11 @@ static void report(struct decoder *d, uint64_t *events, const char *cause)
     if (*events)
         traced_loss(d->owner, d->now.thread_id, decode_ns(d->session, d->now.clock), *events,
                     cause);
-    *events = 0; /* report this loss only once: the first decoder that closes reports it */
+    *events = 0; /* the change is committed, so that the loss is reported once */
 }
 
-/* Report the last stretch of the innermost frame, which is open. No event follows, so the stretch
- * ends with the last event of the recording. */
+/* Report the last stretch, with the innermost open frame. It ends with the last event of the
+ * recording, because no event of this thread follows. */
 static void close_stretch(struct decoder *d)
 {
     const struct decode_frame *frame = innermost(d);

@@ -1,10 +1,9 @@
-/* collector/facts.c -- what a process says beside its rings becomes rows: facts, and what the shim
- * decided.
+/* collector/facts.c -- stores a process's facts, and the shim's decisions, as rows.
  *
- * Runs in: the collector. See collector/traced.h; facts.h lists the facts. The process's own ids
- * (entry 3, compile 7) become row ids here; the guards of an entry have row ids that follow each
- * other, so a guard is named by its entry and its ordinal. A row whose own id is 0, because what it
- * is about is not known, is not written (recorder_put). */
+ * Runs in: the collector. See collector/traced.h; facts.h lists the facts. This file turns the
+ * process's own ids (entry 3, compile 7) into row ids. The guards of an entry have consecutive row
+ * ids, so an entry and an ordinal tell the row id of a guard. A row with id 0 is not written
+ * (recorder_put): it would describe a thing that is not known. */
 #include <errno.h>
 #include <fnmatch.h>
 #include <sys/mman.h>
@@ -15,13 +14,14 @@
 #include "schema.h"
 #include "vocabulary.h"
 
-/* most bytes of one record, and most ids of one kind in one process; larger numbers are taken for
- * damage */
+/* FACT_MAX: most bytes of one fact; IDS_MAX: most ids of one kind in a process. Larger numbers mean
+ * that the file is damaged */
 enum { FACT_MAX = 64 << 20, IDS_MAX = 64 << 20 };
 
 enum {
-    NAME_MOST = 4096,  /* bytes of a name that are compared with patterns */
-    LIMIT_OF_HOOK = 1, /* ns: every call of threading's excepthook is too long */
+    NAME_MOST = 4096, /* a longer name is cut before it is compared with patterns */
+    /* in ns: shorter than any call, so every call of threading's excepthook triggers a snapshot */
+    LIMIT_OF_HOOK = 1,
 };
 
 /* Return the row id of the fact: the one that a killed collector gave it, or a new one. */
@@ -94,9 +94,9 @@ static int64_t since_start(const struct traced *t, int64_t unix_ns)
     return unix_ns > start ? unix_ns - start : 0;
 }
 
-/* ---- each fact ---- */
+/* ---- write the rows for each kind of fact ---- */
 
-/* Return the kind of a code object, in the words of schemas/trace.sql. */
+/* Return the kind of a code object: a word that schemas/trace.sql lists. */
 static const char *code_kind(const struct fact_CODE *code)
 {
     /* co_flags */
@@ -111,7 +111,7 @@ static const char *code_kind(const struct fact_CODE *code)
     const char *dot = end;
     size_t bytes;
 
-    /* The last part of the qualified name: "<locals>.f.<lambda>" -> "<lambda>". */
+    /* find the last part of the qualified name: "<locals>.f.<lambda>" -> "<lambda>" */
     while (dot > name && dot[-1] != '.')
         dot--;
     bytes = (size_t)(end - dot);
@@ -133,7 +133,7 @@ static const char *code_kind(const struct fact_CODE *code)
 static uint32_t guard_ids(struct traced *t, const struct traced_entry *entry, struct fact *shared)
 {
     struct state_header *next = &t->collector->state.file->header;
-    uint32_t first = shared->row_more; /* read once: it may change at any moment */
+    uint32_t first = shared->row_more; /* read once, because the program can change it */
     bool given = t->collector->resumed && first;
 
     if (given && first + (uint64_t)entry->guards <= next->next_guard)
@@ -171,8 +171,8 @@ static void take_entry(struct traced *t, const struct fact_ENTRY *fact, struct f
                  });
 }
 
-/* Read the next COUNT texts at *AT, each of which ends with a NUL, and move *AT behind them.
- * Returns false if there are fewer. */
+/* Read the next COUNT texts at *AT, each ended by a NUL, and move *AT behind them. Returns false if
+ * there are fewer texts. */
 static bool read_texts(const char **at, const char *end, struct fact_text *texts, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -385,13 +385,14 @@ static bool matches(const char *pattern, const struct fact_CODE *fact)
     return !fnmatch(pattern, name, 0) || !fnmatch(pattern, file, 0);
 }
 
-/* Is this the function that threading calls with an exception that nobody caught? */
+/* Is this the function to which threading passes an exception that nobody caught? */
 static bool is_excepthook(const struct fact_CODE *fact)
 {
     return matches("_make_invoke_excepthook.<locals>.invoke_excepthook", fact);
 }
 
-/* Note how long calls of the code ID may take (run --snapshot-on). */
+/* Set how long a call of code object ID may take without triggering a snapshot (run
+ * --snapshot-on). */
 static void limit_set(struct collector *c, uint32_t id, const struct fact_CODE *fact)
 {
     uint64_t limit_ns = 0;
@@ -490,7 +491,7 @@ static void take_compiled(struct traced *t, const struct fact_COMPILED *fact, ui
     recorder_put(r, ENTRY_COMPILE, {.cache_entry_id = entry, .compile_id = compile});
 }
 
-/* Return the word of the trace for how a cause was found. */
+/* Return the trace's word for how a cause was found. */
 static const char *cause_how(int64_t how)
 {
     if (how == CAUSE_DECIDED)
@@ -612,7 +613,7 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
                          .os_tid = fact->THREAD.os_tid,
                          .name = fact->THREAD.name,
                      });
-        /* otherwise the ids that it knows belong to another pid namespace */
+        /* do not sample the thread if os_tid is its id in another pid namespace */
         if (!t->hidden && t->row.pid == t->row.own_pid)
             thread_cpu_add(&t->samples, t->row.pid, id, fact->THREAD.os_tid);
         break;
@@ -665,7 +666,7 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
     }
 }
 
-/* ---- reading them ---- */
+/* ---- read the facts of a process from its file ---- */
 
 bool traced_facts_next(struct traced *t, uint64_t at)
 {
@@ -674,7 +675,7 @@ bool traced_facts_next(struct traced *t, uint64_t at)
     int error = ERANGE;
     bool is_read = pread(t->fd, &head, sizeof head, (off_t)at) == sizeof head;
     bool has_size = is_read && head.bytes && head.bytes < UINT32_MAX;
-    /* a chain of chunks that leads back would never end */
+    /* a chunk must lie behind the chunk before it, or reading might never end */
     bool leads_back = t->facts && at <= t->facts_off;
 
     if (has_size) {
@@ -707,13 +708,13 @@ static const char *fact_take(struct traced *t, uint64_t used)
 
     if (used > end || end - t->facts_read < sizeof *shared)
         return "its names do not end where they say";
-    /* copy the header, because the program could change it between the check and the use */
+    /* copy the header, because the program could change it after the check */
     head = *shared;
     if (head.bytes < sizeof *shared || head.bytes % 8)
         return "a name's length makes no sense";
     if (head.bytes > used - t->facts_read || head.bytes > FACT_MAX)
         return "a name's length makes no sense";
-    /* SQLite must not meet memory that can go away: facts are copied first. */
+    /* Copy the fact before SQLite reads it: the program could cut the mapped file short. */
     if (!list_reach(&c->fact, head.bytes))
         return "no memory for a name of it";
     memcpy(c->fact.at, shared, head.bytes);
@@ -740,8 +741,7 @@ void traced_facts(struct traced *t)
             }
         }
         next = t->facts->next_off;
-        /* The program may have written more facts into this chunk before it began the next
-         * chunk. */
+        /* Go on to the next chunk only if the program has added no facts to this one meanwhile. */
         is_whole = used == atomic_load_explicit(&t->facts->used, memory_order_acquire);
         if (!next || !is_whole)
             return;
@@ -750,14 +750,14 @@ void traced_facts(struct traced *t)
     }
 }
 
-/* Copy the first NUMBER of the parent's ids in FROM, or as many as are known, to TO, which is
- * empty. */
-#define inherit(to, from, number)                                                         \
-    do {                                                                                  \
-        size_t ids = (number); /* read it only once, because the program can change it */ \
-        ids = MIN(ids, (from)->count);                                                    \
-        if (ids && list_add_many(to, ids))                                                \
-            memcpy((to)->at, (from)->at, ids * sizeof *(to)->at);                         \
+/* Copy ids from the parent's list FROM to TO, which is empty: the first NUMBER, or as many as FROM
+ * has. */
+#define inherit(to, from, number)                                                 \
+    do {                                                                          \
+        size_t ids = (number); /* read once, because the program can change it */ \
+        ids = MIN(ids, (from)->count);                                            \
+        if (ids && list_add_many(to, ids))                                        \
+            memcpy((to)->at, (from)->at, ids * sizeof *(to)->at);                 \
     } while (0)
 
 void traced_inherit(struct traced *t, struct traced *parent)
@@ -772,7 +772,7 @@ void traced_inherit(struct traced *t, struct traced *parent)
                  {.process_id = t->row.process_id, .parent_process_id = parent->row.process_id});
 }
 
-/* ---- what a decoder asks ---- */
+/* ---- functions that the decoder calls, declared in collector/decode.h ---- */
 
 uint32_t traced_code_row(struct traced *t, uint32_t local)
 {
@@ -846,9 +846,8 @@ void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry
                  {.frame_id = frame_id, .cache_entry_id = cache_entry_id});
 }
 
-/* Return the row id of the span with the id LOCAL in process T. The row id is computed, so that a
- * later collector finds the same one: the first process has 1, 2, ..., and each other process has a
- * range of its own. */
+/* Return the row id of the span that has the id LOCAL in process T. It is computed, so that each
+ * collector computes the same one: each process has a range of 2^32 row ids. */
 static uint64_t span_row(const struct traced *t, uint32_t local)
 {
     while (t->forked_from && local < t->inherited_spans)
@@ -949,7 +948,7 @@ static bool is_run_known(const struct decode_check *c)
     return c->guards_run || c->result == CHECK_PASS || c->result == CHECK_BACKEND_MISMATCH;
 }
 
-/* Return the time of a check in ns, or ROW_NONE if it was not measured. */
+/* Return how long a check took in ns, or ROW_NONE if that was not measured. */
 static int64_t check_ns(const struct traced *t, const struct decode_check *c)
 {
     const struct decode_session *decode = &t->collector->decode;
@@ -959,7 +958,7 @@ static int64_t check_ns(const struct traced *t, const struct decode_check *c)
     return session_ns(t, (int64_t)(decode->start_clock + c->ticks));
 }
 
-/* Write the next row of TABLE, as lookup_pages_add. With --keep SQLite alone writes it. */
+/* Write the next row of TABLE: to pages of our own, or with --keep through SQLite. */
 static void row_add(struct collector *c, enum lookup_table table, const int64_t *values,
                     const char *word)
 {
@@ -980,24 +979,24 @@ static void row_add(struct collector *c, enum lookup_table table, const int64_t 
     c->keep.rows += table == PAGES_LOOKUP;
 }
 
-/* Is there no room for more rows of lookups, since a reader holds SQLite's log? */
+/* Must lookups go without rows, because a reader keeps SQLite from reusing its log? */
 static bool is_log_full(const struct collector *c)
 {
     return keep_is_on(&c->keep) && recorder_is_held(c->recorder);
 }
 
-/* Write check C of an entry, at POSITION in the lookup. */
+/* Write the check of one entry, which has POSITION in the lookup. */
 static void put_check(struct traced *t, const struct decode_check *c,
                       const struct traced_entry *entry, int64_t position)
 {
     struct lookup_pages *pages = &t->collector->lookups;
     uint32_t failed = guard_id(entry, (int64_t)c->failed - 1);
-    /* the columns of guard_check behind its id */
+    /* the columns of guard_check, without the first */
     int64_t values[] = {
         (int64_t)pages->next[NEXT_LOOKUP],
         position,
         entry->entry_id,
-        0, /* the result, as a word */
+        0, /* place of the column `result`, which is a text */
         failed ? failed : ROW_NONE,
         is_run_known(c) ? (int64_t)c->guards_run : ROW_NONE,
         check_ns(t, c),
@@ -1006,7 +1005,7 @@ static void put_check(struct traced *t, const struct decode_check *c,
     row_add(t->collector, PAGES_CHECK, values, check_words[c->result]);
 }
 
-/* Write the checks of D's lookup. Returns how many of them ran guards. */
+/* Write the checks of the decoder's lookup. Returns in how many of them guards ran. */
 static int64_t put_checks(struct traced *t, const struct decoder *d)
 {
     int64_t checked = 0;

@@ -10,28 +10,31 @@
  *     | 13 | 0 0 | cells | content | 0 | pointer | pointer | ... |   free   | cell | cell | ... |
  *                                                                           ^ content
  *
- * All numbers are big endian. `pointer` and `content` are offsets in the page. The pointers stand
- * in the order of the ids. A cell is
+ * All numbers are big endian. `pointer` and `content` are offsets in the page. The pointers are in
+ * the order of the ids. The cells are in the order in which their frames ended. A cell is
  *
  *     payload length, rowid (both varints), record
  *
  * and a record is its header's length, one serial type for each column, then the columns' bytes:
  *
- *     column   frame_id thread parent code kind outcome start end cache_entry exit
- *     type     NULL     int    int    int  int  int     int   int int or NULL int
+ *     column   start took parent_distance code thread | exit kind outcome cache_entry
+ *     type     int   int  int or NULL     int  int    | int  int  int     int
  *
  * Serial types 1 2 3 4 5 6 are integers of 1 2 3 4 6 8 bytes. Types 8 and 9 are the constants 0 and
- * 1, which take no bytes. Type 0 is NULL; frame_id is NULL because it is the rowid.
+ * 1, which take no bytes. Type 0 is NULL. A record may end early: columns that are missing have
+ * their defaults. So the last four columns are stored only up to the last one that is not 0.
+ * frame_id is the rowid: the table declares it as the last column, and no record contains it.
  *
- * A row may be stored before its frame has ended. Its outcome, end and exit then have the widest
- * type (1, 6 and 1), so that their values can be written into the cell later without moving a byte.
- * patch() changes a row only if it finds these three types.
+ * A row may be stored before its frame has ended. It then has all columns except, perhaps,
+ * cache_entry; its took_ns is -1, and took, exit and outcome have the widest type (6, 1 and 1), so
+ * that their values can be written into the cell later without moving a byte. patch_row() changes a
+ * row only if it finds these three types.
  *
  * 2. WHERE A PAGE LIES
  *
  * Pages are numbered from 0 in the order in which they are taken. Page n is file page first + n, or
- * first + n + 1 beyond SQLite's lock page. So the number of a page, and the id of a frame, tell
- * where it lies in the file, and pages can be written in any order.
+ * first + n + 1 beyond SQLite's lock page. So a page's number tells where the page is in the file,
+ * and a frame's id tells the number of its page. Pages can be written in any order.
  *
  *     trace.db-frames, while frames are recorded:
  *
@@ -45,9 +48,9 @@
  *     in the window    a whole page in shared memory: number >= written, and `holds` names it
  *     in the file      number < written, or its decoder stored it after `written` had passed it
  *
- * The window exists to write pieces of 1 MB. write_window() only moves `written` upwards. The page
- * of a slow thread may be stored after `written` has passed it: then it is written to the file by
- * itself.
+ * The window exists so that pages are written in pieces of 1 MB. write_window() only moves
+ * `written` upwards. If a slow thread's page is stored after `written` has passed it, the page is
+ * written to the file by itself.
  *
  * 3. WHO READS WHICH PAGE WHEN
  *
@@ -78,14 +81,15 @@
  * memory) and all finished writes. The next collector uses both and carries on:
  *
  *     killed while                      what the next collector finds and does
- *     a decoder fills rows              rows below decode_at.rows count; the words of later rows
- *                                       are decoded again and give the same rows (decode.h)
- *     store() copies into the window    `holds` is 0: no page there. The words were not committed
- *                                       yet, and the page is stored again
+ *     a decoder fills rows              rows below decode_at.rows and cells below decode_at.cells
+ *                                       count; the words of later ones are decoded again and give
+ *                                       the same rows and cells (decode.h)
+ *     store_page() copies into the      `holds` is 0: no page there. The words were not committed
+ *       window                          yet, and the page is stored again
  *     write_window() writes             `written` has not moved: the same pages are written again
- *     a page is written past the        the page is whole, missing, or cut off in the middle; its
- *       window                          words were not committed, so it is written again
- *     patch() changes a row             some of the three values are set. The same words are
+ *     a page is written by itself       the page is whole, missing, or cut off in the middle; its
+ *                                       words were not committed, so it is written again
+ *     patch_row() changes a row         some of the three values are set. The same words are
  *                                       decoded again and set the same values
  *     frame_pages_drop() writes         the old page in the window, or the new page in the file,
  *                                       which counts once `holds` is 0
@@ -93,13 +97,13 @@
  *                                       levels are made again, over the same pages
  *     after the header was written      as before, or `finished` is 1 and no page is changed
  *
- * If the machine crashes, shared memory is lost, and writes that the kernel has not finished. Then
- * recorder_window() takes as many leaves as the file has. frame_pages_open() trusts those whose
- * first cell has the expected id and form; the others become holes.
+ * If the machine crashes, shared memory is lost, and so are writes that the kernel has not
+ * finished. Then recorder_window() takes as many leaves as the file has. frame_pages_open() trusts
+ * those whose first cell has the expected id and form; the others become holes.
  *
- * If the disk is full, disk_full() gives up the last pages: they may be half written, and the rest
- * of the trace needs room. `limit` is then the first page that is not stored; rows beyond are
- * counted in `lost`. */
+ * If the disk is full, handle_disk_full() gives up the last pages: they may be half written, and
+ * the rest of the database needs room. `limit` is then the first page that is not stored. Rows of
+ * later pages are counted in `lost`. */
 #include "collector/frame_pages.h"
 
 #include <errno.h>
@@ -130,7 +134,8 @@ enum {
      * KEEP_OLD of those that are stored. */
     KEEP_BEHIND = 16,
     KEEP_OLD = 8,
-    KEEP_COMPACT = 4096, /* the lists are not compacted for fewer pages */
+    /* the lists of pages are compacted when this number of their pages was dropped */
+    KEEP_COMPACT = 4096,
 };
 
 const uint8_t frame_type_of_bits[65] = {
@@ -241,8 +246,8 @@ uint8_t *page_row(uint8_t *page, unsigned slot, uint64_t *id)
     return p;
 }
 
-/* Find the parts of the cell in slot SLOT. Returns false if it exceeds the page or was not written
- * by us. */
+/* Find the parts of the cell in SLOT of PAGE. Returns false if the cell exceeds the page or was not
+ * written by us. */
 static bool cell_find(uint8_t *page, unsigned slot, struct cell *cell)
 {
     uint8_t *p;
@@ -272,7 +277,7 @@ static uint64_t cell_integer(const struct cell *cell, int column)
     return type >= 8 ? type - 8 : get_big_endian(cell->column[column], frame_bytes_of_type[type]);
 }
 
-/* Read the row in slot SLOT of the page DATA. Returns false if there is no such row. */
+/* Read the row in SLOT of the page DATA. Returns false if there is no such row. */
 static bool row_read(uint8_t *data, unsigned slot, struct frame_row *row)
 {
     struct cell cell;
@@ -292,9 +297,9 @@ static bool row_read(uint8_t *data, unsigned slot, struct frame_row *row)
     return true;
 }
 
-/* ---- reading and writing pages ---- */
+/* ---- find pages in the window and in the file, read them and write them ---- */
 
-/* Return the place of page PAGE in the file, and the times of its rows. */
+/* With --keep: return where page PAGE is in the file, and the times of its rows. */
 static inline struct page_place *place_of(const struct frame_pages *w, uint64_t page)
 {
     return &w->keep.places.at[page - w->base];
@@ -306,13 +311,13 @@ static inline uint8_t *cells_of(const struct frame_pages *w, uint64_t page)
     return &w->cells.at[page - w->base];
 }
 
-/* Return the number behind the last page that `cells` knows. */
+/* Return 1 + the number of the last page in `cells`. */
 static inline uint32_t cells_end(const struct frame_pages *w)
 {
     return w->base + (uint32_t)w->cells.count;
 }
 
-/* Return which page of the file behind `first` holds PAGE. */
+/* Return the slot of PAGE: which file page behind file page `first` it is. */
 static inline uint64_t slot_of(const struct frame_pages *w, uint64_t page)
 {
     return w->keep.on ? place_of(w, page)->slot : page;
@@ -356,7 +361,7 @@ static int write_page(struct frame_pages *w, uint32_t page, const uint8_t *data)
     return write_whole(w, data, FRAME_PAGE_BYTES, (file_page(w, page) - 1) * FRAME_PAGE_BYTES);
 }
 
-/* Read file page NUMBER. */
+/* Read the file page with the number NUMBER. */
 static int read_file_page(struct frame_pages *w, uint64_t number, uint8_t *data)
 {
     ssize_t got;
@@ -392,11 +397,11 @@ static void cut_leaves(struct frame_pages *w, page_leaves *leaves)
     }
 }
 
-/* ---- with run --keep: the newest pages only ---- */
+/* ---- with --keep: drop old pages and reuse their places in the file ---- */
 
 static void rows_outlast(struct frame_pages *w, uint32_t page, uint64_t from_ns);
 
-/* Forget what the lists know of pages below the window, once that is most of them. */
+/* Remove dropped pages from the lists of pages, once they take more than half of the lists. */
 static void lists_compact(struct frame_pages *w)
 {
     struct page_window *keep = &w->keep;
@@ -411,11 +416,13 @@ static void lists_compact(struct frame_pages *w)
     w->base += gone;
 }
 
-/* Drop the COUNT oldest pages, which are in the file. First hand on the rows that outlast them. */
+/* Drop the COUNT oldest pages, which are in the file. Before that, pass those of their rows to
+ * keep.row() whose frames are open, or ended recently. */
 static void pages_drop(struct frame_pages *w, uint32_t count)
 {
     struct frame_window *window = w->window;
-    const bool is_first = !w->keep.is_dropping; /* storing a page on a full disk drops others */
+    /* begin() stores pages, which may call this function again if the disk is full */
+    const bool is_first = !w->keep.is_dropping;
     uint64_t from_ns;
     uint32_t low;
 
@@ -439,10 +446,11 @@ static void pages_drop(struct frame_pages *w, uint32_t count)
     }
     w->keep.rows_end(w->keep.context);
     window->from_ns = from_ns;
-    atomic_signal_fence(memory_order_release); /* a kill may come between two stores */
+    /* keep the order of these stores, because a kill may come between them */
+    atomic_signal_fence(memory_order_release);
     window->low = low + count;
     for (uint32_t page = low + count; page-- > low;) {
-        /* in this order the pages that come next lie one behind the other */
+        /* from the newest page to the oldest, so that the next pages get neighbouring slots */
         uint32_t *slot = list_add(&w->keep.free);
         if (slot)
             *slot = place_of(w, page)->slot;
@@ -451,7 +459,7 @@ static void pages_drop(struct frame_pages *w, uint32_t count)
     lists_compact(w);
 }
 
-/* May page PAGE be dropped for its age? */
+/* Is page PAGE so old that it may be dropped? */
 static bool is_old(const struct frame_pages *w, uint32_t page)
 {
     const struct page_place *place = place_of(w, page);
@@ -461,7 +469,8 @@ static bool is_old(const struct frame_pages *w, uint32_t page)
     return place->last_start_ns;
 }
 
-/* Return how many pages to drop now. All of them were written to the file. */
+/* Return how many of the oldest pages to drop now. Only pages that are in the file can be
+ * dropped. */
 static uint32_t drop_count(struct frame_pages *w)
 {
     const struct frame_window *window = w->window;
@@ -476,7 +485,8 @@ static uint32_t drop_count(struct frame_pages *w)
     if (stored > w->keep.most)
         count = stored - w->keep.most;
     if (count && count < w->keep.most / KEEP_SHARE)
-        count = w->keep.most / KEEP_SHARE; /* handing on rows costs a commit */
+        /* drop more at once, because each call of pages_drop() costs a commit */
+        count = w->keep.most / KEEP_SHARE;
     if (count < old)
         count = old;
     if (count > window->written - window->low)
@@ -513,7 +523,7 @@ bool frame_pages_is_old(const struct frame_pages *w, uint32_t page)
     return behind > KEEP_BEHIND && behind > stored / KEEP_OLD;
 }
 
-/* Give a slot to PAGE, the next page. Returns false without memory. */
+/* Find a place in the file for PAGE, which a thread will take now. Returns false without memory. */
 static bool slot_take(struct frame_pages *w, uint32_t page)
 {
     struct page_window *keep = &w->keep;
@@ -533,7 +543,8 @@ static bool slot_take(struct frame_pages *w, uint32_t page)
     return true;
 }
 
-/* Take disk space in advance for the rows that are handed on when the disk is full. */
+/* Reserve disk space, which is given back when the disk is full. It is for rows of dropped pages
+ * that move to another table. */
 static void ballast_take(struct frame_pages *w)
 {
     off_t at = (off_t)(slot_page(w, 0) - 1) * FRAME_PAGE_BYTES;
@@ -627,7 +638,7 @@ static void disk_full(struct frame_pages *w)
     w->limit = keep > given_back ? keep - given_back : 0;
     w->indexed = false;
     if (!w->keep.on && ftruncate(w->fd, (off_t)(file_page(w, w->limit) - 1) * FRAME_PAGE_BYTES)) {
-        /* no room was gained; the pages are given up all the same */
+        /* the file keeps its disk space, but the pages still do not count as stored */
     }
     for (uint32_t page = w->limit > w->base ? w->limit : w->base; page < cells_end(w); page++) {
         w->lost += *cells_of(w, page) == FRAME_PAGE_OTHER ? 0 : *cells_of(w, page);
@@ -646,8 +657,8 @@ static void pages_lose(struct frame_pages *w, uint32_t page, uint32_t count)
     }
 }
 
-/* Write the pages [written, end) of the window that are there. The others are still being filled by
- * slow threads and will be written by themselves. */
+/* Write those of the pages from `written` to END that are in the window. Slow threads are still
+ * filling the others, which will each be written by itself. */
 static void write_window(struct frame_pages *w, uint32_t end)
 {
     struct frame_window *window = w->window;
@@ -672,7 +683,7 @@ static void write_window(struct frame_pages *w, uint32_t end)
     }
 }
 
-/* ---- the functions of frame_pages.h ---- */
+/* ---- open, take, store and read pages ---- */
 
 /* Find out which pages a killed collector has stored. */
 static void pages_find(struct frame_pages *w)
@@ -687,8 +698,8 @@ static void pages_find(struct frame_pages *w)
             continue;
         if (!held)
             held = page;
-        /* A page that was never stored is a hole of zeros, or cut short. A first id other than a
-         * frame's tells a page of another table: its ids are smaller. */
+        /* A page that was never stored is a hole of zeros, or cut short. A page of another table
+         * begins with a smaller id than a page of frames in the same place. */
         if (page_row(held, 0, &id) && id != frame_id(n, 0))
             *cells_of(w, n) = w->keep.on ? 0 : FRAME_PAGE_OTHER;
         else if (get16(held + 3) <= FRAME_PAGE_ROWS && cell_find(held, 0, &cell))
@@ -696,7 +707,7 @@ static void pages_find(struct frame_pages *w)
     }
 }
 
-/* Return the number of the page of frames in DATA, or UINT32_MAX if it is none. */
+/* Return which page of frames the page DATA is, or UINT32_MAX if it is none. */
 static uint32_t page_number(uint8_t *data)
 {
     struct cell cell;
@@ -831,7 +842,7 @@ uint32_t frame_pages_take(struct frame_pages *w)
 
     if (page >= w->window->written + FRAME_WINDOW_PAGES)
         write_window(w, w->window->written + WRITE_PAGES);
-    /* needs some bytes for each page, so it does not fail in practice */
+    /* this hardly ever fails, because the lists take only a few bytes for each page */
     bool has_room = !w->keep.on || slot_take(w, page);
     has_room = list_reach(&w->cells, page - w->base) && has_room;
     if (!has_room && page < w->limit) {
@@ -878,11 +889,12 @@ static void store(struct frame_pages *w, uint32_t page, const uint8_t *made, uin
 
     *cells_of(w, page) = cells;
     if (page >= w->window->written) {
-        w->window->holds[slot] = 0;                /* the slot has no valid page from here ... */
-        atomic_signal_fence(memory_order_release); /* a kill may come between two stores */
+        w->window->holds[slot] = 0; /* until the page is copied, the slot has none */
+        /* keep the order of these stores, because a kill may come between them */
+        atomic_signal_fence(memory_order_release);
         memcpy(w->window->page[slot], made, FRAME_PAGE_BYTES);
         atomic_signal_fence(memory_order_release);
-        w->window->holds[slot] = page + 1; /* ... to here */
+        w->window->holds[slot] = page + 1;
     } else {
         is_stored = !write_page(w, page, made);
         if (!is_stored && window_shrink(w, page))
@@ -1066,8 +1078,9 @@ void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsign
     patch(w, id, outcome, true, end_ns, exit);
 }
 
-/* The cell is the last of its page: turn it and all behind it into free space. The changed page is
- * written to the file at once, because a kill could leave half of the change in the window. */
+/* Remove the row of frame ID from a copy of its page. The cells before its cell in the page move
+ * up, so that no gap is left. The changed page is written to the file at once, because a kill could
+ * leave half of a change in the window. */
 void frame_pages_drop(struct frame_pages *w, uint64_t id)
 {
     uint8_t made[FRAME_PAGE_BYTES];
@@ -1087,7 +1100,7 @@ void frame_pages_drop(struct frame_pages *w, uint64_t id)
     put16(made + start, 0); /* ... which is also the last, and its size */
     put16(made + start + 2, FRAME_PAGE_BYTES - start);
     if (write_page(w, page, made))
-        return; /* no room on the disk: the row stays */
+        return; /* the row stays, because the page could not be written */
     if (data != made) {
         atomic_signal_fence(memory_order_release);
         w->window->holds[page % FRAME_WINDOW_PAGES] = 0;
@@ -1095,9 +1108,9 @@ void frame_pages_drop(struct frame_pages *w, uint64_t id)
     --*cells_of(w, page);
 }
 
-/* ---- make the b-trees at the end ---- */
+/* ---- make the b-trees over the leaf pages, at the end ---- */
 
-/* Make an interior page of TREE over COUNT children. */
+/* Make an interior page of TREE, whose children are the COUNT pages in CHILDREN. */
 static void interior_make(uint8_t *page, enum page_tree_of tree, const struct page_leaf *children,
                           size_t count)
 {
@@ -1105,7 +1118,8 @@ static void interior_make(uint8_t *page, enum page_tree_of tree, const struct pa
 
     memset(page, 0, FRAME_PAGE_BYTES);
     page[0] = (tree >= TREE_LOOKUP_CODE ? PAGE_INDEX : PAGE_TABLE) - 8;
-    for (size_t i = 0; i + 1 < count; i++) { /* the last child is the page's right-most pointer */
+    /* SQLite keeps the last child in the page's header, as its right-most pointer */
+    for (size_t i = 0; i + 1 < count; i++) {
         uint8_t cell[40];
         uint8_t *p = put_big_endian(cell, children[i].page, 4);
         p = tree >= TREE_LOOKUP_CODE ? put_key(p, children[i].key, children[i].id)
@@ -1145,8 +1159,8 @@ static bool free_pages(struct frame_pages *w, uint8_t *header, const uint32_t *e
     return true;
 }
 
-/* Make the levels of TREE over COUNT children, up to the root, in pages from *NEXT on. Returns
- * false on error. */
+/* Make the interior pages of TREE over COUNT children, level by level up to the root, from page
+ * *NEXT on. Returns false on error. */
 static bool levels_make(struct frame_pages *w, enum page_tree_of tree, struct page_leaf *children,
                         size_t count, uint64_t *next)
 {
@@ -1161,7 +1175,7 @@ static bool levels_make(struct frame_pages *w, enum page_tree_of tree, struct pa
             size_t from = count * i / pages;
             size_t to = count * (i + 1) / pages;
             uint64_t number = pages == 1 ? window->root[tree] : *next;
-            /* the window's pages are all written, so its memory is free for new pages */
+            /* use the window's memory, because all of its pages were written */
             interior_make(window->page[made++], tree, children + from, to - from);
             children[i] = (struct page_leaf){number, children[to - 1].key, children[to - 1].id};
             *next += pages > 1;
@@ -1178,13 +1192,13 @@ static bool levels_make(struct frame_pages *w, enum page_tree_of tree, struct pa
     return true;
 }
 
-/* Is page PAGE one of frames, and stored? */
+/* Is PAGE a stored page of frames? */
 static bool has_frames(const struct frame_pages *w, uint32_t page)
 {
     return *cells_of(w, page) && *cells_of(w, page) <= FRAME_PAGE_ROWS;
 }
 
-/* Collect the leaves of TREE in CHILDREN, and mark their slots in USED. Returns the number of
+/* Write the leaves of TREE to CHILDREN, and mark their slots in USED. Returns the number of
  * leaves. */
 static size_t tree_leaves(struct frame_pages *w, enum page_tree_of tree, uint32_t stored,
                           struct page_leaf *children, bool *used)
@@ -1200,15 +1214,15 @@ static size_t tree_leaves(struct frame_pages *w, enum page_tree_of tree, uint32_
             children[count] = w->leaves[tree].at[count];
     }
     for (size_t i = 0; i < count; i++) {
-        /* a tree of one leaf gets a copy of it as its root, since interior pages have at least two
-         * children */
+        /* A single leaf is not used: it is copied to the root, because an interior page needs at
+         * least two children. */
         used[slot_of(w, children[i].page)] = count > 1;
         children[i].page = file_page(w, children[i].page);
     }
     return count;
 }
 
-/* Make TREE over COUNT children. Returns false on error. */
+/* Make TREE over COUNT children, which are leaves. Returns false on error. */
 static bool tree_make(struct frame_pages *w, enum page_tree_of tree, struct page_leaf *children,
                       size_t count, uint64_t *next)
 {
@@ -1254,9 +1268,9 @@ static int64_t trees_make(struct frame_pages *w)
     done = done && free_pages(w, header, empty, empty_count, &next);
     if (done) {
         patch_big_endian(header + 28, next - 1, 4);
-        /* change counter */
+        /* increase the file's change counter */
         patch_big_endian(header + 24, get_big_endian(header + 24, 4) + 1, 4);
-        /* change counter for which the page count is valid */
+        /* store the new change counter, too, as the one for which the page count is valid */
         patch_big_endian(header + 92, get_big_endian(header + 24, 4), 4);
         done = !ftruncate(w->fd, (off_t)(next - 1) * FRAME_PAGE_BYTES) &&
                !write_whole(w, header, sizeof header, 0);
@@ -1311,13 +1325,13 @@ bool page_copy_some(struct page_copy *copy, uint32_t first, uint32_t count)
         const uint64_t number = slot_page(&source, slot);
         uint32_t page = slot;
         if (read_file_page(&source, number, data))
-            continue; /* a page that was never stored */
+            continue; /* this page was never stored */
         if (copy->window)
             page = page_number(data);
         if (page < copy->then->low || page >= copy->then->next_page)
             continue;
         if (page < low_now(copy))
-            continue; /* its place may have been used again while it was read */
+            continue; /* the collector may have put another page here while we read this one */
         copy->found[page - copy->then->low] = true;
         if (write_whole(&made, data, sizeof data, (number - 1) * FRAME_PAGE_BYTES)) {
             errno = made.error;
@@ -1332,9 +1346,10 @@ int64_t frame_pages_finish(struct frame_pages *w)
     int64_t rows;
 
     if (w->window->finished)
-        return 0; /* the rows are counted by SQL (schemas/recover.sql) */
+        /* an earlier collector made the trees; SQL counts the rows (schemas/recover.sql) */
+        return 0;
     write_window(w, w->window->next_page);
-    /* The disk may have had room for the leaves but not for the interior pages. */
+    /* The disk may be full only now, without room for the interior pages. */
     while ((rows = trees_make(w)) < 0 && (w->error == ENOSPC || w->error == EDQUOT) && w->limit)
         disk_full(w);
     w->window->finished = rows >= 0;

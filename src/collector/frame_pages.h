@@ -1,8 +1,9 @@
 /* collector/frame_pages.h -- writes the pages of table `frame` without SQLite.
  *
- * SQLite's own INSERT takes ten times as long as a frame may take. So the leaf pages of `frame` are
- * made here, as SQLite's file format describes them (https://www.sqlite.org/fileformat2.html,
- * "B-tree Pages"), and appended to a database file that SQLite has made with the whole schema:
+ * A SQLite INSERT takes ten times as long as we may spend on one frame. So the leaf pages of
+ * `frame` are made here, as SQLite's file format describes them
+ * (https://www.sqlite.org/fileformat2.html, "B-tree Pages"), and appended to a database file that
+ * SQLite has made with the whole schema:
  *
  *     page 1 .. first-1        written by SQLite: the schema, every table empty
  *     first + 0, first + 1 ..  leaf pages; each holds frames of one thread, or rows of
@@ -10,18 +11,19 @@
  *     after the leaf pages     interior pages and the list of free pages, made at the end
  *     (page 262145, at 1 GiB, is SQLite's lock page and stays unused)
  *
- * A frame's id tells where its row lies: id = page * 128 + slot + 1. So the frame's end can be
+ * A frame's id tells where its row is: id = page * 192 + slot + 1. So the frame's end can be
  * written long after its page went to disk, and no index is needed.
  *
  *     w = frame_pages_open()
  *     for each thread, as often as the thread needs a page:
  *         page = frame_pages_take(w)
  *         collect rows until frame_row_bytes says the page is full
- *         frame_pages_put(w, page, rows, n)
+ *         when the frame of a row ends: frame_fill_make() of collector/frame_cell.h
+ *         frame_pages_put(w, page, fill, n, ...)
  *     when a frame ends whose page is stored:   frame_pages_end(w, id, ...)
  *     at the end:
  *         frame_pages_finish(w)
- *         end_ns and exit of a frame that never ended are 0; SQL makes them NULL
+ *         took_ns of a frame that never ended is -1; SQL makes it and exit NULL
  *         (collector/trace_files.c)
  *
  * Full pages wait in a window of shared memory before they are written in large pieces. The window
@@ -66,64 +68,75 @@ enum page_tree_of {
     PAGE_TREES
 };
 
-/* A leaf page and its largest key. In an index, the key that separates the leaf from the next
- * one. */
+/* A child of an interior page: a leaf, or in levels_make() an interior page. */
 struct page_leaf {
-    /* page number from frame_pages_take(); levels_make() uses numbers of file pages */
+    /* number from frame_pages_take(); in levels_make() the number of a file page */
     uint64_t page;
+    /* key: in a table, the page's largest rowid; in an index, the key between this page and the
+     * next one. id: in a leaf of a table, its number of rows; in an index, the rowid that belongs
+     * to `key` */
     uint64_t key, id;
 };
 typedef LIST(struct page_leaf) page_leaves;
 
-/* Shared memory that outlives a killed collector. Pages below `written` are in the file. */
+/* The newest pages, in shared memory that outlives a killed collector. Pages below `written` are in
+ * the file. */
 struct frame_window {
-    uint32_t next_page; /* number of the first page that was not taken yet */
+    uint32_t next_page; /* number of the first page that no thread has taken yet */
     uint32_t written;
-    uint32_t first;            /* file page of leaf page 0 */
-    uint32_t root[PAGE_TREES]; /* file pages of the roots */
-    /* With `run --keep`: pages below this number were dropped, and every frame that ended after
-     * from_ns is still stored. Both are 0 otherwise. */
+    uint32_t first;            /* number of the file page that is leaf page 0 */
+    uint32_t root[PAGE_TREES]; /* number of the file page that is each tree's root */
+    /* With `run --keep`: pages below `low` were dropped, and every frame that ended after from_ns
+     * is still stored. Without it both are 0. */
     uint32_t low;
     uint64_t from_ns;
-    /* frame_pages_finish() has returned: no page may be changed any more */
+    /* set at the end of frame_pages_finish(): from here on no page may change */
     uint32_t finished;
-    /* page number + 1 of the page in each slot; 0 if the slot is empty */
+    /* which page is in each slot: its number + 1; 0 if the slot is empty */
     uint32_t holds[FRAME_WINDOW_PAGES];
     _Alignas(4096) uint8_t page[FRAME_WINDOW_PAGES][FRAME_PAGE_BYTES];
 };
 
-/* With `run --keep`: where a page lies, and what its rows tell about the time. */
+/* With `run --keep`: where a page is in the file, and the times of its rows. */
 struct page_place {
-    uint64_t last_start_ns; /* its last row's; 0 while the page is not stored */
-    uint64_t last_end_ns;   /* the latest end of a row that has ended */
-    uint32_t slot;          /* which page of the file behind `first` */
-    uint32_t open;          /* rows that have not ended */
+    /* when the page's last row began; 0 while the page is not stored */
+    uint64_t last_start_ns;
+    uint64_t last_end_ns; /* the latest end among the page's rows */
+    /* number of the page's place in the file, counted from file page `first` */
+    uint32_t slot;
+    uint32_t open; /* number of the page's rows that have not ended */
 };
 
-/* With `run --keep`: only the newest pages are stored, and the places of older ones are used again.
+/* With `run --keep`: only the newest pages are stored, and the places of older pages are reused.
  *
  *     low                                  next_page
  *      | page | page | page | ... | page |
  *
- * A row that outlasts its page is handed on: it ended after from_ns, or is still open. So every
- * frame of which some part lies behind from_ns is stored, here or by `row`. */
+ * When a page is dropped, those of its rows whose frames are open, or ended after from_ns, are
+ * passed to row(). So every frame that was open at from_ns or later stays stored: in a page, or by
+ * row(). */
 struct page_window {
     bool on;
-    uint64_t most;       /* pages to store at most; UINT64_MAX: any number */
-    uint64_t before_ns;  /* pages whose frames all began earlier may be dropped */
-    uint32_t slots;      /* pages of the file that were given to pages so far */
-    uint32_t slots_most; /* the disk is full: there are no more slots than these */
-    int shrunk;          /* errno of the write after which pages were dropped early; or 0 */
+    uint64_t most;      /* pages to store at most; UINT64_MAX: any number */
+    uint64_t before_ns; /* a page may be dropped if all of its frames began before this time */
+    uint32_t slots;     /* number of places in the file that have been used so far */
+    /* the most places that the file may have: no limit until the disk is full */
+    uint32_t slots_most;
+    /* errno of the failed write that made us drop pages early; 0 if there was none */
+    int shrunk;
     bool is_dropping, has_ballast;
-    bool is_alone;                  /* on opening: of a killed collector only the file is left */
-    LIST(uint32_t) free;            /* owned: slots of pages that were dropped */
-    LIST(struct page_place) places; /* owned, by page - base */
-    /* Some pages are about to be dropped: store old pages that are being filled. CONTEXT is
+    /* when opening: a killed collector has left only the file, no shared memory */
+    bool is_alone;
+    LIST(uint32_t) free; /* owned: slots of pages that were dropped */
+    /* owned, by page number - base: where each page is, and its times */
+    LIST(struct page_place) places;
+    /* Called before pages are dropped, to store old pages that are being filled. CONTEXT is
      * borrowed. */
     void (*begin)(void *context);
-    /* Take a row that outlasts its page. */
+    /* Called for each row of a page that is being dropped whose frame is open, or ended recently.
+     * It must store the row elsewhere. */
     void (*row)(void *context, uint64_t id, const struct frame_row *row);
-    /* All those rows were handed on. */
+    /* Called when row() has been called for all rows of the dropped pages. */
     void (*rows_end)(void *context);
     void *context;
 };
@@ -132,26 +145,26 @@ struct frame_pages {
     int fd;                      /* the database file; owned */
     int error;                   /* errno of the first failed write; 0 if none failed */
     struct frame_window *window; /* borrowed, shared */
-    /* owned, by page - base: number of rows in each page; 0 if the page is empty or not stored
-     * yet */
+    /* owned, by page number - base: number of rows in each page; 0 if the page is not stored yet */
     LIST(uint8_t) cells;
-    uint32_t base; /* the lists know nothing of pages below; 0 without a window of pages */
+    uint32_t base; /* number of the first page that the lists have; 0 without --keep */
     struct page_window keep;
     page_leaves leaves[PAGE_TREES]; /* owned: leaves of every tree but `frame`, in key order */
     bool indexed;                   /* the leaves of both indexes are complete */
     /* pages from this number on are not stored, because the disk is full */
     uint32_t limit;
-    uint64_t lost;             /* number of rows that were not stored for want of room */
+    uint64_t lost;             /* number of rows that were not stored, because the disk was full */
     uint32_t leaves_of_frames; /* number of leaves of `frame`; set by frame_pages_finish() */
 };
 
-/* Start writing to FD, which the writer then owns. With RESUME, WINDOW and the file hold the pages
+/* Start writing pages to FD, which the writer then owns. RESUME: WINDOW and the file have the pages
  * of a killed collector. Returns 0, or -1 with errno. */
 int frame_pages_open(struct frame_pages *w, int fd, struct frame_window *window, bool resume);
-/* The same, but store the newest pages only. KEEP has the functions, `most` and `before_ns`. */
+/* Like frame_pages_open(), but store only the newest pages. The caller sets `most`, `before_ns` and
+ * the functions of KEEP. */
 int frame_pages_open_window(struct frame_pages *w, int fd, struct frame_window *window, bool resume,
                             const struct page_window *keep);
-/* Drop pages that are too many or too old. */
+/* Drop the pages that are too old or too many. */
 void frame_pages_trim(struct frame_pages *w);
 /* Drop the oldest PAGES for the sake of other tables: half of their places stay in the file, free,
  * and the disk gets the other half back. */
@@ -159,20 +172,24 @@ void frame_pages_give_back(struct frame_pages *w, uint64_t pages);
 /* Copies the pages of a recording that goes on. */
 struct page_copy {
     int from,
-        to; /* the file of frames, and the copy, which has the first pages already; borrowed */
-    const struct frame_window *then; /* its window at the moment of the copy */
-    const struct frame_window *now;  /* as it is, shared */
-    bool window;                     /* pages are used again */
-    bool *found;                     /* owned, by page - then->low: it was copied */
+        /* borrowed: from, the file of frames; to, the copy, which has the first pages already */
+        to;
+    const struct frame_window *then; /* a copy of the window, from the moment of the snapshot */
+    const struct frame_window *now;  /* the window that the collector changes, in shared memory */
+    /* the recording has --keep, so places in the file are reused */
+    bool window;
+    /* owned, by page number - then->low: has the page been copied? */
+    bool *found;
 };
-/* Return how many slots there are to copy. */
+/* Return how many places of the file must be copied. */
 uint32_t page_copy_slots(const struct page_copy *copy);
-/* Copy COUNT slots from FIRST on. Returns false with errno. */
+/* Copy the pages in COUNT places, from place FIRST on. Returns false with errno. */
 bool page_copy_some(struct page_copy *copy, uint32_t first, uint32_t count);
-/* Return the number behind the last page that was dropped before it could be copied. All later
- * pages were copied. */
+/* Return the number of a page such that this page and all later ones were copied. Earlier pages may
+ * have been dropped before they could be copied. */
 uint32_t page_copy_low(const struct page_copy *copy);
-/* Is PAGE, which is being filled, so old that it should be stored before it is dropped? */
+/* Is PAGE old although it is not full yet? Then it should be stored soon, or it will be too old to
+ * be kept. */
 bool frame_pages_is_old(const struct frame_pages *w, uint32_t page);
 /* Was the page of frame ID dropped? */
 static inline bool frame_pages_dropped(const struct frame_pages *w, uint64_t id)
@@ -215,38 +232,37 @@ static inline unsigned frame_row_end(struct frame_row *row, uint64_t end_ns, uns
  * there is no such row. */
 uint8_t *page_row(uint8_t *page, unsigned slot, uint64_t *id);
 
-/* Store MADE, a page of another table with COUNT rows, as PAGE. Returns false if there is no room:
- * the rows are lost. */
+/* Store MADE, which has COUNT rows of another table, as page PAGE. Returns false if there is no
+ * room, so that the rows are lost. */
 bool frame_pages_store(struct frame_pages *w, uint32_t page, const uint8_t *made, uint32_t count);
-/* Return the stored page PAGE, either in the window or read into COPY. Returns NULL if it is not
- * stored. */
+/* Return page PAGE: its address in the window, or COPY, into which it was read from the file.
+ * Returns NULL if the page is not stored. */
 uint8_t *frame_pages_at(struct frame_pages *w, uint64_t page, uint8_t copy[FRAME_PAGE_BYTES]);
-/* Write PAGE back after its bytes were changed. DATA is what frame_pages_at() returned. */
+/* Write page PAGE back after a change. DATA is what frame_pages_at() returned. */
 void frame_pages_rewrite(struct frame_pages *w, uint32_t page, const uint8_t *data);
 
 /* Store ROWS as PAGE. Rows of open frames get room for their end. */
 void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows,
                      uint32_t count);
 
-/* Read the columns of a stored row that are known at its start. Returns false if there is no such
- * row. */
+/* Read the stored row of frame ID. Returns false if there is no such row. */
 bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row);
-/* Return the id of THREAD_ID's last stored row, not counting page EXCEPT; 0 if there is none. Reads
- * all pages. */
+/* Return the id of the last stored row of thread THREAD_ID, or 0 if it has none. Rows in page
+ * EXCEPT do not count. Reads all pages. */
 uint64_t frame_pages_last(struct frame_pages *w, uint32_t thread_id, uint32_t except);
 /* Change a row that was stored while its frame was open: frame_pages_decided() sets its outcome,
  * frame_pages_end() sets outcome, end and exit. */
 void frame_pages_decided(struct frame_pages *w, uint64_t id, unsigned outcome);
 void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome,
                      unsigned exit);
-/* Delete the row if it is the last row of its page. */
+/* Delete the row of frame ID if it is the last row of its page. */
 void frame_pages_drop(struct frame_pages *w, uint64_t id);
 
-/* Write the pages in the window to the file. */
+/* Write all pages in the window to the file. */
 void frame_pages_flush(struct frame_pages *w);
-/* Write the pages in the window, then the interior pages. Indexes stay empty unless w->indexed.
- * Returns the number of frames, or -1 with w->error. Afterwards the file is a valid database, and a
- * collector that resumes changes no page of the file. */
+/* Write the pages in the window, then the interior pages. Indexes stay empty unless `indexed` is
+ * set. Returns the number of frames, or -1 with `error`. Afterwards the file is a valid database,
+ * and no later collector changes a page of it. */
 int64_t frame_pages_finish(struct frame_pages *w);
 
 #endif

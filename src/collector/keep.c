@@ -1,4 +1,4 @@
-/* collector/keep.c -- bounds a recording. See collector/keep.h.
+/* collector/keep.c -- keeps a recording within its bounds of time and bytes. See collector/keep.h.
  *
  * Runs in: the collector. */
 #include "collector/keep.h"
@@ -15,14 +15,18 @@
 
 enum {
     PAGE = FRAME_PAGE_BYTES,
-    LOG_SHARE = 16,     /* SQLite's log may have one byte in 16 of the bound */
-    LOG_MOST = 4 << 20, /* bytes of the log at most */
-    TREE_SHARE = 128,   /* for interior pages of the frames: more than one in 128 is never used */
-    PAGES_LEAST = 256,  /* pages of frames that are kept in any case */
-    STEP_SHARE = 16,    /* without frames to drop, this share of the time is dropped at once */
-    SLACK_PAGES = 64,   /* for what is written between two looks */
-    LIVE_WEIGHT = 4,    /* trace.db, and its copy with indexes at the end */
-    ROW_BYTES = 100,    /* of a row that can be dropped, at most */
+    LOG_SHARE = 16,     /* SQLite's log may take 1/16 of the bound, but not more than LOG_MOST */
+    LOG_MOST = 4 << 20, /* the most bytes that SQLite's log may take */
+    /* of the pages of frames at most one in 128 is an interior page, not a leaf */
+    TREE_SHARE = 128,
+    /* number of pages of frames that are always kept, even if they exceed the bound */
+    PAGES_LEAST = 256,
+    /* when frames take only PAGES_LEAST pages, a step drops the oldest 1/16 of other tables'
+     * rows */
+    STEP_SHARE = 16,
+    SLACK_PAGES = 64, /* pages that may be written between two calls of keep_trim() */
+    LIVE_WEIGHT = 4,  /* how many times trace.db counts against the bound: see keep.h */
+    ROW_BYTES = 100,  /* the most bytes of a row that can be dropped */
 };
 
 /* Store the pages that threads with few frames fill for a long time. */
@@ -88,7 +92,7 @@ struct page_window keep_window(struct collector *c)
     };
 }
 
-/* Return how many bytes SQLite's log may have. */
+/* Return how many bytes SQLite's log may take. */
 static uint64_t log_bytes(const struct keep *keep)
 {
     return keep->bytes ? MIN(keep->bytes / LOG_SHARE, (uint64_t)LOG_MOST) : LOG_MOST;
@@ -107,7 +111,7 @@ static void room_share(struct collector *c)
     c->pages.keep.most = MAX(pages, (uint64_t)PAGES_LEAST);
 }
 
-/* Return the size of the live file without its log. */
+/* Return the size of trace.db without its log. */
 static uint64_t live_size(struct collector *c)
 {
     return (uint64_t)recorder_number(c->recorder, "PRAGMA page_count") * PAGE;
@@ -154,12 +158,13 @@ static void from_find(struct collector *c)
     keep->from_ns = MAX(keep->from_ns, c->pages.keep.before_ns);
     if (!keep->bytes || most > PAGES_LEAST)
         return;
-    /* Other rows than frames need the room: drop the oldest of them. */
+    /* Frames cannot be dropped any more, but rows of other tables exceed the bound: drop the oldest
+     * of them. */
     if (LIVE_WEIGHT * live_used(c) + most * PAGE > keep->bytes && last_ns > keep->from_ns)
         keep->from_ns += (last_ns - keep->from_ns) / STEP_SHARE;
 }
 
-/* Drop old rows of tables that must be read from end to end for that. */
+/* Drop old rows of tables that are not in order of time, which means to read the whole tables. */
 static void sweep(struct collector *c)
 {
     recorder_run(c->recorder, "recorder/keep_sweep");
@@ -187,7 +192,7 @@ void keep_trim(struct collector *c)
         return;
     keep->rows = 0;
     if (recorder_is_held(c->recorder))
-        return; /* what is deleted now would make the log longer */
+        return; /* deleting rows would only make the log longer, because SQLite cannot reuse it */
     keep->live_bytes = live_size(c);
     room_share(c);
     from_find(c);
@@ -211,7 +216,7 @@ void keep_end(struct collector *c)
     if (!keep->ended && c->pages.keep.shrunk) /* the tables need room, too */
         frame_pages_give_back(&c->pages, 2 * SLACK_PAGES + 2 * LIVE_WEIGHT * live_size(c) / PAGE);
     keep_trim(c);
-    keep->ended = true; /* the pages are about to be finished */
+    keep->ended = true; /* frame_pages_finish() comes next, so no more pages may be dropped */
     sweep(c);
     over_find(c);
     if (keep->over_bytes)

@@ -2,42 +2,46 @@
  *
  * Runs in: the collector.
  *
- * Frames, lookups and what belongs to them alone are kept for a while; the rest is kept for good:
+ * Frames, lookups and the rows that belong to them alone are dropped when they are too old. All
+ * other rows are kept:
  *
  *     the last seconds or bytes   frame, lookup, guard_check, span, call_args, stretch, thread_cpu
  *     always                      every other table: processes, code, totals, entries, guards,
  *                                 compiles, causes, breaks, graphs, losses; and the lookups that
- *                                 asked the compiler. Lookups that are dropped are added up in
- *                                 table lookup_count
+ *                                 asked the compiler. The table lookup_count has sums of the
+ *                                 lookups that were dropped
  *
  *     trace.db         lookups and all other tables, written by SQLite. Rows are deleted
- *                      (schemas/recorder.sql), and SQLite uses their pages again. Frames that
- *                      outlast their page wait in `long_frame`, a table of this file alone
- *     trace.db-frames  pages of frames, used again (struct page_window in frame_pages.h)
+ *                      (schemas/recorder.sql), and SQLite reuses their pages. A frame that lasts
+ *                      longer than its page is kept moves to `long_frame`, a table that only this
+ *                      file has
+ *     trace.db-frames  pages of frames; the place of a dropped page is reused (struct page_window
+ *                      in frame_pages.h)
  *
  * The bound in bytes holds for both files together, at every moment:
  *
  *     bytes >= pages of frames + 4 * trace.db + its log
  *
- * Four times, because at the end the tables of trace.db are copied behind the frames and get their
- * indexes, and because its free pages are not given back. A reader that holds
- * a transaction open keeps SQLite from using its log again. Then nothing is committed until the
- * reader is done, and lookups are counted without a row. */
+ * trace.db counts four times, because at the end its tables are copied behind the frames and get
+ * indexes, and because SQLite does not return free pages to the disk. While a reader holds a
+ * transaction open, SQLite cannot reuse its log. So nothing is committed until the reader has ended
+ * the transaction, and lookups are counted without getting a row. */
 #ifndef DYNTRACE_COLLECTOR_KEEP_H
 #define DYNTRACE_COLLECTOR_KEEP_H
 
 #include "collector/traced.h"
 
-enum { KEEP_LEAST = 16000000 /* bytes: the least bound */ };
+enum { KEEP_LEAST = 16000000 /* the smallest bound that is allowed, in bytes */ };
 
 /* Read the bounds from the session, or of a killed collector's from the live trace. */
 void keep_find(struct collector *c);
 /* How the file of frames is to be opened. */
 struct page_window keep_window(struct collector *c);
-/* Begin in the open recorder, or carry on there. */
+/* Limit the size of SQLite's log, and write the bounds to `meta`. */
 void keep_begin(struct collector *c);
-/* Drop what is too old or too much. Called before each commit. */
+/* Drop rows and pages that are too old, or exceed the bound of bytes. Called before each commit. */
 void keep_trim(struct collector *c);
-/* Before the two files are joined: drop what no longer fits, and write the last rows of `meta`. */
+/* Drop rows and pages for the last time, before the two files are joined. Write the last rows of
+ * `meta`. */
 void keep_end(struct collector *c);
 #endif

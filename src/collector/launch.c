@@ -17,7 +17,7 @@
 #define PAUSE_MAX_NS UINT64_C(1000000000)
 
 enum {
-    DEATHS_MAX = 8, /* how many collectors in a row may die while they finish the trace */
+    DEATHS_MAX = 8, /* the most collectors in a row that may die while they finish the trace */
     LOCK_LOOKS = 500,
     LOCK_LOOK_MS = 20,
 };
@@ -86,14 +86,14 @@ static int start(struct launch *l, const char *argv, bool alone)
         if (alone)
             dup2(1, 2);
         if (chdir("/")) {
-            /* chdir is only there to keep no filesystem busy */
+            /* no harm: only the filesystem of this directory cannot be unmounted while we run */
         }
         close(ends[0]);
         bounds_memory_needed(false);
         _exit(collector_run(session, argv, alone ? -1 : ends[1], ends[1]));
     }
     close(ends[1]);
-    close(session->lock); /* the collector holds the lock now */
+    close(session->lock); /* close our copy of the lock, which the collector holds from here on */
     session->lock = -1;
     l->link = ends[0];
     l->pid = pid < 0 ? 0 : pid;
@@ -142,7 +142,7 @@ int launch_orphan(struct launch *l, struct session *session, struct collector_re
 static void send_order(struct launch *l, const struct collector_order *order)
 {
     if (l->link >= 0 && write(l->link, order, sizeof *order) != sizeof *order) {
-        /* the collector is dead: the next one will get the order again */
+        /* writing failed because the collector is dead: the next collector gets the order */
     }
 }
 
@@ -155,8 +155,8 @@ void launch_order(struct launch *l, const struct collector_order *order)
     send_order(l, order);
 }
 
-/* Take the lock of the dead collector. If PATIENCE, wait for it: a command that looks for
- * interrupted recordings (collector/recover.c) may hold it for a moment. */
+/* Take the lock of the dead collector. PATIENCE: wait if another command has it, which looks for
+ * interrupted recordings (collector/recover.c) and releases it soon. */
 static bool lock_take(struct session *session, bool patience)
 {
     bool taken = session_take(session) == 0;
@@ -189,8 +189,8 @@ static void replace(struct launch *l, bool patience)
         send_order(l, &l->ended);
 }
 
-/* Read the collector's result into SAID. If the collector left orders unread, the socket first
- * reports an error. */
+/* Read the collector's result into SAID. If the collector has not read all orders, the socket
+ * reports an error before the result. */
 static bool take_result(const struct launch *l, struct collector_result *said, int flags)
 {
     ssize_t got = recv(l->link, said, sizeof *said, flags);
@@ -214,8 +214,8 @@ int launch_look(struct launch *l)
     int status = 0;
 
     if (l->pid && waitpid(l->pid, &status, WNOHANG) != 0) {
-        /* Replace a collector that lived for a while at once. If collectors die again and again,
-         * wait longer each time. */
+        /* Replace the collector at once if it lived for a second. If collectors die soon, wait
+         * longer from one start to the next. */
         l->pause_ns = now - l->born_ns >= PAUSE_MAX_NS ? 0 : l->pause_ns * 3 / 2 + PAUSE_NS;
         l->pid = 0;
         l->done = (WIFEXITED(status) && WEXITSTATUS(status) == 0) || has_said(l);
@@ -245,8 +245,8 @@ bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted,
         if (l->link >= 0 && poll(&fd, 1, 200) <= 0)
             continue;
         if (take_result(l, said, 0)) {
-            /* Do not wait until the collector has released its memory: the user waits for the
-             * command. */
+            /* The user waits for the command, so do not wait until the collector has released its
+             * memory. */
             l->pid = 0;
             return true;
         }

@@ -11,48 +11,50 @@
 
 /* A message from the parent to the collector, sent through a socket. */
 struct collector_order {
-    /* DONE: a program that records itself (`collect`) stops recording */
+    /* ORDER_DONE: the command is a program that records itself (`collect`), and it has stopped
+     * recording */
     enum { ORDER_BEGAN, ORDER_ENDED, ORDER_STOP, ORDER_DONE, ORDER_SNAPSHOT } what;
-    int32_t pid, status; /* about the command: BEGAN has its pid, ENDED has its wait status */
+    /* pid: of the command, with ORDER_BEGAN; status: its wait status, with ORDER_ENDED */
+    int32_t pid, status;
 };
 
-/* The collector's last message: what it recorded, or why it failed. A message of one byte comes
- * earlier, when the collector is ready for the command to start. */
+/* The last message from the collector to its parent: what was recorded, or why it failed. Before
+ * that, a message of one byte says that the command may start. */
 struct collector_result {
     uint64_t frames, missing;
-    /* In a torch program, the estimated bytes of frames that have no lookup. */
+    /* for a torch program: estimated bytes of the rows of frames that have no lookup */
     uint64_t undecided;
-    /* With --keep: by how much what is always kept is more than the bound, in bytes. */
+    /* with --keep: by how many bytes the rows that are never dropped exceed the bound */
     uint64_t over;
     int64_t cpu_ns; /* processor time of all collectors of the recording; 0 if not known */
     uint32_t processes;
     char unsupported[512], torch_note[512];
-    /* the settings of --set that did nothing, as lines "SETTING: WHY" */
+    /* the settings of --set that did nothing: lines "SETTING: WHY" */
     char settings[2048];
-    char worst[256];                /* the largest of the losses counted in `missing` */
-    char error[2 * PATH_MAX + 512]; /* "" if the trace is complete */
+    char worst[256];                /* cause of the largest loss among those counted in `missing` */
+    char error[2 * PATH_MAX + 512]; /* what went wrong; "" if the trace is complete */
 };
 
-/* Run as the collector of SESSION, whose lock is held. ARGV is the command as a JSON array, or NULL
- * to carry on the work of a killed collector. ORDERS is the socket for orders, or -1 without a
- * parent; the result is written to TO. Returns the exit status of this process, which keeps its
- * files open until it exits. */
+/* Run as the collector of SESSION, whose lock is held. ARGV is the command as a JSON array; NULL
+ * continues the recording of a killed collector. ORDERS is the socket for orders, or -1 without a
+ * parent. The result is written to TO. Returns the exit status for this process, which must keep
+ * its files open until it exits. */
 int collector_run(struct session *session, const char *argv, int orders, int to);
 
 struct launch {
     struct session *session; /* borrowed */
-    pid_t pid;               /* pid of the collector; 0 if it is dead */
+    pid_t pid;               /* pid of the collector; 0 while none runs */
     int link;                /* our end of the socket; -1 if it is closed */
-    /* The orders that were sent, which the next collector gets, too. The pid of an order is 0 if it
-     * was not sent. */
+    /* Orders that were sent, because the next collector gets them, too. pid is 0 if an order was
+     * not sent. */
     struct collector_order began, ended;
-    /* When the collector was started (CLOCK_MONOTONIC), and how long to wait before the next
-     * start. */
+    /* When the collector was started (CLOCK_MONOTONIC), and how long to wait after that before
+     * another is started. */
     uint64_t born_ns, pause_ns;
     unsigned replaced;            /* how often a dead collector was replaced */
     bool done;                    /* the collector has ended and sent its result */
     char why[2 * PATH_MAX + 512]; /* error of the last collector that could not start, or "" */
-    /* the collector is nobody's child: it is not replaced when it dies */
+    /* the collector is not our child, so we do not replace it when it dies */
     bool orphan;
 };
 
@@ -63,9 +65,9 @@ void launch_let_go(void);
  * array. Returns 0 when the collector is ready, or -1 after reporting the error. */
 int launch_collector(struct launch *l, struct session *session, const char *argv);
 
-/* Fork a collector, detached from any terminal, that carries on the work of a killed one. The new
- * collector takes over the lock. Returns 0 when it is ready, or -1 with SAID->error if it gave a
- * reason. */
+/* Fork a collector that has no terminal and continues the recording of a killed collector. It
+ * takes over the session's lock. Returns 0 when it is ready, or -1, with SAID->error if it gave
+ * a reason. */
 int launch_orphan(struct launch *l, struct session *session, struct collector_result *said);
 
 /* Tell the collector that the command began or ended. */
@@ -75,18 +77,18 @@ void launch_order(struct launch *l, const struct collector_order *order);
  * that is not needed. */
 int launch_look(struct launch *l);
 
-/* Wait until the trace is finished. When *INTERRUPTED becomes non-zero, the collector stops waiting
- * for processes that outlive the command; INTERRUPTED may be NULL. Returns false if collector after
- * collector died. */
+/* Wait until the trace is finished, and read the result into SAID. When *INTERRUPTED becomes
+ * non-zero, the collector stops waiting for processes that outlive the command; INTERRUPTED may be
+ * NULL. Returns false if too many collectors have died. */
 bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted,
                  struct collector_result *said);
 
 void launch_close(struct launch *l);
 
-/* ---- collector/recover.c: recordings whose collector was killed ---- */
+/* ---- finish recordings whose collector was killed (collector/recover.c) ---- */
 
-/* Finish the interrupted recording of trace PATH, or every one of this user if PATH is NULL. Prints
- * what was done. */
+/* Finish the interrupted recording of trace PATH, or all interrupted recordings of this user if
+ * PATH is NULL. Prints the result. */
 enum recovered {
     RECOVER_DONE,
     RECOVER_FAILED,

@@ -3,7 +3,7 @@
  *
  * Cells are added to a page from its end, and the page's row count is set last. So all counted rows
  * are whole whenever the collector is killed. In a b-tree index, the key between two leaves is in
- * neither leaf: it is in the interior page above them. */
+ * neither leaf, but only in the interior page above them. */
 #include "collector/lookup_pages.h"
 
 #include <stdatomic.h>
@@ -11,12 +11,12 @@
 #include "tables.h"
 
 enum {
-    /* rows in a page; fewer than ids in a page of `frame`, so that a first id tells both kinds
-     * apart */
+    /* Most rows of a page. It is less than the number of ids of a page of `frame`, so that the
+     * first id of a page tells which kind of page it is. */
     ROWS_MAX = FRAME_PAGE_ROWS - 2,
-    /* bytes of an index cell without its numbers: pointer, lengths and types */
+    /* bytes of an index cell besides its two numbers: pointer, lengths and types */
     KEY_BYTES = 6,
-    /* at least this many keys fit into a page, however large their numbers */
+    /* least number of keys that fit into a page, even if their numbers are large */
     KEYS_MIN = FRAME_PAGE_ROOM / (KEY_BYTES + 16),
     CELL_MAX = 160,
 };
@@ -30,10 +30,10 @@ static void page_begin(uint8_t *page)
     put16(page + 5, FRAME_PAGE_BYTES);
 }
 
-/* ---- indexes ---- */
+/* ---- make the leaves of the two indexes ---- */
 
-/* Make an index page from COUNT keys and append it to LEAVES. LAST is the key between this leaf and
- * the next one. */
+/* Make a leaf of an index from COUNT keys and append it to LEAVES. LAST is the key between this
+ * leaf and the next one. */
 static void leaf_make(struct lookup_pages *l, page_leaves *leaves, const struct page_leaf *keys,
                       size_t count, struct page_leaf last)
 {
@@ -57,7 +57,7 @@ static void leaf_make(struct lookup_pages *l, page_leaves *leaves, const struct 
         *leaf = (struct page_leaf){at, last.key, last.id};
 }
 
-/* Return how many keys of RUN to put into a leaf. Two more always fit. */
+/* Return how many of RUN's keys to put into a leaf: two fewer than would fit. */
 static size_t keys_in_leaf(const struct index_run *run)
 {
     unsigned number_bytes = frame_bytes_of(run->key_bits) + frame_bytes_of(run->id_bits);
@@ -65,8 +65,8 @@ static size_t keys_in_leaf(const struct index_run *run)
     return FRAME_PAGE_ROOM / (KEY_BYTES + number_bytes) - 2;
 }
 
-/* Add a key to RUN. It must be larger than the keys before it. If the keys from index FIRST on fill
- * a leaf, make that leaf; at least two keys are left over. */
+/* Add a key to RUN, larger than all keys before it. If the keys from index FIRST on fill a leaf,
+ * make the leaf. At least two keys are left over, which leaf_finish() needs. */
 static void key_add(struct lookup_pages *l, struct index_run *run, size_t first, uint64_t key,
                     uint64_t id)
 {
@@ -93,8 +93,8 @@ static void key_add(struct lookup_pages *l, struct index_run *run, size_t first,
     memmove(from, from + fit + 1, left * sizeof *from);
 }
 
-/* Make a leaf of all keys of RUN. If MORE leaves follow, the last key is not in the leaf but
- * separates it from the next one. */
+/* Make a leaf of all remaining keys of RUN. MORE: further leaves follow, so the last key does not
+ * go into the leaf but separates it from the next one. */
 static void leaf_finish(struct lookup_pages *l, struct index_run *run, bool more)
 {
     size_t count = run->keys.count;
@@ -116,8 +116,8 @@ static void leaves_append(struct lookup_pages *l, struct index_run *all,
         l->pages->indexed = false;
 }
 
-/* Append RUN to ALL. The first two keys of a run come before its leaves, and its last keys after
- * them: put those keys into leaves of ALL. */
+/* Append the leaves of RUN to those of ALL. RUN has two keys that come before its leaves, and some
+ * that come after them; all these keys go into leaves of ALL. */
 static void run_append(struct lookup_pages *l, struct index_run *all, const struct index_run *run)
 {
     for (size_t k = 0; k < run->keys.count; k++) {
@@ -130,7 +130,7 @@ static void run_append(struct lookup_pages *l, struct index_run *all, const stru
     }
 }
 
-/* Join the leaves of COUNT runs to the leaves of TREE. */
+/* Make the leaves of TREE from those of COUNT runs. */
 static void runs_join(struct lookup_pages *l, enum page_tree_of tree, const struct index_run *runs,
                       size_t count)
 {
@@ -144,7 +144,7 @@ static void runs_join(struct lookup_pages *l, enum page_tree_of tree, const stru
     l->pages->leaves[tree] = all.leaves;
 }
 
-/* ---- rows of both tables ---- */
+/* ---- write and read rows of `lookup` and `guard_check` ---- */
 
 /* Store the unfinished page of TABLE and begin a new one. */
 static void page_put(struct lookup_pages *l, enum lookup_table table)
@@ -158,7 +158,8 @@ static void page_put(struct lookup_pages *l, enum lookup_table table)
         leaf = list_add(&l->pages->leaves[TREE_LOOKUP + table]);
     if (leaf)
         *leaf = (struct page_leaf){at, l->next[table] - 1, rows};
-    atomic_signal_fence(memory_order_release); /* a kill may come between two stores */
+    /* keep the order of these stores, because a kill may come between them */
+    atomic_signal_fence(memory_order_release);
     page_begin(page);
 }
 
@@ -171,7 +172,7 @@ static unsigned cell_make(uint8_t cell[CELL_MAX], enum lookup_table table, uint6
     uint8_t *body = types + columns[table];
 
     record[0] = (uint8_t)(columns[table] + 1);
-    types[0] = 0; /* NULL, because the id is the rowid */
+    types[0] = 0; /* the id is stored as the rowid, so its column is NULL */
     for (unsigned i = 1; i < columns[table]; i++) {
         int64_t value = values[i - 1];
         if (word && i == CHECK_WORD) {
@@ -199,7 +200,7 @@ static bool page_has_room(const uint8_t *page, unsigned bytes)
     return rows != ROWS_MAX && content >= slots_end + bytes;
 }
 
-/* Put the cell into PAGE. Increase the row count last, so that a kill leaves a valid page. */
+/* Append the cell to PAGE. The row count is set last, so that a kill leaves a valid page. */
 static void cell_put(uint8_t *page, const uint8_t *cell, unsigned bytes)
 {
     unsigned rows = get16(page + 3);
@@ -217,7 +218,7 @@ static void index_add(struct lookup_pages *l, enum lookup_table table, uint64_t 
                       const int64_t *values)
 {
     struct index_run *run = &l->checks;
-    uint64_t key = (uint64_t)values[0]; /* for a check, the id of its lookup */
+    uint64_t key = (uint64_t)values[0]; /* for a check, the first value is the id of its lookup */
 
     if (!l->pages->indexed)
         return;
@@ -250,8 +251,8 @@ static int64_t number_read(const uint8_t *body, unsigned type, unsigned bytes)
     return type > 7 ? type - 8 : (int64_t)get_big_endian(body, bytes);
 }
 
-/* Read row SLOT of PAGE, a page of TABLE, into VALUES and WORD (the text column). Returns false if
- * there is no such row, or if it makes no sense. */
+/* Read row SLOT of PAGE, a page of TABLE: its numbers into VALUES, its text into WORD. Returns
+ * false if there is no such row, or if it makes no sense. */
 static bool row_read(uint8_t *page, unsigned slot, enum lookup_table table,
                      int64_t values[LOOKUP_COLUMNS], const char **word)
 {
@@ -302,7 +303,7 @@ void lookup_pages_show(struct lookup_pages *l, enum lookup_table table,
     l->shown[table] = is_last ? l->next[table] : leaves->at[at].key + 1;
 }
 
-/* ---- open, resume and close ---- */
+/* ---- open, continue after a kill, and close ---- */
 
 /* Cut off the rows of PAGE with ids outside (*LAST, END), and rows that make no sense. Returns how
  * many rows are left and sets *LAST to the id of the last one. */
@@ -324,8 +325,8 @@ static unsigned cut(uint8_t *page, enum lookup_table table, uint64_t end, uint64
     return rows;
 }
 
-/* Add PAGE, which a killed collector wrote as page N, to the leaves. LAST: for each table, the id
- * of the last row so far. */
+/* Add PAGE, which a killed collector stored as page number N, to the leaves of its table. LAST has
+ * the id of each table's last row so far. */
 static void page_take_over(struct lookup_pages *l, uint32_t n, uint8_t *page, uint64_t last[])
 {
     uint64_t id;

@@ -50,7 +50,8 @@ static uint64_t files_bytes(const struct collector *c)
     return size_of(c->session->trace) + size_of(c->session->frames) + size_of(log);
 }
 
-/* Write the metrics of statement recorder/metrics: a row each, name, kind, help and value. */
+/* Write the metrics that the statement recorder/metrics returns. A row has a metric's name, kind,
+ * help and value. */
 static void put_rows(FILE *out, struct collector *c)
 {
     sqlite3_stmt *rows = NULL;
@@ -66,7 +67,7 @@ static void put_rows(FILE *out, struct collector *c)
     recorder_in_sqlite = 0;
 }
 
-/* Write the lookups by how they were decided. */
+/* Write the number of lookups for each outcome. */
 static void put_lookups(FILE *out, const struct collector *c)
 {
     static const char *const words[OUTCOMES] = {
@@ -102,7 +103,8 @@ static void put_all(FILE *out, struct collector *c, bool goes_on)
     put_rows(out, c);
 }
 
-/* Write the file beside its place and rename it. Returns false with errno. */
+/* Write a new file in the same directory, and rename it to the name of the old one. Returns false
+ * with errno. */
 static bool file_write(struct collector *c, bool goes_on)
 {
     const char *path = c->session->metrics;
@@ -115,7 +117,7 @@ static bool file_write(struct collector *c, bool goes_on)
     out = fopen(beside, "wxe");
     if (!out)
         return false;
-    fchmod(fileno(out), 0644); /* node_exporter is another user */
+    fchmod(fileno(out), 0644); /* readable by all, because node_exporter runs as another user */
     put_all(out, c, goes_on);
     done = !ferror(out);
     done = !fclose(out) && done && !rename(beside, path);

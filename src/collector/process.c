@@ -18,8 +18,8 @@
 
 #include "namespaces.h"
 
-/* Are the pids in /proc those of our own pid namespace? They are those of another namespace if a
- * recorder was started in a new namespace and nobody mounted a /proc for it. */
+/* Does /proc have the pids of our own pid namespace? It does not if a recorder was started in a new
+ * namespace, and nobody mounted a /proc for that namespace. */
 static bool proc_is_ours(void)
 {
     char link[32] = "";
@@ -27,8 +27,8 @@ static bool proc_is_ours(void)
     return readlink("/proc/self", link, sizeof link - 1) > 0 && strtol(link, NULL, 10) == getpid();
 }
 
-/* Read the fields of /proc/PID/stat into BUFFER. Returns the fields that follow the command's name,
- * which may hold spaces; NULL if there is no such process. */
+/* Read /proc/PID/stat into BUFFER. Returns where the fields after the command's name begin, because
+ * the name may have spaces. Returns NULL if there is no such process. */
 static const char *stat_fields(uint32_t pid, char buffer[1024])
 {
     char path[64], *field;
@@ -72,7 +72,7 @@ int process_watch(uint32_t pid, uint64_t started)
 
     if (fd < 0 || !started)
         return fd;
-    /* The pid now belongs to another process: ours has ended. */
+    /* our process has ended, because the pid belongs to another process now */
     if (process_stat(pid, &parent, &now) && now != started) {
         close(fd);
         return -1;
@@ -121,8 +121,8 @@ static uint32_t innermost_pid(uint32_t pid)
     return found;
 }
 
-/* Does LINE of /proc/PID/maps map the file of CLAIM? The device is not compared, because on some
- * filesystems it differs there. */
+/* Does LINE of /proc/PID/maps map the file of CLAIM? On some filesystems /proc shows another device
+ * for a file, so the device is not compared. */
 static bool is_mapping_of(const char *line, const struct process_claim *claim)
 {
     const char *name = strrchr(line, '/');
@@ -161,7 +161,7 @@ static enum answer is_claimant(const struct process_claim *claim, uint32_t pid, 
     bool alike = started && started == claim->started;
     uint32_t own_pid = innermost_pid(pid);
     uint64_t namespace;
-    bool known; /* both pid namespaces are known */
+    bool known; /* true if we know the pid namespace of PID and that of the claim */
     enum answer mapped;
 
     snprintf(name, sizeof name, "%u", pid);
@@ -199,7 +199,7 @@ static enum answer try_process(const struct process_claim *claim, uint32_t pid,
     return answer;
 }
 
-/* Look through all processes in /proc for one that matches CLAIM. */
+/* Search /proc for the process that CLAIM describes. */
 static enum process_sight search_processes(const struct process_claim *claim,
                                            struct process_found *found)
 {
@@ -219,7 +219,8 @@ static enum process_sight search_processes(const struct process_claim *claim,
     return sight;
 }
 
-/* Find a process of our own pid namespace, where its pid is the pid that we see. */
+/* Find a process that CLAIM describes and that is in our own pid namespace. It sees the same pid as
+ * we do. */
 static enum process_sight find_neighbour(const struct process_claim *claim,
                                          struct process_found *found)
 {
@@ -233,8 +234,8 @@ static enum process_sight find_neighbour(const struct process_claim *claim,
         return PROCESS_SEEN;
     if (!claim->started || found->started == claim->started)
         return PROCESS_SEEN;
-    /* Either another process has the pid now, or the process reads another clock (time
-     * namespace). */
+    /* The start times differ: another process has the pid now, or the process reads another clock
+     * in its time namespace. */
     switch (has_mapped(claim->pid, claim)) {
     case ANSWER_YES:
         return PROCESS_SEEN;
@@ -265,13 +266,13 @@ enum process_sight process_find(const struct process_claim *claim, struct proces
 
 bool process_file_is_used(int fd)
 {
-    /* A process that opens the file while we hold the lease makes the kernel send us SIGIO. */
+    /* While we hold a lease on the file, a process that opens it makes the kernel send us SIGIO. */
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct sigaction before;
     bool granted;
 
     sigaction(SIGIO, &ignore, &before);
-    /* The kernel grants a write lease only if nobody else has the file open or mapped. */
+    /* the kernel grants a write lease only if no other process has the file open or mapped */
     granted = fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
     if (granted)
         fcntl(fd, F_SETLEASE, F_UNLCK);

@@ -11,17 +11,17 @@
 /* Read a process's parent and start time from /proc/PID/stat. The start time tells apart processes
  * that had the same pid. Returns false if there is no such process. */
 bool process_stat(uint32_t pid, uint32_t *parent, uint64_t *started);
-/* Returns true if a signal has stopped the process. */
+/* Has a signal stopped process PID? */
 bool process_is_stopped(uint32_t pid);
 
-/* Open a descriptor to poll for the end of process PID, which started at STARTED (0 if not known).
- * Returns -1 if the process has ended. */
+/* Open a descriptor to poll for the end of process PID. STARTED is its start time, or 0 if that is
+ * not known. Returns -1 if the process has ended. */
 int process_watch(uint32_t pid, uint64_t started);
-/* Returns true if the process of descriptor WATCH has not ended; false if WATCH is -1. */
+/* Is the process alive? WATCH is a descriptor of process_watch(); with -1 the answer is false. */
 bool process_lives(int watch);
 bool process_is(uint32_t pid, uint64_t started);
 
-/* ---- find the process that a file belongs to ----
+/* ---- find the process that writes a process file ----
  *
  * A process file tells which process writes it, as that process sees itself. In a pid namespace
  * the process's pid differs from the pid that we see; in a time namespace its start time
@@ -29,17 +29,17 @@ bool process_is(uint32_t pid, uint64_t started);
  * process has mapped. */
 
 struct process_claim {
-    uint32_t pid;       /* the pid that the process sees */
-    uint64_t started;   /* the start time in its own /proc; 0 if it could not read that */
-    uint64_t namespace; /* id of its pid namespace (namespaces.h); 0 if not known */
+    uint32_t pid;       /* the pid that the process itself sees */
+    uint64_t started;   /* start time that the process read in its own /proc; 0 if it could not */
+    uint64_t namespace; /* the process's pid namespace (namespaces.h); 0 if not known */
     const char *file;   /* borrowed: name of the process file */
     ino_t inode;        /* inode of the process file */
 };
 
 struct process_found {
-    uint32_t pid;     /* the pid that we see; 0 if we do not see the process */
-    uint64_t started; /* the start time that we see; 0 if not known */
-    int watch;        /* descriptor as from process_watch(), or -1; owned by the caller */
+    uint32_t pid;     /* the process's pid as we see it; 0 if we do not see the process */
+    uint64_t started; /* the process's start time as we see it; 0 if not known */
+    int watch;        /* owned: descriptor as from process_watch(), or -1 */
 };
 
 enum process_sight {
@@ -50,8 +50,8 @@ enum process_sight {
 
 enum process_sight process_find(const struct process_claim *claim, struct process_found *found);
 
-/* Returns true if any other process has opened or mapped the file of FD, or if the filesystem does
- * not tell. FD must be open for writing and be our only descriptor of the file. */
+/* Has any other process opened or mapped the file of FD? Returns true also if the filesystem does
+ * not tell. FD must be open for writing, and no other descriptor of ours may have the file open. */
 bool process_file_is_used(int fd);
 
 #endif

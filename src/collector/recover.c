@@ -15,14 +15,15 @@
 enum { LOCK_LOOKS = 50, LOCK_LOOK_MS = 20 };
 
 struct recovery {
-    const char *trace; /* recover only this trace; NULL for all */
-    bool quiet;        /* called by another command: print only if stderr is a terminal */
+    const char *trace; /* the trace to recover; NULL: all interrupted recordings */
+    /* called by `run`: say nothing if there is nothing to do, and print only to a terminal */
+    bool quiet;
     int found, failed;
 };
 
 struct search {
     const struct session *session;
-    /* pid of a live process that records into a file of the session; 0 if there is none */
+    /* pid of a living process that still records into the session; 0 if there is none */
     uint32_t found;
 };
 
@@ -131,21 +132,23 @@ static void visit(const char *directory, void *context)
         session_processes(&session, recorded, &search);
     process = search.found;
     if (process_is(left.parent, left.parent_started)) {
-        r->found++; /* that process is about to replace its collector, or to remove the session */
+        /* found, but process `parent` will replace the collector itself, or remove the session */
+        r->found++;
         if (!r->quiet)
             say_error("%s: is still being recorded by process %u", session.trace, left.parent);
     } else if (recorder_is_of(session.trace, session.frames, session.directory)) {
         r->found++;
         recover(r, &session, process);
     } else if (!process) {
-        /* The trace was deleted or replaced, or the session file was overwritten. Remove only the
-         * session's directory, because a file at the trace's path is not of this recording. */
+        /* Remove the session's directory and nothing else: the trace was deleted or replaced, or
+         * the session's file was overwritten, so the file at the trace's path is not of this
+         * recording. */
         session_remove(&session);
     }
     session_close(&session);
 }
 
-/* Does DIRECTORY hold a session that can be carried on, now or when another process releases its
+/* Does DIRECTORY hold a session that can be opened, now or when another process has released its
  * lock? DIRECTORY may be NULL. */
 static bool is_there(const char *directory)
 {
@@ -158,8 +161,8 @@ static bool is_there(const char *directory)
     return there || busy;
 }
 
-/* Recover TRACE, which claims to be recorded on this machine but has no session to carry on. Use
- * what is left of the session, or else a new one, to finish what was written. */
+/* Recover TRACE, which was recorded on this machine, but whose session cannot be opened. Finish the
+ * trace with the files that are left of the session, or with a new session. */
 static void recover_without_session(struct recovery *r, const char *trace)
 {
     struct session session = SESSION_CLOSED;

@@ -15,9 +15,9 @@
 #include "namespaces.h"
 
 enum {
-    /* size of a process's first ring: 50 ms of frames at full speed */
+    /* size of a process's first ring: a program at full speed fills it in 50 ms */
     RING_BYTES = 16 << 20,
-    /* largest size of all rings of one process; see tracer/ring.c */
+    /* the most bytes of all rings of one process together (tracer/ring.c) */
     BUDGET_BYTES = 64 << 20,
     SHARED_ROOM = 48 << 20, /* with less free space than this, /dev/shm is not used */
     SESSION_FILE_MAX = 1 << 20,
@@ -27,7 +27,7 @@ enum {
 static const char shared_memory[] = "/dev/shm";
 
 #ifndef __aarch64__
-/* Do the flags in LINE of /proc/cpuinfo promise a counter of constant rate that never stops? */
+/* Does LINE of /proc/cpuinfo say that the CPU's counter has a constant rate and never stops? */
 static bool is_steady_counter(const char *line)
 {
     if (strncmp(line, "flags", 5))
@@ -39,7 +39,7 @@ static bool is_steady_counter(const char *line)
 enum session_clock session_clock_choose(void)
 {
 #if defined __aarch64__
-    return SESSION_TSC; /* the architecture gives cntvct a constant rate */
+    return SESSION_TSC; /* on aarch64 the counter cntvct always has a constant rate */
 #else
     FILE *source = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
     FILE *info = NULL;
@@ -51,7 +51,7 @@ enum session_clock session_clock_choose(void)
     if (source && !fgets(name, sizeof name, source))
         name[0] = 0;
     trusted = !strncmp(name, "tsc", 3);
-    /* A virtual machine may prefer another clock source even if the counter is good. */
+    /* In a virtual machine Linux may prefer its own clock although the counter is good. */
     if (!strncmp(name, "kvm-clock", 9) || !strncmp(name, "hyperv", 6))
         info = fopen("/proc/cpuinfo", "re");
     if (info) {
@@ -66,7 +66,7 @@ enum session_clock session_clock_choose(void)
 #endif
 }
 
-/* Can a session be made in directory PATH? */
+/* May a session's directory be made in directory PATH? */
 static bool is_usable(const char *path)
 {
     struct stat status;
@@ -90,8 +90,8 @@ static const char *temporary_directory(void)
     return named && is_usable(named) ? named : "/tmp";
 }
 
-/* Make a directory with a new name in BASE and store its path in PATH. Returns its descriptor, or
- * -1 with errno. */
+/* Make a directory with a new name in directory BASE, and store its path in PATH. Returns its
+ * descriptor, or -1 with errno. */
 static int directory_make(char *path, size_t room, const char *base)
 {
     int fd;
@@ -107,8 +107,8 @@ static int directory_make(char *path, size_t room, const char *base)
     return fd;
 }
 
-/* Make a directory where the process of `attach` looks for it (tracer/attach.c). ROOT is where we
- * see that process's files. Returns 0, or -1 with errno. */
+/* Make the session's directory where the process of `attach` looks for it (tracer/attach.c). ROOT
+ * is the path under which we see that process's files. Returns 0, or -1 with errno. */
 static int directory_make_below(struct session *s, const char *root)
 {
     static const char *const bases[] = {shared_memory, "/tmp", "/var/tmp"};
@@ -123,8 +123,8 @@ static int directory_make_below(struct session *s, const char *root)
     return s->place[SESSION_MAIN] < 0 ? -1 : 0;
 }
 
-/* Make the two directories. Both have the same name, so that the first tells the name of the
- * second. */
+/* Make the session's two directories. They have the same name in different places, so that a
+ * process that knows the first finds the second. */
 static int directories_make(struct session *s)
 {
     const char *temporary = temporary_directory();
@@ -143,8 +143,9 @@ static int directories_make(struct session *s)
     return 0;
 }
 
-/* Read the session file FD into memory that the caller frees, and map it. Returns NULL if it cannot
- * be one. The caller checks the copy: another process could cut the mapped file short. */
+/* Map the session's file FD, and return a copy of it, which the caller frees. The caller checks the
+ * copy, because another process could cut the mapped file short. Returns NULL if it cannot be a
+ * session's file. */
 static struct session_file *file_read(struct session *s, int fd)
 {
     struct stat status = {0};
@@ -172,14 +173,14 @@ static struct session_file *file_read(struct session *s, int fd)
     return NULL;
 }
 
-/* Does FILE, whose size is BYTES, make sense? */
+/* Do the contents of FILE, whose size is BYTES, make sense? */
 static bool file_is_sound(const struct session_file *file, size_t bytes)
 {
     const char *end = (const char *)file + bytes;
 
     if (memcmp(file->magic, RING_SESSION_MAGIC, sizeof file->magic))
         return false;
-    /* the last byte is 0, so the strings end inside the file */
+    /* the last byte is a NUL, so no string goes beyond the end of the file */
     return file->format == RING_FORMAT && file->bytes == bytes && !end[-1];
 }
 
@@ -203,8 +204,8 @@ static void take_places(struct session *s, const struct session_file *file)
     snprintf(s->frames, sizeof s->frames, "%s-frames", s->trace);
 }
 
-/* Map the existing session file, and read the second directory and the trace from it. Returns false
- * if it is not a session file. */
+/* Map the existing session's file, and read the paths of the second directory and of the trace from
+ * it. Returns false if it is not a session's file. */
 static bool file_map(struct session *s)
 {
     int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR);
@@ -222,7 +223,7 @@ static bool file_map(struct session *s)
     return sound;
 }
 
-/* Write a new session file and map it. Returns 0, or -1 with errno. */
+/* Write a new session's file and map it. Returns 0, or -1 with errno. */
 static int file_make(struct session *s, const struct session_options *o)
 {
     struct session_file file = {.magic = RING_SESSION_MAGIC,
@@ -302,8 +303,8 @@ int session_create(struct session *s, const char *trace, const struct session_op
     }
     s->lock =
         session_open_file(s->place[SESSION_MAIN], "collector.lock", O_RDWR | O_CREAT | O_EXCL);
-    /* Lock before the session file exists. Otherwise another `run` could take this for the session
-     * of a killed collector. */
+    /* Lock before the file exists, or another `run` could take this for the session of a killed
+     * collector. */
     if (s->lock < 0 || flock(s->lock, LOCK_EX | LOCK_NB) || file_make(s, options)) {
         say_error("%s: cannot set up the recording: %s", s->directory, strerror(errno));
         session_remove(s);
@@ -377,8 +378,9 @@ bool session_whole(const struct session *s)
     return whole;
 }
 
-/* Delete the files in the directory PATH, open as FD, then the directory. We make no directories
- * there, so subdirectories that are not empty stay. */
+/* Delete directory PATH, which is open as FD, and its files. The session's file comes last: if we
+ * are killed before, recovery still learns from it which other files there are. We make no
+ * subdirectories, so if there are some that are not empty, they stay. */
 static void directory_remove(const char *path, int fd)
 {
     struct dirent **entries = NULL;
@@ -396,7 +398,8 @@ static void directory_remove(const char *path, int fd)
     /* removes what is at PATH now, but only if that is an empty directory */
     if (rmdir(path) == 0)
         return;
-    /* a path through /proc/PID/root is gone with the process */
+    /* PATH may begin with /proc/PID/root of a process that has ended, and then no longer exists:
+     * remove the directory by its parent. */
     up = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (up >= 0) {
         unlinkat(up, basename(path), AT_REMOVEDIR);
@@ -411,8 +414,8 @@ void session_remove(struct session *s)
 
     if (!s->directory[0])
         return;
-    /* Tell processes that live on that the session is closed: they must not look for the
-     * directory. */
+    /* Set `closed` for processes that still run, so that they do not look for the directory
+     * again. */
     if ((fd = session_open_file(s->place[SESSION_MAIN], "session", O_WRONLY)) >= 0) {
         (void)!pwrite(fd, &closed, sizeof closed, offsetof(struct session_file, closed));
         close(fd);
@@ -441,7 +444,7 @@ void session_close(struct session *s)
 
 static int may_be_session(const struct dirent *entry)
 {
-    /* skip other files, of which there may be thousands */
+    /* the directory may have thousands of other files */
     return !strncmp(entry->d_name, "dyntrace-", 9);
 }
 
@@ -485,7 +488,7 @@ static void file_processes(const struct session *s, const char *file, enum sessi
     if (fd < 0)
         visit(context, file, place, NULL);
     for (int count = 0; fd >= 0 && count < PROCESSES_MAX; count++) {
-        /* a file that is being made may be shorter than the header */
+        /* zeroed, because a file that is just being made may be shorter than the header */
         struct process_file header = {0};
         ssize_t got = pread(fd, &header, sizeof header, (off_t)at);
         char name[SESSION_NAME];
@@ -513,7 +516,7 @@ void session_processes(const struct session *s, session_visitor *visit, void *co
     }
 }
 
-/* ---- whether a session's collector runs ---- */
+/* ---- find out whether a session's collector runs ---- */
 
 static bool is_below(const char *directory, const char *place)
 {
@@ -524,8 +527,8 @@ static bool is_below(const char *directory, const char *place)
     return !strstr(directory, "/../");
 }
 
-/* Is DIRECTORY in a place where sessions are made? The name comes from a trace, and looking at
- * other places could mean a request to a network file server. */
+/* Is DIRECTORY where we make sessions? Its name comes from a trace, and to look at another place
+ * could mean a request to a network file server. */
 static bool is_session_place(const char *directory)
 {
     const char *places[] = {"/dev/shm", "/tmp", getenv("TMPDIR")};
@@ -537,8 +540,8 @@ static bool is_session_place(const char *directory)
     return false;
 }
 
-/* A running collector holds a lock on a file in DIRECTORY. Look for the lock in /proc/locks: trying
- * to take it could disturb a collector that is just starting. */
+/* A running collector holds a lock on a file in DIRECTORY. We look for the lock in /proc/locks. To
+ * try to take it could disturb a collector that is just starting. */
 enum liveness session_live(const char *directory)
 {
     enum liveness live = LIVE_NO;

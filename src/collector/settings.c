@@ -1,4 +1,4 @@
-/* collector/settings.c -- notes for `run --set` which settings did nothing.
+/* collector/settings.c -- finds settings of `run --set` that did nothing.
  *
  * Runs in: the collector.
  *
@@ -12,7 +12,8 @@
 #include "collector/traced.h"
 #include "lib/json.h"
 
-/* Skip COUNT strings of FILE's text from TEXT on. Returns where the next string begins. */
+/* FILE holds strings one after the other, and TEXT is one of them. Return the string that comes
+ * COUNT strings later. */
 static const char *texts_skip(const struct session_file *file, const char *text, uint32_t count)
 {
     const char *end = (const char *)file + file->bytes;
@@ -22,8 +23,7 @@ static const char *texts_skip(const struct session_file *file, const char *text,
     return text;
 }
 
-/* Return the session's first setting. The next settings follow, each after the NUL of the one
- * before. */
+/* Return the session's first setting. Each further setting follows the NUL of the one before. */
 static const char *settings_first(const struct session_file *file)
 {
     return texts_skip(file, file->text, file->globs + 2);
@@ -61,7 +61,7 @@ void secrets_begin(struct collector *c)
     free(made);
 }
 
-/* Append the line "NUMBER WHY" to STATE's refusals, if there is room. */
+/* Note in STATE why setting NUMBER was refused, as a line "NUMBER WHY", if there is room. */
 static void refusal_add(struct state_header *state, int64_t number, const struct fact_text *why)
 {
     char *refusals = state->setting_refusals;
@@ -93,8 +93,8 @@ void settings_take(struct collector *c, const struct fact_SETTING *fact)
     refusal_add(state, fact->setting, &fact->why);
 }
 
-/* Find why setting NUMBER was refused. Returns the text in STATE and sets its LENGTH. Returns NULL
- * if there is no line for the setting. */
+/* Return why setting NUMBER was refused, as a text in STATE of LENGTH bytes. Returns NULL if that
+ * is not known. */
 static const char *refusal_find(const struct state_header *state, uint32_t number, int *length)
 {
     const char *line = state->setting_refusals;
@@ -112,8 +112,8 @@ static const char *refusal_find(const struct state_header *state, uint32_t numbe
     return NULL;
 }
 
-/* Return why setting NUMBER did nothing, and set the LENGTH to print. Returns NULL if the setting
- * was used. */
+/* Return why setting NUMBER did nothing, and set LENGTH to the bytes to print. Returns NULL if the
+ * setting was used. */
 static const char *reason_find(const struct state_header *state, uint32_t number, int *length)
 {
     const uint64_t bit = UINT64_C(1) << number;
@@ -138,7 +138,7 @@ void settings_end(struct collector *c, struct collector_result *result)
     const size_t room = sizeof result->settings;
     size_t used = 0;
 
-    if (c->salvaged) /* it is not known what was used */
+    if (c->salvaged) /* the state was lost, so it is not known which settings were used */
         return;
     state->setting_refusals[sizeof state->setting_refusals - 1] = 0;
     for (uint32_t i = 0; i < settings_count(file); i++) {

@@ -1,21 +1,23 @@
-/* collector/snapshot.c -- a whole trace of a recording that goes on. See collector/trace_files.h.
+/* collector/snapshot.c -- makes a complete trace while the recording goes on. See trace_files.h.
  *
  * Runs in: the command line (`dyntrace snapshot`).
  *
  *     command                                   collector
- *     asks (state_header.snapshot_asked)
- *                                               writes all that it has to the two files; is ready,
- *                                               and waits
+ *     sets snapshot_asked (struct state_header)
+ *                                               writes all that it has to the two files; sets
+ *                                               snapshot_ready, and waits at most 40 ms
  *     begins to read trace.db in a transaction,
  *     and notes where the pages of frames are;
- *     copies those for 40 ms; taken
- *                                               goes on
+ *     begins again if snapshot_over is set;
+ *     with --keep, copies pages for at most
+ *     40 ms; sets snapshot_taken
+ *                                               sets snapshot_over, and goes on
  *     copies the other pages, which the collector may change (an open frame ends) or drop; makes
  *     the tree over them, as for a trace that is finished; copies the tables of the transaction
  *
- * A page that is dropped while it is copied is left out; its frames that lasted longer are in
- * `long_frame` by then, where they are read once more at the end. Ends that came later are taken
- * away. */
+ * A page that the collector drops while we copy it is left out. The frames of that page that were
+ * open or ended later are in `long_frame` by then, and are copied from there at the end. If a frame
+ * ended after the moment of the snapshot, its end is removed. */
 #include <errno.h>
 #include <sqlite3.h>
 #include <sys/mman.h>
@@ -35,13 +37,14 @@ enum {
 
 struct copying {
     const struct session *session;
-    struct state_file *state;  /* shared with the collector */
-    struct frame_window *then; /* as it was */
+    struct state_file *state; /* the collector's state file, in shared memory */
+    /* owned: a copy of the collector's window from the moment of the snapshot */
+    struct frame_window *then;
     uint64_t next[IDS_OF_WORDS];
-    uint64_t until_ns; /* the moment */
-    uint64_t began_ns; /* CLOCK_MONOTONIC */
-    uint64_t from_ns;  /* since when all frames are there */
-    uint32_t low;      /* the first page of those that are all there */
+    uint64_t until_ns; /* time of the latest event in the snapshot */
+    uint64_t began_ns; /* CLOCK_MONOTONIC when the copying began */
+    uint64_t from_ns;  /* all frames that ended after this time were copied */
+    uint32_t low;      /* number of the page from which on all pages were copied */
     bool is_window;
     sqlite3 *db;
     int from, to;
@@ -125,8 +128,8 @@ static bool schema_copy(struct copying *c, uint32_t pages)
     return true;
 }
 
-/* Copy the pages of frames. Small files are copied while the collector waits, so that no page is
- * dropped meanwhile. */
+/* Copy the pages of frames, as they lie in the file. With --keep the collector waits during the
+ * first WAIT_NS and drops nothing, which is long enough for a small file. */
 static bool slots_copy(struct copying *c)
 {
     struct state_header *header = &c->state->header;
@@ -155,7 +158,7 @@ static bool slots_copy(struct copying *c)
     return done;
 }
 
-/* Copy the pages, and make the trees over them. */
+/* Copy the pages of frames, and make the b-trees over them. */
 static bool pages_copy(struct copying *c)
 {
     const struct page_window keep = {.on = c->is_window,
@@ -211,7 +214,8 @@ static bool rows_add(struct copying *c)
     return step == SQLITE_DONE || failed(c, "its frames cannot be read");
 }
 
-/* Copy the tables of the moment, and say what the trace is. */
+/* Copy the tables as they were at the moment of the snapshot. Write the rows of `meta` that tell
+ * that the trace is a snapshot. */
 static bool tables_finish(struct copying *c)
 {
     char *meta = sqlite3_mprintf(
@@ -253,7 +257,8 @@ bool recorder_snapshot(const struct session *session, const char *path, struct r
         done = schema_copy(&c, c.state->window.first - 1) && collector_ask(&c) &&
                moment_take(&c, path) && pages_copy(&c) && tables_finish(&c);
     end->error = c.error;
-    /* never write the log of a recording that goes on into its file */
+    /* When SQLite closes the database, it must not write its log into the file: the recording goes
+     * on. */
     if (c.db)
         sqlite3_db_config(c.db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(c.db);

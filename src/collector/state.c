@@ -1,6 +1,7 @@
-/* collector/state.c -- keeps what the next collector needs after a kill. See collector/state.h.
+/* collector/state.c -- keeps in a file what the next collector needs after a kill. See
+ * collector/state.h.
  *
- * Runs in: the collector, and `run` and `fsck --recover`, which read the state. */
+ * Runs in: the collector, and `run` and `fsck --recover`, which read the file. */
 #include "collector/state.h"
 
 #include <sys/mman.h>
@@ -33,8 +34,8 @@ static bool make(int fd)
     return ftruncate(fd, sizeof(struct state_file)) == 0;
 }
 
-/* Map BYTES of file FD from offset AT. Allocates memory for them unless SPARSE. Returns NULL with
- * errno. */
+/* Map BYTES of file FD from offset AT. Without SPARSE, allocate their memory first. Returns NULL
+ * with errno. */
 static void *map_part(int fd, off_t at, size_t bytes, bool sparse)
 {
     void *mapped = MAP_FAILED;
@@ -53,7 +54,7 @@ static bool is_header(const struct state_header *h)
     return h->next_process && h->next_thread && h->next_code && h->sure[NEXT_LOSS];
 }
 
-/* Return the size of a state file with this number of PLACES. */
+/* Return the size of a state file that has PLACES places. */
 static off_t file_bytes(size_t places)
 {
     size_t blocks = (places + STATE_BLOCK - 1) / STATE_BLOCK;

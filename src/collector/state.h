@@ -17,10 +17,10 @@
  *                          kill in between wastes one id
  *     next ids of words    header.next: ids of rows that come from words. They are taken as rows
  *                          are made, before a commit. A decoder's commit copies them into its place
- *                          (decode_at.next). After a kill, collector_state_recall takes back ids
- *                          that no commit has covered. Their rows are cut off, since the words will
- *                          be decoded again. header.sure covers losses that come from no words:
- *                          SQLite has the rows with smaller ids
+ *                          (decode_at.next). After a kill, collector_state_restore_ids takes back
+ *                          the ids after the last commit. Their rows are cut off, since the
+ *                          words will be decoded again. header.sure is for losses that come from no
+ *                          words: SQLite has committed the rows with smaller ids
  *     places, pages        written at positions that the last commit implies. What lies beyond is
  *                          written again (collector/decode.h)
  *
@@ -35,17 +35,18 @@
 #include "collector/lookup_pages.h"
 #include "collector/session.h"
 
-enum { STATE_BLOCK = 16 /* that many places are mapped together */ };
+enum { STATE_BLOCK = 16 /* number of places that are mapped together */ };
 #define STATE_MAGIC "DYNSTAT"
 
 struct state_header {
     char magic[8];
-    uint32_t format, places;                       /* number of places given so far */
+    /* places: number of places that have been used so far */
+    uint32_t format, places;
     uint32_t next_process, next_thread, next_code; /* the next row id of each table */
     uint32_t next_entry, next_guard, next_compile, next_signature, next_graph, next_note;
     uint32_t command; /* pid of the command; 0 if it has not started */
-    /* next: the next ids of rows that come from words. sure: no decoder gives ids below these
-     * again, whatever it committed. */
+    /* next: the next ids of rows that come from words. sure: no id below this is ever given again,
+     * even if no decoder has committed it. */
     uint64_t next[IDS_OF_WORDS], sure[IDS_OF_WORDS];
     uint64_t last_ns; /* time of the latest event taken */
     /* `dyntrace snapshot` adds 1 to `asked`. The collector then writes all that it has to the two
@@ -56,22 +57,22 @@ struct state_header {
     uint64_t snapshot_ns;   /* time of the latest event when `ready` was set */
     /* processor time of all collectors of this recording so far */
     int64_t cpu_ns;
-    uint64_t command_started, parent_started; /* start times from /proc/PID/stat */
+    /* start times, from /proc/PID/stat, of the command and of process `parent` */
+    uint64_t command_started, parent_started;
     /* pid of the `run` or `collect` that replaces a dead collector */
     uint32_t parent;
-    /* POSIX session (getsid) of the command: a process that has left it is a daemon */
+    /* the command's POSIX session (getsid); a process that has left it is a daemon */
     int32_t session_id;
-    /* name of an interpreter for which we have no extension */
+    /* an interpreter that could not be recorded for want of an extension; or "" */
     char unsupported[512];
-    /* One bit for each setting of --set: whether a process has used it, and whether a process could
-     * not use it. */
+    /* a bit for each setting of --set: a process has used it; a process could not use it */
     uint64_t settings_used, settings_refused;
-    char setting_refusals[1024]; /* why settings could not be used, as lines "NUMBER WHY" */
+    char setting_refusals[1024]; /* why settings could not be used: lines "NUMBER WHY" */
 };
 
 struct state_file {
     struct state_header header;
-    struct frame_window window; /* pages that are not in the trace yet */
+    struct frame_window window; /* the newest pages of frames, which are not in the file yet */
     struct lookup_window lookups;
 };
 
@@ -81,11 +82,11 @@ struct collector_state {
     int fd;                             /* owned */
 };
 
-/* Create the state file, or with RESUME open the one that was left. Returns 0, or -1 with errno:
- * EINVAL if the content makes no sense. */
+/* Make the state file, or, with RESUME, open the file that a killed collector left. Returns 0, or
+ * -1 with errno, which is EINVAL if the content makes no sense. */
 int collector_state_open(struct collector_state *s, const struct session *session, bool resume);
-/* Map the state of a collector that may be alive, to ask it for a snapshot. Returns NULL if the
- * file makes no sense. The caller unmaps it. */
+/* Map the state file of a collector that may be alive, to ask it for a snapshot. Returns NULL if
+ * the content makes no sense. The caller unmaps it. */
 struct state_file *collector_state_map(const struct session *session);
 /* Return the header of the state that was left, or zeros if it makes no sense. Reads the file:
  * touching a mapping that another process cuts short raises SIGBUS. */
@@ -93,8 +94,8 @@ struct state_header collector_state_look(const struct session *session);
 /* Allocate memory for all of a new state file, which takes one or two milliseconds. Returns false
  * with errno. A resumed state file has its memory already. */
 bool collector_state_reserve(const struct collector_state *s);
-/* Return the place of ring RING of process file FILE: the one that was left, or a new one. NULL if
- * there is no room. */
+/* Return the place of ring RING of process file FILE: the one that a killed collector used for it,
+ * or a free one. Returns NULL without room. */
 struct decode_place *collector_state_place(struct collector_state *s, const char *file,
                                            uint32_t ring);
 /* After a kill, set the next ids of words to what was committed: other rows are made again. */

@@ -8,15 +8,15 @@
 #include <sys/param.h>
 #include <unistd.h>
 
-/* Each thread is read every PERIOD_NS, or, when a process has many, every PER_THREAD_NS for each of
- * them. While the process writes no events, a thread that does not run is read after an eighth of
- * the time since it last ran, but at least every IDLE_NS. */
+/* When threads are read: each every PERIOD_NS; with many threads, every PER_THREAD_NS times their
+ * number. In a process that writes no events, a thread that does not run is read less and less
+ * often: after an eighth of the time since it last ran, but at least every IDLE_NS. */
 enum {
     PERIOD_NS = 10000000,
     PER_THREAD_NS = 400000,
     IDLE_NS = 500000000,
     IDLE_SHARE = 8,
-    THREADS_MAX = 256 /* most threads of one process that are sampled */
+    THREADS_MAX = 256 /* the most threads of a process that are sampled */
 };
 
 void thread_cpu_add(struct thread_samples *samples, uint32_t pid, uint32_t thread_id,
@@ -55,8 +55,8 @@ static void row_write(struct recorder *r, const struct sampled_thread *thread)
                  });
 }
 
-/* Write the sample that was held back. Of consecutive samples with the same processor time only the
- * first and the last are written. */
+/* Write the sample of THREAD that was held back, if there is one. Of samples in a row with the same
+ * processor time only the first and the last are written. */
 static void held_write(struct recorder *r, struct sampled_thread *thread)
 {
     if (thread->is_held)
@@ -64,7 +64,7 @@ static void held_write(struct recorder *r, struct sampled_thread *thread)
     thread->is_held = false;
 }
 
-/* Read THREAD at NOW_NS. Returns false if it has ended. */
+/* Read the processor time of THREAD at NOW_NS. Returns false if the thread has ended. */
 static bool thread_read(struct sampled_thread *thread, struct recorder *r, uint64_t now_ns)
 {
     char text[64];

@@ -15,8 +15,8 @@
 #include "schema.h"
 #include "tables.h"
 
-/* Open the existing database PATH, to read or to WRITE it. If that fails, statements on the result
- * fail, and sqlite3_errmsg tells why. */
+/* Open the existing database PATH; WRITE: also to write to it. If that fails, statements on the
+ * result fail, too, and sqlite3_errmsg tells why. */
 static sqlite3 *file_open(const char *path, bool write)
 {
     sqlite3 *db = NULL;
@@ -47,8 +47,7 @@ static char *ask(const char *path, bool write, const char *name, const char *tex
     return found;
 }
 
-/* Delete SQLite's log files beside PATH: they do not belong to the file that is there from now
- * on. */
+/* Delete SQLite's log files of the database at PATH, which another file will replace. */
 static void side_files_remove(const char *path)
 {
     for (int i = 0; i < 2; i++) {
@@ -66,7 +65,8 @@ bool recorder_clear(const char *path)
     struct stat status;
     bool ok = true;
 
-    /* lstat: if PATH is a link, the link is removed, wherever it leads */
+    /* A link is removed, and the file that it points to stays. A link to something else than a file
+     * is refused. */
     if (lstat(path, &status) == 0) {
         ok = stat(path, &status) != 0 || S_ISREG(status.st_mode);
         if (!ok)
@@ -137,13 +137,13 @@ bool recorder_window(const char *frames, bool fresh, struct frame_window *window
     if (!sound || stat(frames, &status) || status.st_size / FRAME_PAGE_BYTES < window->first)
         return false;
     window->finished = !fresh && status.st_size == (off_t)window->first * FRAME_PAGE_BYTES;
-    /* If FRAMES goes beyond SQLite's lock page, this counts one page too many. */
+    /* The division counts one page too many if the file goes beyond SQLite's lock page. */
     window->next_page = window->written =
         (uint32_t)(status.st_size / FRAME_PAGE_BYTES) - window->first++;
     return true;
 }
 
-/* ---- make what a killed collector had only in its memory ---- */
+/* ---- make the totals again that a killed collector had only in its memory ---- */
 
 /* Fill in table code_total of DB from table `frame`, which must be complete. Usually
  * collector/decode.c counts totals while frames begin and end. But totals follow from the rows,
@@ -181,7 +181,7 @@ static bool totals_mend(sqlite3 *db)
                                   sqlite3_column_int(rows, CALL))))
             break;
         frame->frame_id = (uint64_t)sqlite3_column_int64(rows, FRAME);
-        /* 0 for a frame that is still open */
+        /* 0 if the frame is still open */
         frame->duration_ns = (uint64_t)sqlite3_column_int64(rows, DURATION);
         frame->raised = sqlite3_column_int(rows, RAISED);
         frame->outcome = (uint8_t)sqlite3_column_int(rows, OUTCOME);
@@ -214,10 +214,11 @@ static bool totals_mend(sqlite3 *db)
     return step == SQLITE_DONE;
 }
 
-/* ---- join the two files ---- */
+/* ---- join the two files to one trace ---- */
 
-/* Copy every table that is not made of pages into the attached trace. The tables of `dyntrace try`
- * are not copied: a recording has no trials, and an older dyntrace has no such tables. */
+/* Copy the tables into the attached trace, except those that were written as pages. The tables of
+ * `dyntrace try` are not copied either: a recording has no trials, and an older dyntrace has no
+ * such tables. */
 static bool tables_copy(sqlite3 *db)
 {
     bool done = true;
@@ -233,7 +234,7 @@ static bool tables_copy(sqlite3 *db)
     return done;
 }
 
-/* Did DB's last error come from a full disk? */
+/* Was the last error of DB caused by a full disk? */
 static bool is_full(sqlite3 *db)
 {
     int number = recorder_system_error(db);
@@ -249,9 +250,9 @@ int64_t recorder_cpu_ns(void)
     return used.tv_sec * INT64_C(1000000000) + used.tv_nsec;
 }
 
-/* Write the last rows of `meta`. Call this last: a trace whose `meta` says that it is complete is
- * not checked again (recorder_finished). If the state of earlier collectors was lost, their
- * processor time is not known. */
+/* Write the last rows of `meta`. Call this last: once `meta` says that a trace is complete, no
+ * command checks it again (recorder_finished). If the state file was lost, the processor time of
+ * earlier collectors is not known, and none is written. */
 static bool finish_meta(sqlite3 *db, unsigned how, int64_t cpu_ns)
 {
     char *sql = sqlite3_mprintf(
@@ -285,7 +286,7 @@ bool recorder_tables(sqlite3 *db, const char *then, unsigned how)
 bool recorder_join(struct recorder *r, const char *live, const char *frames, unsigned how,
                    struct recorder_end *end)
 {
-    /* opening LIVE again would mean reading its schema again */
+    /* the recorder's connection has LIVE open, and has read its schema, which takes time */
     sqlite3 *db = recorder_database(r);
     char *attach =
         sqlite3_mprintf("ATTACH %Q AS trace; PRAGMA trace.synchronous=OFF; BEGIN", frames);
@@ -311,8 +312,8 @@ bool recorder_publish(const char *live, const char *frames, const char **error)
 {
     /* A reader may still have the live file open. */
     side_files_remove(live);
-    /* When a rename replaces a file, ext4 starts to write all of the new file to disk, which takes
-     * a second for a few GB. An exchange of the two files does not. */
+    /* Exchange the two files. If a rename replaced the old file instead, ext4 would at once start
+     * to write the new one to disk, which takes a second for a few GB. */
     if (renameat2(AT_FDCWD, frames, AT_FDCWD, live, RENAME_EXCHANGE) == 0) {
         unlink(frames);
     } else if (rename(frames, live)) {
@@ -343,7 +344,7 @@ static bool file_copy(const char *from, const char *to)
 
     while (in >= 0 && out >= 0 && (got = copy_file_range(in, NULL, out, NULL, 1 << 30, 0)) > 0)
         ;
-    /* copy_file_range does not work between these two filesystems */
+    /* between some filesystems copy_file_range does not work: read and write */
     if (in >= 0 && out >= 0 && got < 0) {
         static char part[1 << 16];
         lseek(in, 0, SEEK_SET);
@@ -370,7 +371,7 @@ bool recorder_move(const char *path, const char **error)
     const char *own = strrchr(path, '/');
     bool moved = true;
 
-    /* The name must stay the same, so that no other file of the user can be moved by mistake. */
+    /* Only if the file keeps its name: so no other file of the user can be replaced by mistake. */
     if (folder && own && name && !strcmp(name, own) && strcmp(to, path)) {
         hidden = sqlite3_mprintf("%.*s/.%s.%d", (int)(name - to), to, name + 1, (int)getpid());
         moved = renameat2(AT_FDCWD, path, AT_FDCWD, to, RENAME_NOREPLACE) == 0 ||
@@ -391,7 +392,7 @@ bool recorder_move(const char *path, const char **error)
     return moved;
 }
 
-/* Is PATH a regular file of this user, and not a link? */
+/* Is PATH a regular file of this user? A link is not. */
 static bool is_own_file(const char *path)
 {
     struct stat status;
@@ -404,7 +405,8 @@ bool recorder_is_of(const char *live, const char *frames, const char *session)
     const char *const paths[] = {live, frames};
     bool named = false;
 
-    /* Before the exchange of the two files the session's name is in LIVE; after it, in FRAMES. */
+    /* the name of the session is in LIVE before the two files are exchanged, and in FRAMES
+     * afterwards */
     for (int i = 0; i < 2 && !named && is_own_file(live) && is_own_file(frames); i++) {
         char *row = ask(paths[i], false, "recover/named", session);
         named = row;

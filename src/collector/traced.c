@@ -13,11 +13,12 @@
 
 enum {
     HEADER_BYTES = (sizeof(struct process_file) + 4095) & ~4095,
-    CHUNK_WORDS = 16384, /* tail moves after every 128 KB, so that producers wait less */
+    /* the ring's tail moves after this number of words (128 KB), so that producers wait less */
+    CHUNK_WORDS = 16384,
     WAKE_WORDS = 2 * CHUNK_WORDS,
 };
 
-/* ---- shared by all processes ---- */
+/* ---- times and losses, for all processes ---- */
 
 uint64_t collector_now_ns(const struct collector *c)
 {
@@ -61,7 +62,7 @@ void collector_lost(struct collector *c, uint32_t process_id, uint64_t events, c
     collector_loss(c, process_id, 0, collector_now_ns(c), events, cause);
 }
 
-/* ---- the process file ---- */
+/* ---- map parts of a process file ---- */
 
 static ino_t file_inode(int fd)
 {
@@ -126,9 +127,9 @@ void traced_unmapped(struct traced *t, const char *what, int error)
     traced_broken(t, why);
 }
 
-/* ---- rings ---- */
+/* ---- take words from rings ---- */
 
-/* Can a ring have that many words? */
+/* May a ring have WORDS words? */
 static bool is_ring_size(uint64_t words)
 {
     bool power_of_two = words && (words & (words - 1)) == 0;
@@ -136,7 +137,9 @@ static bool is_ring_size(uint64_t words)
     return power_of_two && words >= RING_SMALLEST / 8 && words <= (UINT64_C(1) << 30) / 8;
 }
 
-/* Map the COUNT words of the ring at AT, twice in a row. Returns NULL with errno, as traced_map. */
+/* Map the COUNT words of the ring at offset AT twice, the second time right behind the first. So a
+ * record that wraps around the ring's end can be read in one piece. Returns NULL with errno, like
+ * traced_map(). */
 static uint64_t *words_map(struct traced *t, uint64_t at, uint64_t count)
 {
     size_t bytes = count * 8;
@@ -204,7 +207,7 @@ static void wake(struct traced_ring *r, uint64_t tail, bool now)
 
 static void ring_drain(struct traced *t, struct traced_ring *r)
 {
-    /* Barrier B matches the producer's barrier A (tracer/tracer.h). */
+    /* Barrier B of ring.h: it matches barrier A, where the producer has stored the words. */
     uint64_t head = atomic_load_explicit(&r->ring->head, memory_order_acquire);
     uint64_t tail = r->decoder.now.tail;
     uint64_t there = head - tail;
@@ -228,7 +231,8 @@ static void ring_drain(struct traced *t, struct traced_ring *r)
             break;
         }
         tail += taken;
-        /* Barrier C: the words are no longer needed. It matches barrier D in tracer/ring.c. */
+        /* Barrier C of ring.h: the words may be overwritten now. It matches barrier D, where the
+         * producer reads the tail. */
         atomic_store_explicit(&r->ring->tail, tail, memory_order_release);
         wake(r, tail, tail == head);
         if (t->collector->keep.rows >= KEEP_LOOK_ROWS)
@@ -264,10 +268,10 @@ void traced_drain(struct traced *t)
         t->last_words_ns = clock_monotonic_ns();
 }
 
-/* ---- a process begins, and ends ---- */
+/* ---- note that a process has begun or ended ---- */
 
-/* Is T the command? A hidden T is compared by the pid that it sees: a program that records itself
- * (`collect`) may be outside our pid namespace. */
+/* Is process T the command? If we do not see T, compare the pid that T sees itself: a program that
+ * records itself (`collect`) may be outside our pid namespace. */
 static bool is_of_command(const struct traced *t)
 {
     uint32_t pid = t->hidden ? t->row.own_pid : t->row.pid;
@@ -275,7 +279,7 @@ static bool is_of_command(const struct traced *t)
     return pid && pid == t->collector->state.file->header.command;
 }
 
-/* Drop the process that stood for the command, because the command's own process has been found. */
+/* Free the struct that stood for the command. The command's process file has been found. */
 static void command_forget(struct collector *c)
 {
     struct traced **link = &c->traced;
@@ -352,8 +356,8 @@ static void say_looked(struct traced *t)
         syscall(SYS_futex, &t->file->looked, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Find the process that writes T's file, called FILE, and its parent, and note both as we see
- * them. */
+/* Find process T, which writes the process file FILE, and its parent. Note the pids and start times
+ * that we see. */
 static void find_process(struct traced *t, const char *file)
 {
     struct process_file *own = t->file;
@@ -370,7 +374,7 @@ static void find_process(struct traced *t, const char *file)
     uint64_t started;
 
     if (t->collector->resumed && found.pid)
-        /* a killed collector had found the process */
+        /* an earlier collector has found the process */
         found.watch = process_watch(found.pid, found.started);
     else
         t->hidden = process_find(&claim, &found) == PROCESS_HIDDEN;
@@ -394,8 +398,8 @@ bool traced_is_gone(const struct traced *t)
     return t->fd >= 0 && !process_file_is_used(t->fd);
 }
 
-/* Open T's file, and map the header at offset AT and ROOT, the header at the start of the file.
- * Returns false if the header is not complete yet or cannot be opened now. */
+/* Open the process file FILE of T. Map the header of T at offset AT, and the header at the file's
+ * beginning as `root`. Returns false if T's header is not complete yet, or cannot be mapped now. */
 static bool open_file(struct traced *t, const char *file, uint64_t at)
 {
     t->fd = file_of_sibling(t);
@@ -418,7 +422,7 @@ static bool is_ours(const struct process_file *file)
     return file->format == RING_FORMAT && file->word_bytes == 8;
 }
 
-/* Find the process that forked T. Returns NULL if none is known. */
+/* Return the process that forked T; NULL if it is not known. */
 static struct traced *find_parent(const struct traced *t)
 {
     const char *file = t->file->parent_file;
@@ -431,10 +435,10 @@ static struct traced *find_parent(const struct traced *t)
     return NULL;
 }
 
-/* Fill in the first columns of the row of T, whose file is called FILE. */
+/* Fill in the first columns of the row of process T, whose process file is FILE. */
 static void make_row(struct traced *t, const char *file)
 {
-    /* "folded" only once frames were counted (traced_counts) */
+    /* "folded" is written later, when a frame is counted (traced_counts) */
     static const char *const modes[] = {"all", "user", "none", "decided", "all"};
     struct collector *c = t->collector;
     unsigned mode = t->file->mode;
@@ -443,7 +447,7 @@ static void make_row(struct traced *t, const char *file)
     t->row.process_id = process_id(t, t->file->process_id);
     t->file->process_id = t->row.process_id;
     t->row.mode = modes[mode < array_count(modes) ? mode : SESSION_NONE];
-    /* the program's clock reading is not trusted: it may not lie in the future */
+    /* not later than now, because the program's clock reading is not trusted */
     t->row.start_ns = MIN(decode_ns(&c->decode, t->file->born_clock), collector_now_ns(c));
 }
 
@@ -457,7 +461,7 @@ void traced_open(struct traced *t)
 
     snprintf(file, sizeof file, "%.*s", (int)strcspn(t->name, "@"), t->name);
     if (!open_file(t, file, at)) {
-        /* There may be enough descriptors or memory in a moment. */
+        /* If we had too few descriptors or too little memory, try again later. */
         bool later = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
         t->opened = t->fd >= 0 || later ? TRACED_NOT_YET : TRACED_NONE;
         return;
@@ -470,7 +474,8 @@ void traced_open(struct traced *t)
     }
     make_row(t, file);
     t->last_words_ns = clock_monotonic_ns();
-    traced_facts_next(t, t->file->facts_off); /* if this fails, T's row stays and T is broken */
+    /* on failure the row of T stays, and T is marked as broken */
+    traced_facts_next(t, t->file->facts_off);
     parent = find_parent(t);
     t->row.parent_process_id = parent ? parent->row.process_id : 0;
     traced_say(t);
@@ -479,14 +484,15 @@ void traced_open(struct traced *t)
     traced_facts(t);
     c->processes++;
     t->opened = TRACED_OPEN;
-    /* A child's names may refer to the ids of this finished process, so its facts were read. */
+    /* A killed collector has finished this process. Its facts were read again only because its
+     * children refer to its ids. */
     if (c->resumed && atomic_load(&t->file->finished)) {
         t->row.ended = true;
         traced_finish(t);
     }
 }
 
-/* Return T's pid as a column's value. */
+/* Return the column value for the pid of T. */
 static int64_t row_pid(const struct traced *t)
 {
     return t->row.pid ? t->row.pid : ROW_NONE;
@@ -521,8 +527,8 @@ void traced_status(struct traced *t, int status)
     recorder_commit_unrepeatable(t->collector->recorder);
 }
 
-/* Return the row id of a loss that is kept in the process file, so that the loss gets one row. Make
- * a new id if *KEPT has none. */
+/* Return the row id of a loss. It is kept in the process file at *KEPT, so that a later collector
+ * writes the same row again. If there is none yet, take a new id. */
 static uint64_t loss_id_kept(struct collector *c, uint64_t *kept)
 {
     if (!*kept || *kept >= c->state.file->header.next[NEXT_LOSS])
@@ -602,7 +608,8 @@ static void report_losses(struct traced *t)
 
     if (t->broken)
         return;
-    /* with --frames decided the hook does not see the frames that it leaves out */
+    /* with --frames decided the numbers of functions and frames left out are not known: the hook
+     * does not see them */
     decided = t->file->mode == SESSION_DECIDED;
     recorder_put(c->recorder, PROCESS_LEFT_OUT,
                  {
@@ -634,7 +641,7 @@ void traced_finish(struct traced *t)
 {
     t->drained = true;
     thread_cpu_end(&t->samples, t->collector->recorder);
-    /* first do what cannot fail, whatever happened to the file */
+    /* Close the decoders first: if the file was cut short, the later steps are not reached. */
     list_each(r, &t->rings)
         decode_close(&r->decoder);
     if (t->file)
@@ -643,7 +650,7 @@ void traced_finish(struct traced *t)
         struct traced_ring *r = &t->rings.at[i];
         munmap(r->words, r->count * 16);
         munmap(r->ring, RING_HEADER);
-        /* Give back the ring's memory. The facts in the file stay: a recovery needs them. */
+        /* Free the memory of the ring's words. The facts stay in the file for a recovery. */
         if (t->fd >= 0 && !t->broken)
             fallocate(t->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                       (off_t)t->file->ring_off[i] + RING_HEADER, (off_t)(r->count * 8));
@@ -660,7 +667,7 @@ void traced_committed(struct traced *t)
         return;
     if (!t->broken)
         atomic_store(&t->file->finished, 1);
-    if (!t->forking || t->broken) /* while forked children join the file, it must stay open */
+    if (!t->forking || t->broken) /* keep the file open as long as forked children may join it */
         file_close(t);
 }
 

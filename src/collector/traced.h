@@ -1,7 +1,7 @@
 /* collector/traced.h -- one traced process image, as the collector sees it.
  *
- * Runs in: the collector. What the file says is not trusted: every offset is checked against its
- * size, and a file that shrinks while it is read is caught (collector/watch.c). */
+ * Runs in: the collector. The process's file is not trusted: every offset is checked against the
+ * file's size. collector/watch.c handles a file that shrinks while it is read. */
 #ifndef DYNTRACE_TRACED_H
 #define DYNTRACE_TRACED_H
 
@@ -14,18 +14,20 @@ struct collector_result;
 struct collector;
 struct traced;
 
-/* The bounds of a recording (collector/keep.h). */
+/* How much of a recording is kept with --keep (collector/keep.h). */
 struct keep {
-    uint64_t ns;         /* how long frames and lookups are kept; 0: without such a bound */
-    uint64_t bytes;      /* of all files; 0: without such a bound */
-    uint64_t from_ns;    /* everything since then is kept */
-    uint64_t swept_ns;   /* when tables without an order in time were cleared (CLOCK_MONOTONIC) */
-    uint64_t live_bytes; /* of trace.db, without its log */
-    uint64_t over_bytes; /* by how much what is always kept is more than the bound; 0: it fits */
-    uint32_t rows;       /* lookups since keep_trim */
-    bool ended;          /* keep_end was called */
-    uint64_t uncounted;  /* lookups that got no row, because a reader held the log */
-    /* keep_trim, for the layer below */
+    uint64_t ns;         /* bound of time: how long frames and lookups are kept; 0: no bound */
+    uint64_t bytes;      /* bound of size: most bytes of all files together; 0: no bound */
+    uint64_t from_ns;    /* all events from this time on are kept */
+    uint64_t swept_ns;   /* time of the last sweep() of keep.c (CLOCK_MONOTONIC) */
+    uint64_t live_bytes; /* size of trace.db, without its log */
+    /* by how many bytes the rows that are never dropped exceed the bound; or 0 */
+    uint64_t over_bytes;
+    uint32_t rows; /* number of lookups since the last keep_trim() */
+    bool ended;    /* keep_end was called */
+    /* number of lookups without a row: a reader kept SQLite from reusing its log */
+    uint64_t uncounted;
+    /* keep_trim(), as a pointer: traced.c calls it, but is a layer below keep.c */
     void (*trim)(struct collector *c);
 };
 /* A condition of --snapshot-on: a call of a function that matches PATTERN took longer than the
@@ -37,17 +39,17 @@ struct trigger_condition {
 struct trigger {
     LIST(struct trigger_condition) conditions; /* owned */
     bool on_exception;
-    char why[256]; /* of the snapshot that is being taken */
+    char why[256]; /* the condition that triggered the snapshot being taken */
 };
 
-enum { KEEP_LOOK_ROWS = 1000 /* lookups between two calls of keep_trim, at most */ };
+enum { KEEP_LOOK_ROWS = 1000 /* the most lookups between two calls of keep_trim() */ };
 
 static inline bool keep_is_on(const struct keep *keep)
 {
     return keep->ns || keep->bytes;
 }
 
-/* What the processes of a session have in common. */
+/* The data of a collector that belong to the whole recording, not to one process. */
 struct collector {
     struct session *session; /* borrowed */
     struct collector_state state;
@@ -56,93 +58,105 @@ struct collector {
     struct decode_session decode;
     struct counts counts;
     struct keep keep;
-    struct trigger trigger; /* collector/trigger.h */
+    struct trigger trigger; /* conditions of --snapshot-on (collector/trigger.h) */
     struct recorder *recorder;
-    struct traced *traced;  /* every process seen, newest first */
-    struct traced *command; /* the command itself while no interpreter claimed its row */
-    bool resumed;           /* this collector carries on the work of a killed one ... */
-    bool salvaged;          /* ... which has left only the trace's two files */
-    /* a decoder is running: rows that are written now become certain when it commits */
+    struct traced *traced; /* the processes that were not freed yet, newest first */
+    /* stands for the command until the command's process file is found; NULL afterwards */
+    struct traced *command;
+    bool resumed;  /* this collector continues the recording of a killed one */
+    bool salvaged; /* the session is lost: there are only the trace's two files */
+    /* A decoder is reading words. A loss that is recorded meanwhile is committed together with the
+     * decoder's rows; at other times it is committed at once. */
     bool in_words;
     LIST(char) fact; /* owned: a copy of the fact that is being read */
-    bool torch;      /* a process used torch */
-    /* why torch is observed in the first process where it is */
+    bool torch;      /* some process has used torch */
+    /* why torch's decisions are only observed, as the first such process reports it */
     char torch_note[512];
-    uint64_t lookup_counts[OUTCOMES]; /* since this collector began */
-    uint64_t metrics_ns; /* when collector/metrics.c wrote its file (CLOCK_MONOTONIC) */
+    uint64_t lookup_counts[OUTCOMES]; /* number of lookups by outcome, since this collector began */
+    uint64_t metrics_ns;              /* when the metrics were last written (CLOCK_MONOTONIC) */
     bool metrics_failed, metrics_end;
     uint64_t waits, wait_ns; /* how often producers waited for the collector, and how long */
-    uint32_t processes;      /* that recorded */
-    uint32_t changes;        /* number of processes that came or ended */
+    uint32_t processes;      /* number of processes that recorded */
+    uint32_t changes;        /* increased whenever a process begins or ends */
 };
 
 struct traced_ring {
-    struct ring *ring; /* shared; mapped */
-    uint64_t *words;   /* shared; mapped twice in a row, so that spans never wrap */
-    uint64_t count;    /* number of words in the ring, a power of two */
-    uint64_t woken;    /* the ring's tail when its producer was last woken */
+    struct ring *ring; /* mapped, in shared memory: the ring's header */
+    /* mapped, in shared memory: the ring's words, twice in a row, so that no record is
+     * interrupted */
+    uint64_t *words;
+    uint64_t count; /* number of words in the ring, a power of two */
+    uint64_t woken; /* the ring's tail when the waiting producer was last woken */
     struct decoder decoder;
 };
 
 struct traced_entry {
-    /* row ids of the entry and of its first guard, and the number of its guards */
+    /* row ids of a cache entry and of its first guard, and how many guards it has */
     uint32_t entry_id, guard_id, guards;
 };
 
 struct traced {
     struct traced *next;
     struct collector *collector; /* borrowed */
-    /* name of the process's file; for a nested process with "@OFFSET" (hexadecimal) */
+    /* Name of the process's file. A nested process (a forked child in its parent's file, see
+     * ring.h) has the name "FILE@OFFSET", with the offset in hexadecimal. */
     char name[SESSION_NAME];
-    enum session_place place; /* of its file */
+    enum session_place place; /* the directory in which the process's file is */
     int fd;                   /* owned: descriptor of the process's file */
-    uint64_t file_bytes;      /* as last seen */
-    /* shared; NULL for a process without a file, which is not a Python */
+    uint64_t file_bytes;      /* size of the process's file when it was last checked */
+    /* the process's header in its file, in shared memory; NULL after file_close(), and for the
+     * command before its process file is found */
     struct process_file *file;
-    struct process_file *root; /* shared; the process at the start of its file */
-    uint64_t nested;           /* offset of the newest nested process that has been found */
-    /* at the last traced_drain(): number of children that have no file yet */
+    /* the header at the beginning of the same file; a nested process has another one */
+    struct process_file *root;
+    uint64_t nested; /* offset of the newest nested process that has been found */
+    /* number of forked children without a file, as traced_drain() last read it */
     uint32_t forking;
-    uint64_t nested_newest;         /* offset of the newest nested process, read after `forking` */
+    /* offset of the newest nested process, which traced_drain() reads after `forking` */
+    uint64_t nested_newest;
     LIST(struct traced_ring) rings; /* owned */
     struct thread_samples samples;
-    /* at the last traced_drain(): number of words taken, and the largest share of a ring that was
-     * in use, in 1/256 */
+    /* What the last traced_drain() found: how many words it took, and how full the fullest ring
+     * was, in 1/256. */
     uint64_t words, fullest;
     /* facts */
-    struct facts *facts; /* shared; the chunk being read */
-    uint64_t facts_off;  /* where it lies */
-    size_t facts_bytes;  /* mapped */
-    uint64_t facts_read; /* of its data */
-    /* owned: row ids, indexed by the process's own ids */
+    struct facts *facts; /* mapped, in shared memory: the chunk of facts that is being read */
+    uint64_t facts_off;  /* offset in the file of the chunk of facts that is being read */
+    size_t facts_bytes;  /* number of mapped bytes of the chunk of facts */
+    uint64_t facts_read; /* number of bytes of the chunk of facts that have been read */
+    /* owned: row ids of the process's things, by the process's own ids */
     decode_ids codes, threads, compiles, signatures;
-    LIST(struct traced_entry) entries; /* owned: indexed by the process's own ids */
-    /* borrowed: the process from which spans were inherited by fork; or NULL */
+    LIST(struct traced_entry) entries; /* owned: cache entries, by the process's own ids */
+    /* borrowed: the process that forked this one, whose ids it inherited; NULL if there is none */
     struct traced *forked_from;
     uint32_t inherited_spans; /* span ids below this number belong to that process */
     /* code_id of the row that stands for code objects without a fact; or 0 */
     uint32_t unknown_code;
     /* the row */
     bool raised; /* an outermost frame ended with an exception */
-    bool failed; /* it ended with a status other than 0, or an unknown one */
+    bool failed; /* the process ended with a status that is not 0, or not known */
     struct {
-        uint32_t process_id, parent_process_id; /* parent_process_id is 0 if there is no parent */
-        /* the pid that we see, or 0 if we do not see the process; and the pid that the process
-         * sees */
+        /* parent_process_id: 0 if the parent is not known */
+        uint32_t process_id, parent_process_id;
+        /* pid: as we see it, 0 if we do not see the process; own_pid: as the process sees it */
         uint32_t pid, own_pid;
         const char *mode;
         uint64_t start_ns;
         bool ended;
     } row;
-    uint32_t parent_pid; /* as we see it */
-    uint64_t started;    /* /proc start time: distinguishes processes with one pid */
-    /* owned: kept until the exit status is known; -1 if the process is gone or not found */
+    uint32_t parent_pid; /* pid of the parent, as we see it */
+    /* start time in /proc, which tells apart processes that had the same pid */
+    uint64_t started;
+    /* owned: pidfd, kept until the exit status is known; -1 if the process is gone or was not
+     * found */
     int pidfd;
-    bool hidden; /* we do not see the process; it counts as alive as long as its file is in use */
-    /* NONE: not a process file. NOT_YET: its header is not complete yet */
+    /* We do not see the process, which may be in another pid namespace. It counts as alive as long
+     * as some process uses its file. */
+    bool hidden;
+    /* TRACED_NONE: the file is no process file; TRACED_NOT_YET: its header is not complete yet */
     enum { TRACED_NONE, TRACED_NOT_YET, TRACED_OPEN } opened;
-    /* the process has ended and all its words were taken; `finished` in its file is set after the
-     * commit */
+    /* The process has ended, and all its words were taken. `finished` in its file is set later,
+     * after the commit. */
     bool drained;
     bool broken;
     uint64_t last_words_ns; /* when the process last wrote anything (CLOCK_MONOTONIC) */
@@ -159,7 +173,7 @@ void collector_lost(struct collector *c, uint32_t process_id, uint64_t events, c
                     ...) __attribute__((format(printf, 4, 5)));
 uint64_t collector_now_ns(const struct collector *c);
 
-/* ---- collector/settings.c ---- */
+/* ---- the settings of a recording, and what came of them: collector/settings.c ---- */
 
 /* Write the settings of `run --set` to meta. */
 void settings_begin(struct collector *c);
@@ -167,43 +181,48 @@ void settings_begin(struct collector *c);
 void secrets_begin(struct collector *c);
 /* Note that a process has used a setting, or could not use it. */
 void settings_take(struct collector *c, const struct fact_SETTING *fact);
-/* Write the settings that did nothing to RESULT and to meta. */
+/* Write to RESULT and to meta which settings did nothing. */
 void settings_end(struct collector *c, struct collector_result *result);
 
-/* ---- collector/facts.c ---- */
+/* ---- read the facts of a process: collector/facts.c ---- */
 
-/* Read the facts that T has written since the last call. */
+/* Read the facts that process T has written since the last call. */
 void traced_facts(struct traced *t);
-/* Continue with the chunk of facts at offset AT. Returns false if it lies outside the file; T is
- * broken then. */
+/* Go on to the chunk of facts at offset AT of the file. If it lies outside the file, T is marked as
+ * broken and false is returned. */
 bool traced_facts_next(struct traced *t, uint64_t at);
-/* T ended with a status other than 0: was it an exception (--snapshot-on)? */
+/* Note that process T has ended with a status that is not 0, or not known. This may trigger a
+ * snapshot (--snapshot-on). */
 void traced_failed(struct traced *t);
-/* T was forked from PARENT, and its row has been written. Copy PARENT's ids, by which T refers to
- * code objects, entries and signatures. */
+/* Process T was forked from PARENT, and T's row has been written. Copy PARENT's ids, because T
+ * refers to code objects, entries and signatures by them. */
 void traced_inherit(struct traced *t, struct traced *parent);
 
-/* ---- collector/traced.c ---- */
+/* ---- read the file of a process: collector/traced.c ---- */
 
-/* Map BYTES of T's file from offset AT on. Returns NULL with errno, which is ERANGE if the file
- * does not have these bytes. */
+/* Map BYTES of T's file from offset AT on. Returns NULL with errno, which is ERANGE if the file is
+ * too short. */
 void *traced_map(struct traced *t, uint64_t at, size_t bytes);
-/* Call traced_broken because traced_map failed with ERROR. WHAT begins the sentence: "a thread's
- * ring lies". */
+/* Mark process T as broken because traced_map failed with ERROR. WHAT is the beginning of the
+ * reason: "a thread's ring lies". */
 void traced_unmapped(struct traced *t, const char *what, int error);
-/* Call traced_abandon, and record a loss with the reason WHY the file cannot be trusted. */
+/* Mark process T as broken, so that nothing more is read from its file. Record a loss with the
+ * reason WHY. */
 void traced_broken(struct traced *t, const char *why);
-/* Make the process for the session's file NAME. Returns NULL without memory. */
+/* Make the struct for the process whose file in the session is NAME. Returns NULL without
+ * memory. */
 struct traced *traced_new(struct collector *c, enum session_place place, const char *name);
-/* Open T's file and set T->opened. If it is not a process file, record the reason as a loss. */
+/* Open the file of process T and set T->opened. If it is not a process file, record a loss with the
+ * reason. */
 void traced_open(struct traced *t);
-/* Has T, which is hidden, ended? */
+/* Has T ended, a process that we do not see (`hidden`)? */
 bool traced_is_gone(const struct traced *t);
-/* Take all words and facts that T has written. */
+/* Take all words and facts that process T has written. */
 void traced_drain(struct traced *t);
-/* Take nothing more from a file that cannot be trusted; its producers stop waiting. */
+/* Read nothing more from the file of process T, which cannot be trusted. T's threads stop waiting
+ * for room in rings. */
 void traced_abandon(struct traced *t);
-/* Close T's decoders and release its memory, because T will write nothing more. */
+/* Close the decoders of process T, which writes nothing more, and release its memory. */
 void traced_finish(struct traced *t);
 /* Mark T's file as finished: all its rows are committed, so a later collector must not write them
  * again. */

@@ -1,4 +1,4 @@
-/* collector/trigger.c -- takes snapshots by itself. See collector/trigger.h. */
+/* collector/trigger.c -- takes snapshots when a condition is met. See collector/trigger.h. */
 #include "collector/trigger.h"
 
 #include <fnmatch.h>
@@ -7,22 +7,22 @@
 
 #include "lib/option.h"
 
-#define PAUSE_NS UINT64_C(10000000000) /* between the beginnings of two snapshots */
+#define PAUSE_NS UINT64_C(10000000000) /* least time between the starts of two snapshots */
 
 enum {
-    MOST = 10, /* snapshots of a recording */
+    MOST = 10, /* the most snapshots of one recording that conditions trigger */
     NAME_BYTES = 1024,
 };
 
 static struct {
     unsigned taken;
-    pid_t pid; /* of the snapshot that is being taken; 0: none */
+    pid_t pid; /* pid of the child that is taking a snapshot; 0 if there is none */
     uint64_t began_ns;
     char name[PATH_MAX + 32];
-    LIST(char) said; /* lines */
+    LIST(char) said; /* a line for each snapshot, for row `snapshots` of meta */
 } snapshots;
 
-/* Read a condition FUNC>TIME into CONDITION. Other conditions are left out. */
+/* Read TEXT, such as "f>10ms", into CONDITION. Returns false if it is another kind of condition. */
 static bool condition_read(const char *text, struct trigger_condition *condition)
 {
     const char *limit = strrchr(text, '>');
@@ -68,7 +68,8 @@ static void snapshot_begin(struct collector *c)
     snapshots.began_ns = clock_monotonic_ns();
     snapshots.pid = fork();
     if (snapshots.pid == 0) {
-        dup2(1, 2); /* the end of the recording says what was taken */
+        /* print no errors to the user's terminal; the snapshots are reported at the end */
+        dup2(1, 2);
         execl("/proc/self/exe", "dyntrace", "snapshot", trace, "-o", snapshots.name, NULL);
         _exit(127);
     }

@@ -11,24 +11,25 @@
 #include "collector/process.h"
 #include "vocabulary.h"
 
-/* how long the status of a process that has ended is waited for (run --snapshot-on) */
+/* with --snapshot-on: how long to wait for the exit status of a process that has ended */
 #define STATUS_NS UINT64_C(2000000000)
 
 enum {
     ABSENT_A_ROUND = 4,
     ABSENT_MAX = 1000,
     ANCESTORS_MAX = 32,
-    NESTED_MAX = 1 << 20 /* most processes in one file */
+    NESTED_MAX = 1 << 20 /* most nested processes in one file; a file with more is damaged */
 };
 
-/* ---- survive SIGBUS when a program's file shrinks ---- */
+/* ---- survive the SIGBUS that a program causes by cutting its file short ---- */
 
 static sigjmp_buf guard;
 static volatile sig_atomic_t guarded;
 static struct collector *guarded_collector;
 
-/* Jump out of the guarded call if a file of the program was cut short. In the middle of SQLite or
- * of our own state we cannot go on: exit, and let the next collector begin from the last commit. */
+/* If a file of the program was cut short, jump out of the protected call. In the middle of SQLite,
+ * or of a write to our own state, we cannot go on: exit, so that the next collector continues from
+ * the last commit. */
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
     if (guarded && gettid() == getpid() && !recorder_in_sqlite &&
@@ -53,7 +54,7 @@ static bool guarded_call(void (*what)(struct traced *t), struct traced *t)
     return true;
 }
 
-/* ---- one process ---- */
+/* ---- take the events of one process, and note its end ---- */
 
 /* Call WHAT with T. If T's file was cut short meanwhile, record a loss and stop reading T. */
 static void guarded_or_broken(void (*what)(struct traced *t), struct traced *t)
@@ -120,7 +121,7 @@ void watch_status(struct traced *t)
     if (known)
         traced_status(t, info.exit_code);
     else
-        traced_failed(t); /* for all that is known */
+        traced_failed(t); /* the exit status is not known, because the kernel does not tell it */
     close(t->pidfd);
     t->pidfd = -1;
 }
@@ -140,12 +141,13 @@ bool watch_statuses(struct collector *c)
             watch_status(t);
             missing |= t->pidfd >= 0;
             if (t->pidfd >= 0 && clock_monotonic_ns() - t->last_words_ns > STATUS_NS)
-                traced_failed(t); /* its parent does not ask for the status */
+                /* the exit status stays unknown, because the parent has not reaped the process */
+                traced_failed(t);
         }
     return missing;
 }
 
-/* ---- find new processes ---- */
+/* ---- find new processes, and add them ---- */
 
 static struct traced *find_pid(struct collector *c, uint32_t pid, const struct traced *except)
 {
@@ -159,7 +161,8 @@ static struct traced *find_pid(struct collector *c, uint32_t pid, const struct t
     return NULL;
 }
 
-/* Find process PID, or its nearest ancestor that we know. EXCEPT is never the result. */
+/* Find process PID in the list; if it is not there, its nearest ancestor that is. EXCEPT is never
+ * returned. */
 static struct traced *find_ancestor(struct collector *c, uint32_t pid, const struct traced *except)
 {
     struct traced *found = NULL;
@@ -249,18 +252,18 @@ static void absent_new(struct watch *w)
         }
         if (length > sizeof(sa_family_t) &&
             sendto(w->absent, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT, &address, length) < 0) {
-            /* the sender has stopped waiting */
+            /* the answer cannot be sent, because the sender has stopped waiting */
         }
         sender = (struct ucred){0};
     }
 }
 
-/* Add T, whose file is open, to the list of processes. */
+/* Add process T, whose file is open, to the list of processes. */
 static void process_add(struct collector *c, struct traced *t)
 {
     struct traced *before = find_pid(c, t->row.pid, t);
 
-    /* The same process did an exec: its earlier image has ended. */
+    /* the same process has called exec, so the program that it ran before has ended */
     if (before && before->started == t->started) {
         t->row.parent_process_id = before->row.process_id;
         if (t->pidfd >= 0 && before->pidfd >= 0)
@@ -273,10 +276,10 @@ static void process_add(struct collector *c, struct traced *t)
     t->next = c->traced;
     c->traced = t;
     c->changes++;
-    if (t->row.ended) /* a killed collector has written all rows of this process */
+    if (t->row.ended) /* a killed collector has already written all rows of this process */
         return;
-    /* The process file names the process that forked T. If it names none, the parent is the nearest
-     * ancestor that we know. */
+    /* If the process file does not tell which process forked T, the parent is the nearest ancestor
+     * in the list. */
     if (!t->row.parent_process_id && (before = find_ancestor(c, t->parent_pid, t)))
         t->row.parent_process_id = before->row.process_id;
     traced_say(t);
@@ -346,7 +349,7 @@ static void note_new(struct collector *c, const char *name)
     ssize_t got;
 
     if (fd < 0)
-        return; /* an earlier collector has recorded the loss */
+        return; /* the file is gone, because an earlier collector has recorded the loss */
     got = read(fd, text, sizeof text - 1);
     close(fd);
     text[got > 0 ? got : 0] = 0;
@@ -365,7 +368,7 @@ static void note_new(struct collector *c, const char *name)
             snprintf(c->state.file->header.unsupported, sizeof c->state.file->header.unsupported,
                      "%s", text);
     }
-    /* delete the note, so that the loss is recorded once */
+    /* delete the file, so that the loss is recorded once */
     unlinkat(c->session->place[SESSION_MAIN], name, 0);
 }
 
@@ -468,7 +471,7 @@ bool watch_open(struct watch *w, struct collector *c)
     return true;
 }
 
-/* ---- after a kill ---- */
+/* ---- find the processes of a recording whose collector was killed ---- */
 
 static int by_birth(const void *a, const void *b)
 {
@@ -490,8 +493,8 @@ static void left_add(void *context, const char *name, enum session_place place,
         note_new(w->c, name);
     if (!file)
         return;
-    /* A file that is still being made has no birth yet. Its children are born later, so it sorts
-     * last. */
+    /* A file that is just being made has no time of birth yet. It can come last, because its
+     * process cannot have children yet. */
     file->born = header->born_clock ? header->born_clock : UINT64_MAX;
     file->place = place;
     session_name(file->name, name, 0);

@@ -1,28 +1,29 @@
 /* collector/watch.h -- finds the processes of a recording, reads them, and notices their end.
  *
- * Runs in: the collector. Reading a mapped file beyond its end raises SIGBUS. If a program cuts its
- * process file short, its recording ends, but not the collector. */
+ * Runs in: the collector. If a program cuts its process file short, reading the mapped file raises
+ * SIGBUS. Then the recording of that process ends, but the collector goes on. */
 #ifndef DYNTRACE_WATCH_H
 #define DYNTRACE_WATCH_H
 
 #include "collector/traced.h"
 
 struct watch_file {
-    uint64_t born; /* born_clock from the header of the file */
+    uint64_t born; /* time of birth in the file's header (born_clock) */
     enum session_place place;
     char name[SESSION_NAME];
 };
 
 struct watch {
     struct collector *c; /* borrowed */
-    int files, spilled;  /* inotify descriptor, and its watch of the session's second directory */
-    /* socket for Pythons that cannot join the recording; -1 if there is none */
+    /* files: inotify descriptor; spilled: its watch of the session's second directory */
+    int files, spilled;
+    /* socket on which Pythons report that they cannot join the session; -1 if there is none */
     int absent;
     uint32_t absent_told;
-    LIST(struct watch_file) pending; /* owned: files whose header is not complete yet */
+    LIST(struct watch_file) pending; /* owned: process files whose header is not complete yet */
 };
 
-/* Start to watch the directories of C's session, and to listen for Pythons that cannot see them.
+/* Start to watch the directories of C's session, and to listen for Pythons that cannot open them.
  * Returns false with errno. */
 bool watch_open(struct watch *w, struct collector *c);
 
@@ -37,9 +38,9 @@ void watch_left(struct watch *w);
 /* At the end of the recording, record a loss for the process files that could not be opened. */
 void watch_unopened(struct watch *w);
 
-/* Call traced_drain for T, protected against a file that shrinks. */
+/* Call traced_drain for process T. If its file is cut short, record a loss. */
 void watch_drain(struct traced *t);
-/* Take the rest of what T wrote and close its decoders. */
+/* Take the last words and facts of process T, and close its decoders. */
 void watch_finish(struct traced *t);
 /* Call watch_finish for T and write when it ended: at END_NS, or at its last event if that is
  * later. */

@@ -23,15 +23,15 @@ enum {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct map traces;   /* maps device and inode of a trace to the size of its file */
+static struct map traces;   /* size of each trace's file, by device and inode */
 static int64_t trace_bytes; /* size of all traces together, in bytes */
 enum mode { TIMED, ATTENDED, TIMELESS };
 static atomic_int mode; /* an enum mode */
 static atomic_bool armed, needed;
-/* time_ns: the limit. since_ns: the processor time from which on time counts */
+/* time_ns: the limit. since_ns: the process's processor time when the counting began */
 static atomic_llong time_ns, since_ns;
 static struct rlimit data_before;
-/* formatted beforehand: the messages that a signal handler prints */
+/* text for a signal handler, formatted before a signal comes */
 static char name[600], memory_words[300], time_words[300];
 static void (*at_end[AT_END])(void);
 static atomic_flag ending = ATOMIC_FLAG_INIT;
@@ -50,7 +50,7 @@ static _Noreturn void end_process(const char *words)
     char line[sizeof name + sizeof memory_words + 20];
 
     if (atomic_flag_test_and_set(&ending))
-        for (;;) /* another thread is ending the process already */
+        for (;;) /* wait, because another thread is ending the process already */
             pause();
     for (int i = 0; i < AT_END; i++)
         if (at_end[i])
@@ -67,7 +67,7 @@ static void on_time(int unused)
         end_process(time_words);
 }
 
-/* Arm the timer for the remaining time, or disarm it. */
+/* Start the timer with the time that is left, or stop it if the time is not limited. */
 static void timer_set(void)
 {
     int64_t left = atomic_load(&time_ns) - (time_used() - atomic_load(&since_ns));
@@ -83,7 +83,7 @@ static void timer_set(void)
     setitimer(ITIMER_PROF, &timer, NULL);
 }
 
-/* Read DYNTRACE_LIMITS. Returns false if it is "off". */
+/* Read DYNTRACE_LIMITS. Returns false if it says "off". */
 static bool limits_read(int64_t *seconds, int64_t *megabytes)
 {
     const char *text = getenv("DYNTRACE_LIMITS");
@@ -100,7 +100,7 @@ static bool limits_read(int64_t *seconds, int64_t *megabytes)
 
 static void memory_set(int64_t bytes)
 {
-#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer's shadow memory takes all of the address space */
+#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer's shadow memory alone would exceed the limit */
     struct rlimit limit = data_before;
     if (limit.rlim_max == RLIM_INFINITY || (rlim_t)bytes < limit.rlim_max)
         limit.rlim_cur = (rlim_t)bytes;
@@ -134,7 +134,7 @@ void bounds_trace(const char *path)
     safe = say_escape(path, strnlen(path, 140));
     pthread_mutex_lock(&lock);
     known = map_put(&traces, (int64_t)(file.st_dev << 48 ^ file.st_ino));
-    trace_bytes += bytes - *known; /* a trace that is opened again may have grown */
+    trace_bytes += bytes - *known; /* add only the growth, because this trace was counted before */
     *known = bytes;
     seconds += trace_bytes / 1000000 * S_PER_GB / 1000;
     megabytes += trace_bytes / 1000000 * SIZES;

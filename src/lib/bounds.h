@@ -2,23 +2,23 @@
  *
  * Runs in: the viewer.
  *
- * A trace may come from a stranger, and a small file can cause endless work. A process that has
- * opened a trace (db_open calls bounds_trace) is therefore limited to
+ * A trace may come from a stranger, and a small file can cause endless work. So a process that has
+ * opened a trace (db_open calls bounds_trace) is limited to
  *
  *     memory          512 MB, and four times the size of the traces
  *     processor time   60 s, and 600 s for each GB of the traces
  *
- * These limits are some five times the most that any command takes. Past a limit the process
- * prints one line, removes unfinished files, restores the terminal, and ends with status 2. It
- * would be harder to make every function stop halfway through an answer.
+ * These limits are some five times the most that any command needs. Past a limit the process prints
+ * one line, removes unfinished files, restores the terminal, and ends with status 2. To let every
+ * function stop halfway through an answer would be harder.
  *
  * Memory is limited by RLIMIT_DATA, which counts every allocation. Our own malloc, calloc, realloc
  * and strdup are wrapped at link time and end the process; allocations inside libraries fail.
  * Processor time is limited by ITIMER_PROF, which interrupts any loop.
  *
- * On an interactive screen (bounds_attended) time counts from the last key, and the limit ends the
- * running query, not the program. Queries of `dyntrace sql`, and an import, may run as long as the
- * user likes; their memory is limited all the same.
+ * On an interactive screen (bounds_attended) the time counts from the last key, and the limit ends
+ * the running query, not the program. Queries of `dyntrace sql`, and an import, may run as long as
+ * the user likes; only their memory is limited.
  *
  * DYNTRACE_LIMITS=off lifts both limits. DYNTRACE_LIMITS=SECONDS:MEGABYTES replaces the 60 s and
  * the 512 MB. */
@@ -33,22 +33,22 @@ void bounds_trace(const char *path);
 /* Lift the limit on processor time. */
 void bounds_no_time(void);
 
-/* Count processor time from now on, because a user is present. Past the limit the process does not
- * end: bounds_time_over tells the caller. */
+/* From now on count processor time for a user who is present. When the time is over, the process
+ * does not end: bounds_time_over tells the caller. */
 void bounds_attended(void);
 
-/* Return the message to print if an interactive process is past its time limit, or NULL if it is
- * not. The caller stops the running query. Borrowed. */
+/* Return NULL, or, if an interactive process has used up its time, the message to print. The caller
+ * stops the running query. Borrowed. */
 const char *bounds_time_over(void);
 
-/* If IS is true, our own malloc, calloc, realloc and strdup, and everything built on them
- * (lib/list.h, say_print), return memory or end the process with one line, with or without a limit.
- * Callers do not check for NULL. command_start calls this for every command, and so does db_open.
- * The collector, and `run` while it waits for a collector, do not. */
+/* If IS is true, our own malloc, calloc, realloc and strdup from now on end the process with one
+ * line when memory has run out, instead of returning NULL. So do lib/list.h and say_print, which
+ * use these, and their callers do not check for NULL. command_start and db_open call this. The
+ * collector, and `run` while it waits for a collector, must check for NULL. */
 void bounds_memory_needed(bool is);
 
-/* Report that memory has run out and end the process. Returns only in a process that has no limit
- * and where bounds_memory_needed was never called. */
+/* Report that memory has run out, and end the process. Returns only if the process has no limit and
+ * bounds_memory_needed was never called. */
 void bounds_memory_over(void);
 
 /* Register CALL, to be called when a limit ends the process. CALL must be safe in a signal handler.

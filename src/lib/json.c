@@ -23,12 +23,12 @@ size_t json_rune(const unsigned char *text, size_t bytes, unsigned long *rune)
     }
     if (found < least[length] || found > 0x10ffff || (found >= 0xd800 && found <= 0xdfff))
         return 0;
-    /* set only for valid text, because callers test *RUNE before the returned length */
+    /* changed only for valid text, because some callers test *RUNE and not the length */
     *rune = found;
     return length;
 }
 
-/* Would RUNE move a terminal's cursor or change the direction of its text? */
+/* Would a terminal that gets RUNE move its cursor or change the direction of its text? */
 static bool is_control(unsigned long rune)
 {
     const bool turns = rune == 0x061c || rune == 0x200e || rune == 0x200f ||

@@ -28,11 +28,11 @@
 
 enum { JSON_DEPTH = 8 }; /* greatest depth of nested objects and lists */
 
-/* The caller sets OUT, and all other members to zero. */
+/* Writes one JSON text. The caller sets OUT, and all other members to zero. */
 struct json {
     FILE *out;    /* borrowed */
     bool compact; /* write no blanks between tokens */
-    bool broken;  /* json_line has been called: begin the next member on a new line */
+    bool broken;  /* json_line was called, so the next member begins on a new line */
     int depth;
     struct json_level {
         char close; /* '}' or ']' */
@@ -50,31 +50,30 @@ void json_lines(struct json *json);
 /* Begin a new line before the next member or the closing bracket. */
 void json_line(struct json *json);
 
-/* A TEXT of NULL is written as null. */
+/* Write TEXT as a string, or null if TEXT is NULL. */
 void json_string(struct json *json, const char *key, const char *text);
 void json_bytes(struct json *json, const char *key, const char *text, size_t bytes);
 void json_integer(struct json *json, const char *key, int64_t value);
-/* Write VALUE, or null if it is not KNOWN. */
+/* Write VALUE if it is KNOWN, otherwise null. */
 void json_maybe(struct json *json, const char *key, bool known, int64_t value);
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
 /* Write VALUE with PRECISION digits, or with the fewest digits that read back as the same number if
  * PRECISION is 0. Infinity and nan are written as null. */
 void json_real(struct json *json, const char *key, double value, int precision);
-/* Write a blob in hexadecimal. */
+/* Write COUNT bytes as a string of hexadecimal digits. */
 void json_hex(struct json *json, const char *key, const void *bytes, size_t count);
 /* Write TEXT, which is JSON, unchanged except for control characters. */
 void json_raw(struct json *json, const char *key, const char *text, size_t bytes);
 
-/* Begin a member named KEY. The caller then writes the value to OUT itself. */
+/* Write KEY, so that the caller can write a value of its own to OUT. */
 void json_key(struct json *json, const char *key);
 
-/* ---- functions that the writer uses ------------------------------------------- */
+/* ---- parts of the writer that other code uses, too ---------------------------- */
 
-/* Format VALUE into MADE, which has JSON_DIGITS bytes.
- *
- * json_digits uses the fewest digits that read back as VALUE, and returns MADE. json_decimal is
- * much faster than printf, and returns the length. */
+/* Format VALUE into MADE, which has JSON_DIGITS bytes. json_digits writes the fewest digits that
+ * read back as VALUE, and returns MADE. json_decimal writes a whole number, much faster than
+ * printf, and returns the length. */
 enum { JSON_DIGITS = 40 };
 const char *json_digits(char *made, double value);
 size_t json_decimal(char *made, int64_t value);

@@ -21,7 +21,7 @@
 
 #include "lib/say.h"
 
-/* ---- lists --------------------------------------------------------------- */
+/* ---- growing lists -------------------------------------------------------- */
 
 /* Define the type of a list. Each use is a new type, so a list that is passed to functions needs a
  * name (typedef, or a struct around it). */
@@ -41,8 +41,8 @@
     ((__typeof__((list)->at))list_more_(&(list)->at, &(list)->count, &(list)->room, more, \
                                         sizeof *(list)->at))
 
-/* Return item INDEX. Zeroed items are appended until this item exists. Returns NULL if memory has
- * run out. */
+/* Return the item at INDEX. If the list is shorter, zeroed items are appended first. Returns NULL
+ * if memory has run out. */
 #define list_reach(list, index)                                                   \
     ({                                                                            \
         size_t index_ = (index);                                                  \
@@ -55,7 +55,7 @@
 #define list_each(item, list) \
     for (__typeof__(*(list)->at) *item = (list)->at; item < (list)->at + (list)->count; item++)
 
-/* The number of elements of ARRAY, which must be an array, not a pointer. */
+/* Return the number of elements of ARRAY, which must not be a pointer. */
 #define array_count(array) (sizeof(array) / sizeof *(array))
 
 #define list_free(list) (free((list)->at), (list)->at = NULL, (list)->count = (list)->room = 0)
@@ -64,7 +64,8 @@ static inline void *list_more_(void *array, size_t *count, size_t *room, size_t 
 {
     char *at;
 
-    memcpy(&at, array, sizeof at); /* ARRAY is the address of a pointer of any type */
+    /* memcpy, because ARRAY is the address of a pointer of any type */
+    memcpy(&at, array, sizeof at);
     if (*room - *count < more) {
         size_t wanted = *room < 8 ? 8 : *room * 2;
         if (more > SIZE_MAX / 2 / size - *count)
@@ -81,13 +82,12 @@ static inline void *list_more_(void *array, size_t *count, size_t *room, size_t 
     return more ? memset(at, 0, more * size) : at;
 }
 
-/* ---- sorted lists ------------------------------------------------------------- */
+/* ---- search and sort lists -------------------------------------------------- */
 
-/* Return how many of the first COUNT items fulfil TEST, by binary search: TEST holds for the first
- * items and for none of the others. TEST is an expression of the index, which has the name I:
+/* Return how many of the first COUNT items fulfil TEST, by binary search: the items that fulfil
+ * TEST come first. TEST is an expression with the item's index, whose name is I:
  *
- *     size_t at = sorted_count(cache->count, i,
- *                              r->lookups[cache->lookups[i]].start_ns < from_ns); */
+ *   size_t at = sorted_count(cache->count, i, r->lookups[cache->lookups[i]].start_ns < from_ns); */
 #define sorted_count(count, i, test)              \
     ({                                            \
         size_t low_ = 0, high_ = (count);         \
@@ -127,20 +127,20 @@ static inline int list_order(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-/* ---- maps ---------------------------------------------------------------- */
+/* ---- maps from integers to integers ----------------------------------------- */
 
-/* A map from integers to integers: ids, counts, or places in a list. */
+/* A key of a map and its value. Values are ids, counts or positions in a list. */
 struct map_slot {
     int64_t key, value;
     bool taken;
 };
 
 struct map {
-    struct map_slot *slots; /* owned: open addressing, at most half full */
-    size_t count, room;     /* room: 0 or a power of two */
+    struct map_slot *slots; /* owned: a hash table with open addressing, at most half full */
+    size_t count, room;     /* room: number of slots, 0 or a power of two */
 };
 
-/* Return the slot that has KEY, or a free slot for it. */
+/* Return the slot that has KEY, or else the free slot where KEY belongs. */
 static inline struct map_slot *map_slot_(const struct map *map, int64_t key)
 {
     size_t at = (size_t)((uint64_t)key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (map->room - 1);
@@ -150,8 +150,8 @@ static inline struct map_slot *map_slot_(const struct map *map, int64_t key)
     return &map->slots[at];
 }
 
-/* Return the address of the value of KEY, or NULL if there is none. The address is valid until the
- * next map_put. */
+/* Return the address of the value of KEY, or NULL if the map does not have KEY. The address is
+ * valid until the next map_put. */
 static inline int64_t *map_get(const struct map *map, int64_t key)
 {
     struct map_slot *slot = map->room ? map_slot_(map, key) : NULL;
@@ -159,8 +159,8 @@ static inline int64_t *map_get(const struct map *map, int64_t key)
     return slot && slot->taken ? &slot->value : NULL;
 }
 
-/* Return the address of the value of KEY, which is 0 if KEY is new. Returns NULL if memory has run
- * out. */
+/* Return the address of the value of KEY. A new KEY is added with the value 0. Returns NULL if
+ * memory has run out. */
 static inline int64_t *map_put(struct map *map, int64_t key)
 {
     struct map_slot *slot;
@@ -189,7 +189,7 @@ static inline void map_free(struct map *map)
     *map = (struct map){0};
 }
 
-/* ---- arenas, for commands that read --------------------------------------------- */
+/* ---- arenas: memory that is freed together ------------------------------------- */
 
 /* An arena: memory for many small things, freed together. */
 struct arena {
@@ -203,13 +203,13 @@ static inline void *arena_keep(struct arena *arena, void *thing)
     return thing;
 }
 
-/* Return zeroed memory of BYTES. */
+/* Return BYTES of zeroed memory. */
 static inline void *arena_take(struct arena *arena, size_t bytes)
 {
     return arena_keep(arena, calloc(1, bytes));
 }
 
-/* Copy the first BYTES of TEXT, followed by a NUL. */
+/* Return a copy of the first BYTES of TEXT, followed by a NUL. */
 static inline char *arena_text(struct arena *arena, const char *text, size_t bytes)
 {
     return memcpy(arena_take(arena, bytes + 1), text, bytes);

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The costs of an edit. A letter in the other case costs half as much as another letter. */
+/* The costs of changes of a name. To replace a letter by the same letter in the other case costs
+ * half as much as another change. */
 enum { SAME = 0, OTHER_CASE = 1, EDIT = 2, LAST_PART = 1, LONGER = 1 };
 
 static int smaller_of(int a, int b)
@@ -26,7 +27,8 @@ static int cost_of_change(char from, char to)
     return lower_from == lower_to ? OTHER_CASE : EDIT;
 }
 
-/* Do the letters before A[I] and before B[J] stand in each other's place: "rw" and "wr"? */
+/* Are the two letters before A[I] the same as the two before B[J], but swapped, such as "rw" and
+ * "wr"? */
 static bool are_swapped(const char *a, int i, const char *b, int j)
 {
     if (i < 2)
@@ -42,9 +44,10 @@ static bool are_swapped(const char *a, int i, const char *b, int j)
  * one edit. Computes Levenshtein's distance row by row. */
 static int edits_between(const char *a, const char *b)
 {
-    int row[NEAR_BYTES + 1];     /* costs of the first i letters of A, by letters of B */
-    int before[NEAR_BYTES + 1];  /* those of the first i - 1 letters */
-    int earlier[NEAR_BYTES + 1]; /* those of the first i - 2 letters */
+    /* for each j: the cost to turn the first i letters of A into the first j letters of B */
+    int row[NEAR_BYTES + 1];
+    int before[NEAR_BYTES + 1];  /* for the first i - 1 letters of A: the same costs as in `row` */
+    int earlier[NEAR_BYTES + 1]; /* for the first i - 2 letters of A: the same costs as in `row` */
     int a_length = (int)strnlen(a, NEAR_BYTES);
     int b_length = (int)strnlen(b, NEAR_BYTES);
 
@@ -70,8 +73,8 @@ static int edits_between(const char *a, const char *b)
     return row[b_length];
 }
 
-/* Return how far TYPED is from NAME. A NAME that begins with TYPED is as near as one that differs
- * only in the case of a letter. */
+/* Return how far TYPED is from NAME. If NAME begins with TYPED, the distance is that of one letter
+ * in the other case. */
 static int distance_of(const char *typed, const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -99,7 +102,7 @@ static bool is_kept(const struct near *near, const char *name)
 
 void near_offer(struct near *near, const char *name)
 {
-    /* an edit costs 2, so up to half of the typed letters may be wrong */
+    /* a change costs 2, so up to half of the typed letters may be wrong */
     int worst = (int)strnlen(near->typed, NEAR_BYTES);
     int distance = distance_of(near->typed, name);
     bool is_like = strlen(name) <= NEAR_BYTES && distance <= worst;

@@ -1,4 +1,4 @@
-/* lib/near.h -- "did you mean": the names that are most like a mistyped one.
+/* lib/near.h -- "did you mean": the names that are most like a mistyped name.
  *
  *     struct near near = near_begin("reprot");
  *     for each name that exists
@@ -8,13 +8,13 @@
 #define DYNTRACE_NEAR_H
 
 enum {
-    NEAR_KEPT = 3,    /* most names that are proposed */
+    NEAR_KEPT = 3,    /* the most names that are proposed */
     NEAR_BYTES = 200, /* bytes of the longest name that is proposed */
 };
 
 struct near_name {
     char text[NEAR_BYTES + 1];
-    int distance; /* the cost of the edits from the typed name */
+    int distance; /* the cost of the changes that turn the typed name into this one */
 };
 
 struct near {
@@ -27,8 +27,8 @@ struct near {
 /* Begin to look for names like TYPED, which is borrowed until near_question. */
 struct near near_begin(const char *typed);
 
-/* Keep a copy of NAME if it is like the typed name and among the nearest names. The user may have
- * meant the last part of a dotted NAME ("Net.forward"). */
+/* If NAME is like the typed name, and among the nearest so far, keep a copy of NAME. The user may
+ * have meant the last part of a dotted NAME ("Net.forward"). */
 void near_offer(struct near *near, const char *name);
 
 /* Return "; did you mean a, b or c?", which lives as long as NEAR. Returns OTHERWISE if no offered

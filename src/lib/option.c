@@ -141,7 +141,8 @@ const struct option *option_find(const struct option *options, const char *argum
     return NULL;
 }
 
-/* Read the option at ARGV[*AT]. Returns false after reporting an error. */
+/* Read the option at ARGV[*AT], whose VALUE may be in the next word. Returns false after reporting
+ * an error. */
 static bool read_option(const char *command, const struct option *option, const char *value,
                         char **argv, int *at)
 {
@@ -150,7 +151,7 @@ static bool read_option(const char *command, const struct option *option, const 
     int length = (int)(argument[1] == '-' ? strcspn(argument, "=") : 2);
 
     if (option->value && !value)
-        value = argv[++*at]; /* the value is NULL if no word follows */
+        value = argv[++*at]; /* ARGV ends with a NULL, so VALUE is NULL if no word follows */
     if (value || !option->value)
         why = option->read(option, value);
     if (why == option_empty)
@@ -180,7 +181,7 @@ static void say_unknown(const char *command, const struct option *options, const
 int option_parse(const char *command, const struct option *options, bool stop, int argc,
                  char **argv)
 {
-    bool taken = true; /* an argument may be an option, because no "--" has come before */
+    bool taken = true; /* false after "--": the remaining arguments are operands */
     int count = 0;
 
     for (int i = 1; i < argc; i++) {
@@ -203,17 +204,17 @@ int option_parse(const char *command, const struct option *options, bool stop, i
         asks_for_help = !strcmp(a, "--help") || !strcmp(a, "-h");
         if (dashed && !option && asks_for_help)
             return OPTION_HELP;
-        /* an argument with a blank is an operand: "-- a comment" is SQL */
+        /* an argument with a blank is no option but an operand: "-- a comment" is SQL */
         if (dashed && !option && !strpbrk(a, " \n")) {
             say_unknown(command, options, a);
             return OPTION_BAD;
         }
-        if (stop) { /* the rest of the words is another program's command line */
+        if (stop) { /* the remaining words are another program's command line */
             count = argc - i;
             memmove(argv, argv + i, (size_t)count * sizeof *argv);
             break;
         }
-        /* operands move to the front of ARGV, over arguments that have been read */
+        /* write operands to the front of ARGV, over arguments that have been parsed */
         argv[count++] = a;
     }
     for (int i = count; i < count + 2 && i < argc; i++)

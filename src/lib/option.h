@@ -25,9 +25,9 @@ struct option {
     const char *value;
     /* Stores the value. NULL if the option itself becomes the first operand (`run -m MODULE`). */
     option_reader *read;
-    void *to;          /* where `read` stores the value */
+    void *to;          /* address at which `read` stores the value */
     const char *words; /* allowed values, separated by blanks, or NULL */
-    /* sentences for --help; `other command --option` in backquotes becomes a reference */
+    /* sentences for --help; there `other command --option` in backquotes becomes a link */
     const char *help;
     bool many;   /* the option may be repeated */
     bool needed; /* the option is required */
@@ -38,16 +38,17 @@ struct option {
         .name = NULL \
     }
 
-/* The usual readers. The comment after each has the type of TO, and the values allowed. */
+/* The usual readers. The comment after each has the type of the variable at `to`, and the values
+ * that the user may type. */
 option_reader option_flag;     /* bool: set to true */
 option_reader option_text;     /* const char *: borrowed, not empty */
-option_reader option_any;      /* const char *: borrowed, may be empty */
+option_reader option_any;      /* const char *: borrowed; an empty text is allowed */
 option_reader option_choice;   /* int or enum: the index of the value in WORDS */
 option_reader option_count;    /* int64_t: at least 0 */
 option_reader option_rows;     /* int64_t: at least 0; 0 means all and is stored as -1 */
 option_reader option_share;    /* double: at least 0, as in 0.05 or 5% */
 option_reader option_duration; /* uint64_t: nanoseconds, typed as "1.5ms" */
-option_reader option_size;     /* uint64_t: bytes, typed as "500M": K is 1000, and so on */
+option_reader option_size;     /* uint64_t: bytes, typed as "500M"; K is 1000, M a million */
 
 extern const char option_empty[]; /* the error message of readers for an empty value */
 
@@ -55,8 +56,8 @@ enum { OPTION_HELP = -1, OPTION_BAD = -2 };
 
 /* Parse ARGV[1...] with OPTIONS. Moves the operands to the front of ARGV, followed by a NULL, and
  * returns their number. Returns OPTION_HELP if --help is among the options, and OPTION_BAD after
- * reporting an error in the name of COMMAND. If STOP, the first operand ends the options, because
- * the rest is another program's command line. */
+ * reporting an error that names COMMAND. If STOP, the first operand ends the options, because the
+ * remaining words are another program's command line. */
 int option_parse(const char *command, const struct option *options, bool stop, int argc,
                  char **argv);
 

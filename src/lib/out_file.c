@@ -36,7 +36,8 @@ static void on_signal(int number)
     raise(number);
 }
 
-/* Remove PATH when a signal ends the program. If PATH is NULL, signals remove no file any more. */
+/* From now on remove PATH when a signal ends the program. If PATH is NULL, no longer remove a
+ * file. */
 static void remove_on_signal(char *path)
 {
     struct sigaction act = {.sa_handler = on_signal};
@@ -47,7 +48,7 @@ static void remove_on_signal(char *path)
     for (int i = 0; i < ENDING; i++) {
         int number = ending[i];
         sigaction(number, NULL, &old);
-        /* a signal that is ignored, as SIGHUP is under nohup, stays ignored */
+        /* do not handle a signal that is ignored, as SIGHUP is under nohup */
         if (path && old.sa_handler != SIG_IGN && old.sa_handler != on_signal) {
             before[number] = old;
             sigaction(number, &act, NULL);
@@ -81,7 +82,7 @@ const char *out_scratch(struct arena *arena)
     for (size_t i = 0; fd < 0 && i < array_count(places); i++)
         if (places[i] && *places[i] &&
             (fd = open(places[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) < 0) {
-            /* this filesystem does not support O_TMPFILE */
+            /* this filesystem has no O_TMPFILE: make a file with a name, and delete the name */
             char *name = say_print("%s/dyntrace-XXXXXX", places[i]);
             if ((fd = mkostemp(name, O_CLOEXEC)) >= 0)
                 unlink(name);

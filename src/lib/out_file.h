@@ -30,8 +30,8 @@ struct out_file {
  * error. */
 bool out_open(struct out_file *out, const char *path, bool force);
 
-/* Create an empty file without a name, which vanishes with this process. Returns a path that names
- * it in this process and its children, or NULL after reporting an error. */
+/* Create an empty file without a name, which is deleted when this process ends. Returns a path by
+ * which this process and its children can open it, or NULL after reporting an error. */
 const char *out_scratch(struct arena *arena);
 
 /* Flush standard output. Returns false after reporting an error. */
@@ -48,9 +48,9 @@ bool out_is_named(const char *path);
 /* Are PATH and OTHER the same existing file? An output file must not be an input file. */
 bool out_is(const char *path, const char *other);
 
-/* Return the path of the file NAME in the folder where this user's histories are kept. Folder and
- * file are created if necessary, for the user alone. Returns NULL if there is no such folder. The
- * caller frees the path. */
+/* Return the path of file NAME in the folder where this user's histories of typed lines lie. The
+ * folder and the file are created if necessary, readable by this user only. Returns NULL if there
+ * is no such folder. The caller frees the path. */
 char *state_file(const char *name);
 
 /* Options of a command that makes a trace. */

@@ -6,7 +6,8 @@
 #include <string.h>
 
 enum {
-    /* free bytes after the last cell, because put_big_endian and get_signed access 8 bytes */
+    /* free bytes needed behind the last cell, because put_big_endian and get_signed access 8 bytes
+     * even for shorter numbers */
     PAGE_SLACK = 8,
     PAGE_TABLE = 13,
     /* PAGE_TABLE and PAGE_INDEX are the first byte of a leaf page. The first byte of an interior
@@ -39,7 +40,7 @@ static inline uint8_t *put_big_endian(uint8_t *p, uint64_t value, unsigned bytes
     return p + bytes;
 }
 
-/* Store the low BYTES of VALUE at P and write nothing else, for full pages. */
+/* Store the low BYTES of VALUE at P. Writes no other bytes, so it can be used in full pages. */
 static inline void patch_big_endian(uint8_t *p, uint64_t value, unsigned bytes)
 {
     while (bytes--)
@@ -70,6 +71,9 @@ static inline unsigned varint_bytes(uint64_t value)
     return (unsigned)(63 - __builtin_clzll(value | 1)) / 7 + 1;
 }
 
+/* Store VALUE, which is below 2^56, as a varint. Always writes 8 bytes, so P must have room for 8.
+ * Three steps move each group of seven bits to a byte of its own: the first moves halves of VALUE,
+ * the second quarters, the third eighths. */
 static inline uint8_t *put_varint(uint8_t *p, uint64_t value)
 {
     unsigned bytes = varint_bytes(value);
@@ -98,7 +102,7 @@ static inline uint8_t *put_number(uint8_t *p, uint64_t value, uint8_t *type)
     return put_big_endian(p, value, frame_bytes_of_bits[bits]);
 }
 
-/* Write an index record: KEY, and ID, the rowid of the table's row. */
+/* Write a record of an index: KEY, and the rowid ID of the table's row. Returns its end. */
 static inline uint8_t *put_key(uint8_t *cell, uint64_t key, uint64_t id)
 {
     uint8_t *p = put_number(cell + 4, key, &cell[2]);

@@ -30,7 +30,7 @@ char *say_escape(const char *text, size_t bytes)
     return made;
 }
 
-enum { LINE_MOST = 4000 }; /* bytes of a message, because a name in it may be of any length */
+enum { LINE_MOST = 4000 }; /* the most bytes of a message: a name in it may be endless */
 
 static _Thread_local void (*diverted)(void *context, const char *line);
 static _Thread_local void *diverted_context;
@@ -57,7 +57,7 @@ void say_error(const char *format, ...)
     va_end(arguments);
     if (length < 0)
         return;
-    /* One write() call, so that lines of several processes do not mix. */
+    /* Print with one write() call, so that lines of several processes do not mix. */
     char *safe = say_escape(text, (size_t)length < LINE_MOST ? (size_t)length : LINE_MOST);
     if (safe && diverted)
         diverted(diverted_context, safe);
@@ -76,7 +76,7 @@ char *say_print(const char *format, ...)
     va_start(arguments, format);
     va_copy(again, arguments);
     length = vsnprintf(NULL, 0, format, arguments);
-    /* use our own malloc (lib/bounds.h), which asprintf would not call */
+    /* not asprintf, which would not call our own malloc (lib/bounds.h) */
     if (length >= 0 && (text = malloc((size_t)length + 1)))
         vsnprintf(text, (size_t)length + 1, format, again);
     else

@@ -16,8 +16,9 @@
  * hostile name cannot control the terminal. */
 void say_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Make say_error() in this thread pass its line to TO instead of printing it, for a full-screen
- * program. The line is escaped and has no "dyntrace: ". If TO is NULL, printing is restored. */
+/* Make say_error() in this thread pass its line to TO instead of printing it. A full-screen program
+ * needs this. The line is escaped and has no "dyntrace: ". If TO is NULL, say_error() prints
+ * again. */
 void say_divert(void (*to)(void *context, const char *line), void *context);
 
 bool say_diverted(void);
@@ -38,7 +39,7 @@ char *say_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool say_colour(FILE *out);
 
 /* A progress line on the terminal. It appears after a second, and only if stderr is a terminal.
- * WHAT ("checking") is borrowed and may be changed at any time. */
+ * WHAT says what is being done ("checking"). It is borrowed and may be changed at any time. */
 struct progress {
     const char *what;
     int64_t begun_ms, drawn_ms;
@@ -46,11 +47,11 @@ struct progress {
 };
 struct progress progress_begin(const char *what);
 
-/* Show that DONE of ALL is done, in percent. If ALL is 0, the total is not known, and only seconds
- * are shown. Cheap enough to be called every few thousand rows. */
+/* Show how many percent DONE is of ALL. If ALL is 0, the total is not known: show only the seconds.
+ * Cheap enough to be called every few thousand rows. */
 void progress_tick(struct progress *progress, int64_t done, int64_t all);
 
-/* Show the seconds only. A callback for db_on_progress. */
+/* Show only the seconds. Can be passed to db_on_progress as a callback. */
 void progress_spin(void *progress);
 
 /* Erase the progress line. May be called twice. */

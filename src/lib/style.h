@@ -18,7 +18,7 @@ enum style {
     STYLE_ACCENT,
     STYLE_MATCH,
     STYLES,
-    STYLE_SELECTED = 0x40, /* a bit that is added to one of the styles above */
+    STYLE_SELECTED = 0x40, /* this bit may be added to any style above: the row is selected */
 };
 
 #define MARK "\x01"

@@ -1,8 +1,8 @@
 /* lib/table.c -- rows printed for people and for programs. See lib/table.h.
  *
- * Aligned columns need the widest cell, but a result may be endless. The widths are therefore taken
- * from the first rows, which are kept until there are KEPT_ROWS of them. Later rows are printed at
- * once, and a number that is wider than its column is printed whole. */
+ * To align a column we must know its widest cell, but a result may be endless. So the first
+ * KEPT_ROWS rows are kept, and the widths are computed from them. Later rows are printed at once,
+ * and a number that is wider than its column is printed whole. */
 #include "lib/table.h"
 
 #include <inttypes.h>
@@ -17,24 +17,26 @@
 
 enum {
     KEPT_ROWS = 500,
-    KEPT_BYTES = 4 << 20,  /* rows are kept until one of these two limits is reached */
+    KEPT_BYTES = 4 << 20,  /* rows are kept until there are this many bytes or KEPT_ROWS rows */
     CELL_WIDTH = 12,       /* least width of a text cell on a terminal */
     SCREEN_WIDTH = 80,     /* width of a terminal that does not report its width */
     LATE_WIDTH = 8,        /* least width of a text cell after the widths are fixed */
-    CELL_BYTES = 16 << 10, /* most bytes of a cell in an aligned table */
+    CELL_BYTES = 16 << 10, /* the most bytes of a cell in an aligned table */
 };
 
-enum kind { TEXT, FIGURE, NUMBER, JSON, NONE }; /* FIGURE: a text that is aligned like a number */
+/* FIGURE: a text that is aligned right, like a number */
+enum kind { TEXT, FIGURE, NUMBER, JSON, NONE };
 
 struct column {
     char *name; /* owned */
-    /* screen columns of the widest cell among the kept rows */
+    /* width of the column's widest cell among the kept rows, in screen columns */
     int width;
-    /* any: a cell was not NULL. right: the first cell that was not NULL is aligned right */
+    /* any: the column had a cell that was not NULL. right: the column is aligned right, because its
+     * first such cell was */
     bool right, any;
 };
 
-/* A cell of a TABLE_ALIGNED. */
+/* A cell of a table with aligned columns. */
 struct cell {
     char *text; /* owned, safe to print */
     int width;  /* width of the text in screen columns */
@@ -50,10 +52,10 @@ struct table {
     int filled;             /* number of cells that the current row has so far */
     uint64_t rows;
     bool headless, alarm;
-    bool terminal;    /* `out` is a terminal, so CSV is escaped as well */
-    struct json json; /* for TABLE_JSON, TABLE_LINES and TABLE_ARRAYS */
+    bool terminal;    /* `out` is a terminal, so control characters are escaped in CSV, too */
+    struct json json; /* writes the rows of TABLE_JSON, TABLE_LINES and TABLE_ARRAYS */
 
-    /* The members below are for TABLE_ALIGNED. */
+    /* The members below are used only by TABLE_ALIGNED. */
     LIST(struct cell) cells; /* cells of the kept rows and of the current row */
     size_t bytes;            /* bytes of the texts in `cells` */
     /* streaming: the kept rows have been printed, so each row is printed at once */
@@ -107,7 +109,7 @@ void table_alarm(struct table *table)
     table->alarm = true;
 }
 
-/* ---- output for people ----------------------------------------------------------- */
+/* ---- print aligned tables for people ----------------------------------------- */
 
 size_t text_room(const char *text, int most, int *width)
 {
@@ -144,7 +146,8 @@ static void cell_cut(struct cell *cell, int most)
     free(whole);
 }
 
-/* Like cell_cut, but cut off the beginning: a path ends with the file's name and the line. */
+/* Shorten a cell to MOST screen columns from its beginning, because a path ends with the file's
+ * name and the line. */
 static void cell_cut_front(struct cell *cell, int most)
 {
     char *whole = cell->text;
@@ -154,7 +157,7 @@ static void cell_cut_front(struct cell *cell, int most)
 
     if (cell->width <= most)
         return;
-    if (gone < over) /* the cut would split a character that is two columns wide */
+    if (gone < over) /* the cut would split a character of two columns: cut it off completely */
         bytes = text_room(whole, over + 1, &gone);
     cell->text = say_print("…%s", whole + bytes);
     cell->width += 1 - gone;
@@ -187,7 +190,7 @@ static struct cell cell_make(enum kind kind, const char *text, size_t bytes)
     return cell;
 }
 
-/* Print one row in STYLE, a terminal's colour code such as "31" for red. NULL: in no colour. */
+/* Print one row in STYLE, a terminal's colour code such as "31" for red; NULL: without a colour. */
 static void row_print(struct table *table, struct cell *cells, const char *style)
 {
     FILE *out = table->out;
@@ -235,7 +238,8 @@ static int screen_width(FILE *out)
     return known ? size.ws_col : SCREEN_WIDTH;
 }
 
-/* Narrow the widest text columns until a row fits the screen, but none below CELL_WIDTH. */
+/* Narrow the widest text columns until a row fits the screen. A column is never narrower than
+ * CELL_WIDTH. */
 static void widths_fit(struct table *table)
 {
     int over = -screen_width(table->out);
@@ -284,7 +288,7 @@ static void kept_print(struct table *table)
     free(heads);
 }
 
-/* Keep a cell. If it ends its row and the widths are known, print the row. */
+/* Keep a cell of an aligned table. If it ends its row and the widths are known, print the row. */
 static void aligned_put(struct table *table, enum kind kind, const char *text, size_t bytes)
 {
     struct column *column = &table->columns[table->filled];
@@ -317,7 +321,7 @@ static void aligned_put(struct table *table, enum kind kind, const char *text, s
     }
 }
 
-/* ---- output for programs --------------------------------------------------------- */
+/* ---- print tables for programs: TSV and CSV ------------------------------------ */
 
 /* Write a cell in the form of RFC 4180, in quotes if necessary. An empty text is always in quotes,
  * because an empty cell without quotes is NULL. */
@@ -330,7 +334,7 @@ static void csv_put(const struct table *table, const char *text, size_t bytes)
         putc_unlocked('"', table->out);
     if (table->format == TABLE_SAFE_CSV && bytes && memchr("=+-@\t\r", *text, 6))
         putc_unlocked('\'', table->out);
-    /* write runs that end with a quote, because a quote is written twice */
+    /* print the text in pieces that end with a quote, and write this quote twice */
     for (size_t run; bytes; text += run, bytes -= run) {
         const char *quote = memchr(text, '"', bytes);
         run = quote ? (size_t)(quote - text) + 1 : bytes;
@@ -504,11 +508,11 @@ bool table_close(struct table *table)
     return ok;
 }
 
-/* ---- figures ------------------------------------------------------------- */
+/* ---- print numbers with units for people ------------------------------------------ */
 
-/* Print N, a number in thousandths of the first unit of UNITS, with three digits and in the unit
- * that fits best. Each unit is 1000 times the previous unit. Final zeros are left out if the number
- * is exact: "4.2 ms" is exact, "4.20 ms" was rounded. */
+/* Print N with three digits and the unit that fits best. N counts thousandths of the first unit of
+ * UNITS, and each unit is 1000 times the unit before it. Final zeros are left out if the number is
+ * exact: "4.2 ms" is exact, "4.20 ms" was rounded. */
 static const char *print_human(char *made, int64_t n, const char *const *units)
 {
     int64_t one = 1000;

@@ -42,8 +42,8 @@ enum table_format {
  * else. */
 enum table_format table_format(FILE *out, bool json);
 
-/* Print texts of aligned tables whole, even where a row is wider than the terminal. The option
- * --wide sets this variable (TABLE_WIDE_OPTION). */
+/* If true, the texts of aligned tables are printed whole, even where a row is wider than the
+ * terminal. Set by --wide (TABLE_WIDE_OPTION). */
 extern bool table_wide;
 #define TABLE_WIDE_OPTION                                                 \
     {                                                                     \
@@ -89,7 +89,7 @@ const char *table_duration(char *made, int64_t nanoseconds);
 const char *table_count(char *made, int64_t count);
 
 /* Return how many bytes of TEXT fit into MOST screen columns. *WIDTH becomes the number of columns
- * that these bytes take. A style mark (lib/style.h) takes none. */
+ * that these bytes take. Style marks (lib/style.h) take no column. */
 size_t text_room(const char *text, int most, int *width);
 
 #endif

@@ -1,13 +1,14 @@
-/* lib/times.h -- sums and durations of a trace's times, which may be any 64-bit numbers.
+/* lib/times.h -- computes with the times of a trace without overflow.
  *
- * Runs in: the viewer. The units are those that a user types. */
+ * Runs in: the viewer. A trace's times may be any 64-bit numbers. */
 #ifndef DYNTRACE_TIMES_H
 #define DYNTRACE_TIMES_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* Return how many nanoseconds the unit WORD (BYTES long) has, or 0 if there is no such unit. */
+/* Return how many nanoseconds the unit WORD has, such as "ms" (BYTES long); 0 if it is not a unit
+ * that a user may type. */
 static inline double times_unit(const char *word, size_t bytes)
 {
     static const struct {

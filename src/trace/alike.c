@@ -1,15 +1,16 @@
 /* trace/alike.c -- texts with process-specific parts replaced by `*`. See trace/alike.h.
  *
- * The text is read once, word by word; a word is letters, digits and `_`. A number is replaced if
- * the text before it shows that the number belongs to a process ("cuda:", "device="), or if the
- * number can only be an address. A name is replaced if torch generated it.
+ * The text is read once, word by word, where a word is letters, digits and `_`. A number is
+ * replaced if the text before it shows that it differs from process to process ("cuda:",
+ * "device="), or if it can only be an address. A name is replaced if torch generated it.
  *
- * torch generates names in three ways (torch/_dynamo: unique_id, install_global_by_id, and id() in
+ * torch generates these names (torch/_dynamo: unique_id, install_global_by_id, and id() in
  * guards.py):
  *
- *     __builtins_dict___20   __compiled_fn_4_<uuid>     a counter of the process
- *     ___unnamed_scope_140222591751072_c7               the object's id, the compile's number
- *     __dtensor_spec_140222591751072                    the object's id */
+ *     __builtins_dict___20                  with a counter of the process,
+ *     __compiled_fn_4_<uuid>                with a counter and a UUID,
+ *     ___unnamed_scope_140222591751072_c7   with an object's id and the number of a compile,
+ *     __dtensor_spec_140222591751072        with an object's id. */
 #include "trace/alike.h"
 
 #include <ctype.h>
@@ -21,14 +22,16 @@
 
 #include "lib/list.h"
 
-/* ID_DIGITS: the fewest digits of an object's id in decimal, where the text compares ids. The ids
- * of static types can be this short in a program that is not position independent.
+/* ID_DIGITS: in a line that compares ids, a decimal number with at least this many digits is
+ * taken for the id of an object. Ids of static types can be this short, unless the program is
+ * position independent.
  *
- * ADDRESS_DIGITS: the fewest digits of a hexadecimal number that is taken for an address when the
- * text before the number does not say so.
+ * ADDRESS_DIGITS: a hexadecimal number with at least this many digits is taken for an address. A
+ * shorter number is taken for an address only after "at " or "id=".
  *
- * ITEMS_MOST: a larger set is copied unsorted. PARTS_MOST: text_differing does not split a text
- * that has more parts. */
+ * ITEMS_MOST: a set with more items than this is copied unsorted.
+ *
+ * PARTS_MOST: text_differing() does not split a text that has this many parts or more. */
 enum {
     ID_DIGITS = 7,
     ADDRESS_DIGITS = 6,
@@ -47,9 +50,12 @@ typedef LIST(char) text_list;
 struct reader {
     const char *text, *at; /* borrowed */
     text_list out;
-    /* the current line calls a function that compares ids, so its long numbers are ids */
+    /* the current line calls a function that compares ids, so its long numbers are
+     * ids of objects */
     bool ids;
-    bool version; /* the current line compares the version of a dict, a counter of the process */
+    /* the current line compares the version of a dict, a number that each process
+     * counts for itself */
+    bool version;
 };
 
 static bool is_word(char c)
@@ -84,7 +90,7 @@ static void write_star(struct reader *reader)
     *list_add(&reader->out) = '*';
 }
 
-/* Is NAME (LENGTH bytes) one of the words of LIST, which looks like " one two three "? */
+/* Is NAME, which has LENGTH bytes, one of the words of LIST? LIST looks like " one two three ". */
 static bool is_listed(const char *list, const char *name, size_t length)
 {
     const char *at = list;
@@ -122,7 +128,7 @@ static const char *word_begin(const struct reader *reader, const char *end)
     return end;
 }
 
-/* ---- numbers ----------------------------------------------------------------- */
+/* ---- numbers that differ from process to process ------------------------- */
 
 /* Names of device types as torch prints them: those of c10/core/DeviceType.cpp, and the names that
  * vendors give to the type "privateuseone". */
@@ -130,7 +136,7 @@ static const char devices[] = " cpu cuda hip xpu mps hpu mtia maia xla ipu ve la
                               "opencl dml fpga mkldnn ideep npu musa mlu gcu sdaa spyre tpu "
                               "neuron rbln cann openreg privateuseone dipu ";
 
-/* Texts before the number of a device, a stream or a torch.fx module. */
+/* Texts that stand before the number of a device, a stream or a torch.fx module. */
 static const char *const before_number[] = {
     "device=",          "device_index=",  "device_id=",
     "stream_id=",       "cuda_stream=",   "pci_bus_id=",
@@ -168,7 +174,7 @@ static bool is_in_device_call(const struct reader *reader)
     return is_after(&at, "device(") || is_after(&at, "device(type=");
 }
 
-/* Is the number at the reader's position a device or stream number? */
+/* Is the number at the reader's position the number of a device or stream? */
 static bool is_device_number(const struct reader *reader)
 {
     if (is_after_device_name(reader) || is_in_device_call(reader))
@@ -179,8 +185,8 @@ static bool is_device_number(const struct reader *reader)
     return is_after(reader, ", actual ") && strstr(reader->text, "device index mismatch");
 }
 
-/* Is the decimal number at the reader's position, DIGITS long, an object's id or a counter of the
- * process? */
+/* Is the decimal number at the reader's position an object's id, or a counter of the process?
+ * DIGITS is how many digits it has. */
 static bool is_id(const struct reader *reader, size_t digits)
 {
     uint64_t value = UINT64_MAX;
@@ -205,8 +211,8 @@ static bool is_address(const struct reader *reader, const char *word, size_t len
     return digits >= ADDRESS_DIGITS || is_after(reader, "at ") || is_after(reader, "id=");
 }
 
-/* Return the length of the uuid that TEXT begins with, or 0 if TEXT begins with none. The parts of
- * a uuid are separated by `-` or `_`. */
+/* Return the length of the UUID that TEXT begins with, or 0 if TEXT begins with none. The groups of
+ * a UUID are separated by `-` or `_`. */
 static size_t uuid_length(const char *text)
 {
     static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
@@ -241,9 +247,9 @@ static void read_number(struct reader *reader, size_t length)
     reader->at += length;
 }
 
-/* ---- names -------------------------------------------------------------------- */
+/* ---- names that torch generated with a number ---------------------------- */
 
-/* Prefixes of names that torch ends with a counter or an object's id. */
+/* Prefixes of the names that torch generates with a counter or an object's id at the end. */
 static const char counted[] =
     " __builtins_dict__ __compiled_fn __resume_at ___context_manager __comprehension "
     "__gen_rand_values __warnings_warn_wrapper __flattened_ __optimizer __dtensor_spec "
@@ -262,8 +268,8 @@ static size_t last_number(const char *name, size_t length, char before)
     return name[begin - 1] == before ? begin : length;
 }
 
-/* Do the digits at the end of NAME differ between processes? NAME ends in `_` and digits, which
- * begin at NUMBER and end at LENGTH. */
+/* Do the digits at the end of NAME differ from process to process? NAME ends in `_` and digits,
+ * which begin at NUMBER and end at LENGTH. */
 static bool is_numbered(const struct reader *reader, const char *name, size_t number, size_t length)
 {
     bool is_global = is_after(reader, "G['") || is_after(reader, "G[\"");
@@ -291,8 +297,8 @@ static size_t id_before_compile(const char *name, size_t length)
     return end - id >= ID_DIGITS ? id : length;
 }
 
-/* Write the name at the reader's position, LENGTH bytes long, with its process-specific digits
- * replaced: "__builtins_dict___20" becomes "__builtins_dict___*". */
+/* Copy the name at the reader's position, which has LENGTH bytes. Digits that differ from process
+ * to process become `*`: "__builtins_dict___20" becomes "__builtins_dict___*". */
 static void read_name(struct reader *reader, size_t length)
 {
     const char *name = reader->at;
@@ -322,7 +328,7 @@ static size_t name_uuid(const char *name, size_t length)
     return uuid_length(name + begin) ? begin : length;
 }
 
-/* Functions that compare ids, in guards: `___check_obj_id(L['x'], 140222591751072)`. */
+/* Functions by which guards compare ids: `___check_obj_id(L['x'], 140222591751072)`. */
 static const char of_ids[] = " ___check_obj_id ___check_type_id ___check_fake_script_type "
                              "__check_obj_id top_saved_tensors_hooks ";
 
@@ -354,7 +360,7 @@ static void read_word(struct reader *reader)
     }
 }
 
-/* ---- sets ------------------------------------------------------------------- */
+/* ---- sorting the items of sets ------------------------------------------- */
 
 struct item {
     const char *text; /* borrowed */
@@ -378,8 +384,8 @@ static int item_compare(const void *one, const void *other)
     return a->length > b->length ? 1 : -1;
 }
 
-/* Return the place after the string literal at AT, which begins with a quote. Returns the end of
- * the text if the literal is not closed. */
+/* Return the position behind the string literal at AT, which begins with a quote. Returns the end
+ * of the text if the literal is not closed. */
 static const char *string_end(const char *at)
 {
     char quote = *at++;
@@ -509,8 +515,8 @@ static int brackets_open(const char *part, size_t length)
     return open;
 }
 
-/* Append PART (LENGTH bytes) to OUT, without blanks before it. The first part of "f(a, b)" is
- * appended without the "f(", the last part without the ")". */
+/* Append PART, which has LENGTH bytes, to OUT, without blanks before it. The first part of "f(a,
+ * b)" is appended without the "f(", the last part without the ")". */
 static void part_write(text_list *out, const char *part, size_t length)
 {
     size_t blanks = strspn(part, " ");
@@ -532,8 +538,9 @@ static void part_write(text_list *out, const char *part, size_t length)
     memcpy(list_add_many(out, length), part, length);
 }
 
-/* Is TEXT a call, "check_tensor(...)", or a dictionary of settings, "... against {...}"? A part of
- * any other text means nothing alone, for example the "2" of "L['t'] == (1, 2)". */
+/* Is TEXT a call, "check_tensor(...)", or a dictionary of settings, "... against {...}"? Then a
+ * part of it can be understood alone. A part of any other text cannot, for example the "2" of
+ * "L['t'] == (1, 2)". */
 static bool has_parts(const char *text)
 {
     const char *bracket = text + strcspn(text, "({");

@@ -13,10 +13,10 @@
 
 enum {
     DIGITS_LEAST = 4,
-    /* with 17 significant digits two different doubles never print the same */
+    /* with 17 significant digits two different doubles always print differently */
     DIGITS_MOST = 17,
     NUMBERS_MOST = 128,
-    /* most bytes of a number that is shortened; longer numbers are copied unchanged */
+    /* a number with more bytes is copied unchanged */
     NUMBER_BYTES = 40,
     ROUNDED_BYTES = 320,
 };
@@ -32,7 +32,7 @@ static bool is_name(char c)
 }
 
 /* Return the length of the floating-point number at AT: digits with a point or an exponent. Returns
- * 0 if AT is at anything else, for example an integer, a version (1.2.3) or part of a name. */
+ * 0 if something else is at AT, such as an integer, a version (1.2.3) or part of a name. */
 static size_t number_bytes(const char *text, const char *at)
 {
     const char *end = at;

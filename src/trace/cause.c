@@ -31,9 +31,9 @@ char *cause_about(const struct cause *cause)
 
 enum { HEAD_BYTES = 120 };
 
-/* If the expected and the actual value begin with the aspect, such as "size[0] = " or "dtype ",
- * copy this beginning to HEAD and return its length. Otherwise return 0: the texts are
- * values only. */
+/* If the expected and the actual value begin with the name of the aspect, such as "size[0] =
+ * " or "dtype ", copy this beginning to HEAD and return its length. Returns 0 if both texts
+ * are only values. */
 static size_t copy_head(const struct cause *cause, char head[HEAD_BYTES])
 {
     size_t length;
@@ -76,7 +76,8 @@ const char *cause_seen(const struct cause *cause)
     size_t length = cause->source ? strlen(cause->source) : 0;
     const char *value;
 
-    /* A guard that is an expression stores "L['x'].size()[0] = 8" as the actual value. */
+    /* Return only "8" of an actual value such as "L['x'].size()[0] = 8", which the trace has if the
+     * guard is an expression. */
     if (!seen || !length || strncmp(seen, cause->source, length))
         return seen;
     value = seen + length;
@@ -85,7 +86,7 @@ const char *cause_seen(const struct cause *cause)
     return value + 3;
 }
 
-/* ---- words for a cause that all pages share ------------------------------------ */
+/* ---- texts about a cause that all pages share ---------------------------- */
 
 /* Is CAUSE about ASPECT of its whole source, as "length" is about `len(x)`? False if ABOUT, the
  * source's text, already begins with CALL ("len("). */
@@ -116,9 +117,9 @@ char *cause_called(const struct cause *cause)
 
 static const char equals[] = " == ";
 
-/* Is VALUE an equation such as "L['n'] == 6", whose left side is SOURCE (BYTES long)? The page has
- * printed the source already. An expression that names the source twice, "L['n'] == f(L['n']) and
- * L['n'] > 1", is not an equation. */
+/* Is VALUE an equation such as "L['n'] == 6", with SOURCE, which has BYTES bytes, on its left side?
+ * Of an equation a page prints only the right side, because the source stands before the value.
+ * "L['n'] == f(L['n']) and L['n'] > 1" names the source twice, and is no equation. */
 static bool is_equation(const char *value, const char *source, size_t bytes)
 {
     bool begins =
@@ -190,7 +191,7 @@ int cause_base(const char *source)
     bool is_call = !strncmp(source, "len(", 4) || !strncmp(source, "type(", 5);
 
     if (is_call && source[bytes - 1] == ')')
-        return (int)bytes; /* the text is short enough, so it stays unchanged */
+        return (int)bytes; /* keep the whole call, because a piece of it would not be a source */
     for (size_t i = 0; dot && i < array_count(asked); i++) {
         size_t length = strlen(asked[i]);
         const char *rest = dot + length;

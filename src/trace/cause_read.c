@@ -1,4 +1,4 @@
-/* trace/cause_read.c -- a cause from a row of a query. See trace/cause_read.h. */
+/* trace/cause_read.c -- reads a cause from a row of a query. See trace/cause_read.h. */
 #include "trace/cause_read.h"
 
 #include "trace/db.h"

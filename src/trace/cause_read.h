@@ -1,4 +1,4 @@
-/* trace/cause_read.h -- a cause from a row of a query. */
+/* trace/cause_read.h -- reads a cause from a row of a query. */
 #ifndef DYNTRACE_CAUSE_READ_H
 #define DYNTRACE_CAUSE_READ_H
 
@@ -6,7 +6,8 @@
 
 struct query;
 
-/* The columns that cause_read() reads. `r` is a row of recompile_cause. */
+/* The columns that a statement must select for cause_read(). In the statement, `r` is a row of
+ * recompile_cause. */
 #define CAUSE_COLUMNS                                                                              \
     "substr(r.kind, 1, 200), substr(r.source, 1, 400), r.aspect, r.dimension, substr(r.expected, " \
     "1, 400),\n"                                                                                   \

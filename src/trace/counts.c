@@ -8,11 +8,11 @@
 
 enum {
     TICK_ROWS = 1 << 15,
-    SKIPPED_COLUMNS = 7, /* columns of the statement counts/skipped */
+    SKIPPED_COLUMNS = 7, /* number of columns of the statement counts/skipped */
 };
 
-/* Stands for the process of a thread that has no row in `thread`. counts_read puts the process of
- * the call's code object in its place. */
+/* The process_id of a call whose thread has no row in `thread`. end_trace_part() replaces it by the
+ * process of the call's code object. */
 static const int64_t NO_PROCESS = INT64_MIN;
 
 struct count *counts_find(const struct counts *counts, int64_t code_id, int64_t process_id)
@@ -91,7 +91,7 @@ void counts_tick(struct counts *counts, int64_t lookup_id)
         progress_tick(counts->progress, lookup_id, counts->last_id);
 }
 
-/* Count one call, a row of `lookup`. A call without a lookup has lookup_id 0. */
+/* Count one call. VALUES is a row of `lookup`; lookup_id is 0 if the call had no lookup. */
 static bool count_call(void *context, const int64_t *values, unsigned nulls)
 {
     const struct row_lookup *l = (const void *)values;
@@ -104,7 +104,8 @@ static bool count_call(void *context, const int64_t *values, unsigned nulls)
     struct count *count;
     bool looked_up;
 
-    if (id && outcome == OUTCOME_SKIP) /* skipped calls are counted by the view skipped_calls */
+    /* leave out a skipped call, because count_skipped() counts it */
+    if (id && outcome == OUTCOME_SKIP)
         return true;
     counts_tick(counts, id);
     count = make_count(counts, code_id, process_of(counts, thread_id));
@@ -127,8 +128,9 @@ static bool count_call(void *context, const int64_t *values, unsigned nulls)
     return true;
 }
 
-/* Count the lookups of the current part that were dropped (run --keep). They came before all
- * others, in no order that is known: the warm-up takes the first rows. */
+/* Count the lookups of the current part that `run --keep` has dropped. Their sums are in the table
+ * `lookup_count`. They were before all stored lookups, but their order is not known. So the first
+ * rows are taken as the warm-up. */
 static void count_dropped(struct counts *counts)
 {
     db_rows(row, counts->db, schema_statement("counts/dropped"), counts->now.from[COUNT_CODES],
@@ -151,8 +153,8 @@ static void count_dropped(struct counts *counts)
     }
 }
 
-/* Store that the compiler compiled or examined the function CODE_ID, so that no process counts as
- * having skipped it unread. */
+/* Note that the compiler compiled or examined the code object CODE_ID: clear `turned_away` in the
+ * object's counts of all processes. */
 static void note_examined(struct counts *counts, int64_t code_id)
 {
     int64_t *first = map_get(&counts->by_code, code_id);
@@ -161,7 +163,7 @@ static void note_examined(struct counts *counts, int64_t code_id)
         counts->all.at[at - 1].turned_away = false;
 }
 
-/* Read the threads of the current part, and their processes. */
+/* Read the threads of the current part, and the process of each thread. */
 static void threads_read(struct counts *counts)
 {
     int64_t from = counts->now.from[COUNT_THREADS];
@@ -237,7 +239,7 @@ static void part_end(struct counts *counts)
     map_free(&counts->threads);
 }
 
-/* Count a lookup, after ending the parts before it. */
+/* Count a lookup. If it belongs to a later part, end the current part first, and begin the next. */
 static bool count_lookup(void *context, const int64_t *values, unsigned nulls)
 {
     struct counts *counts = context;

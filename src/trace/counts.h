@@ -8,11 +8,12 @@
  * `check` and `report` take their shares (hits, misses, ...) from here. The definitions are those
  * of the views `calls` and `shares` (schemas/views.sql): a call belongs to its thread's process.
  * Shares are computed from the calls for which compiled code was wanted, except calls of functions
- * that the compiler skipped unread.
+ * that the compiler skipped without examining them (view turned_away).
  *
  * counts_read reads the lookups once, in order of id, which is several times faster than a sorting
- * GROUP BY, and the calls of functions that the compiler has given up. A merged trace has the parts
- * of which it was merged one after the other. */
+ * GROUP BY. It also reads the calls of functions that the compiler has given up, because these
+ * calls have no lookup. A merged trace has one part for each trace that was merged, one part after
+ * the other. */
 #ifndef DYNTRACE_COUNTS_H
 #define DYNTRACE_COUNTS_H
 
@@ -23,28 +24,31 @@
 struct db;
 
 /* The calls of one code object in one process. A job with many ranks has hundreds of thousands of
- * these records. */
+ * these structs. */
 struct count {
     int64_t code_id, process_id;
     int64_t seen;    /* number of calls, including the warm-up */
-    int64_t warm_id; /* lookups with greater ids are after the warm-up */
+    int64_t warm_id; /* lookups with a greater lookup_id are after the warm-up */
     /* calls that begin at this time or later are after the warm-up; INT64_MAX if there is no such
      * call */
     int64_t warm_ns;
-    unsigned next;    /* index + 1 of the record of the same code object in another process, or 0 */
-    unsigned decided; /* index + 1 of this record's first item in counts->decided, or 0 */
-    bool turned_away; /* the compiler skipped the function unread (view turned_away) */
+    /* index + 1 of the same code object's struct for another process; 0 if there is none */
+    unsigned next;
+    /* index + 1 of this struct's first item in counts->decided; 0 if there is none */
+    unsigned decided;
+    bool turned_away; /* the compiler skipped the function without examining it */
 };
 
-/* Calls with one outcome, after the warm-up. */
+/* The calls of one struct count that had the same outcome, without the warm-up. */
 struct count_decided {
     int64_t calls, time_ns;
-    unsigned next; /* index + 1 of the next item of the same struct count, or 0 */
+    unsigned next; /* index + 1 of the next item of the same struct count; 0 at the end */
     enum outcome outcome;
 };
 
-/* A part of a trace that has its own processes: a trace of those that were merged (table `merged`).
- * Its ids of each kind are greater than FROM, and at most TO. */
+/* A part of a merged trace: the rows that came from one of the merged traces (table `merged`). A
+ * process is in one part only. The ids of the part are greater than `from` and at most `to`, for
+ * each kind of id. */
 enum count_id { COUNT_THREADS, COUNT_CODES, COUNT_FRAMES, COUNT_LOOKUPS, COUNT_CHECKS, COUNT_IDS };
 struct count_part {
     int64_t from[COUNT_IDS];
@@ -57,13 +61,12 @@ struct counted_call {
 };
 
 struct counts {
-    /* number of first calls of each function in each process that are left out as warm-up */
+    /* number of calls left out at the beginning, for each function in each process */
     int64_t warmup;
-    void (*each)(void *context,
-                 /* a function that is called for each call after the warm-up; or NULL */
-                 const struct counted_call *call);
-    /* a function that is called when a part has been counted, and then the counts are forgotten, so
-     * that memory does not grow with the number of parts; or NULL to keep all counts */
+    /* if not NULL, called for each call after the warm-up */
+    void (*each)(void *context, const struct counted_call *call);
+    /* called when a part has been counted. Then the counts of the part are freed, so that memory
+     * does not grow with the number of parts. If NULL, the counts of all parts are kept. */
     void (*part)(void *context, const struct count_part *part);
     void *context;
     LIST(struct count) all;
@@ -71,11 +74,11 @@ struct counts {
     /* by_code maps a code_id to an index + 1 in `all`; threads maps a thread_id to a process_id */
     struct map by_code, threads;
     int64_t rows, last_id;
-    bool any;                  /* a call was counted */
-    struct progress *progress; /* borrowed, like `db` */
+    bool any;                  /* at least one call was counted */
+    struct progress *progress; /* borrowed, like the member `db` */
     struct db *db;
-    struct query *parts;   /* owned: where the following parts begin */
-    struct count_part now; /* the part that is being counted */
+    struct query *parts;   /* owned: a query of the ids at which later parts begin */
+    struct count_part now; /* the part of the trace that is being counted */
     bool last_part;
 };
 
@@ -83,23 +86,24 @@ struct counts {
 bool counts_read(struct counts *counts, struct db *db, struct progress *progress);
 void counts_free(struct counts *counts);
 
-/* The calls of a struct count by outcome, and the sum of their times. */
+/* For each outcome: how many calls of a `struct count` had this outcome, and the sum
+ * of their times. */
 struct count_calls {
     int64_t calls[OUTCOMES], times_ns[OUTCOMES];
 };
 struct count_calls counts_calls(const struct counts *counts, const struct count *count);
 
-/* Count one row that has been read, for the progress bar. */
+/* Tell the progress bar that the row LOOKUP_ID has been read. */
 void counts_tick(struct counts *counts, int64_t lookup_id);
 
 /* Return the count of CODE_ID in PROCESS_ID, or NULL if CODE_ID had no calls there. Borrowed. */
 struct count *counts_find(const struct counts *counts, int64_t code_id, int64_t process_id);
 
-/* Like counts_find, for the process of THREAD_ID. */
+/* Like counts_find(), for the process to which the thread THREAD_ID belongs. */
 struct count *counts_of(const struct counts *counts, int64_t code_id, int64_t thread_id);
 
-/* Sums of CALLS by outcome. `all`: every call. `asked`: calls from which shares are computed,
- * because compiled code was wanted. `python`: calls that ran as Python. */
+/* Sums of calls. `all`: every call. `asked`: calls for which compiled code was wanted, from which
+ * shares are computed. `python`: those calls of `asked` that ran as Python. */
 struct call_sums {
     int64_t all, asked, hits, missed, python;
 };

@@ -8,19 +8,20 @@
 #include "trace/db.h"
 
 enum {
-    SCHEMA_ROOT = 1,    /* the number of the page at which sqlite_schema begins */
-    SCHEMA_COLUMNS = 5, /* the columns type, name, tbl_name, rootpage and sql */
+    SCHEMA_ROOT = 1, /* page number of the first page of the table sqlite_schema */
+    /* number of columns of sqlite_schema: type, name, tbl_name, rootpage and sql */
+    SCHEMA_COLUMNS = 5,
     TABLES_MOST = 1000,
-    RANGES_MOST = 8, /* most ranges of page numbers that a sentence lists */
+    RANGES_MOST = 8, /* a sentence lists at most this many ranges of page numbers */
     COLUMNS_MOST = 64,
     TRACE_PAGE = 4096,
     PAGES_SAMPLED = 1000,
-    LOOKED_AT = 512, /* number of bytes that are read to recognise other kinds of file */
+    LOOKED_AT = 512, /* number of bytes read from a file to recognise what kind it is */
 };
 
 #define add(list, ...) (*list_add(list) = say_print(__VA_ARGS__))
 
-/* ---- the file as a whole --------------------------------------------------- */
+/* ---- damage of the file as a whole --------------------------------------- */
 
 /* Say what kind of file this is, which is not a database. HEAD has the first LENGTH bytes of the
  * file. */
@@ -172,9 +173,9 @@ bool damage_open(struct damage *damage, const char *path)
     return true;
 }
 
-/* ---- damage in its tables ------------------------------------------------------ */
+/* ---- damage of single tables --------------------------------------------- */
 
-/* A row of sqlite_schema: a table or an index, with its b-tree. The texts are owned. */
+/* A row of sqlite_schema: a table or an index, and its B-tree. The texts are owned. */
 struct entry {
     char *type, *name, *sql;
     uint32_t root;
@@ -182,7 +183,7 @@ struct entry {
 };
 struct entries {
     LIST(struct entry) list;
-    /* receives a sentence for each definition that is not SQL; or NULL */
+    /* gets a sentence for each definition that is not SQL; or NULL, if none is wanted */
     struct damage *damage;
 };
 
@@ -289,7 +290,8 @@ static void tree_say(struct damage *damage, const char *type, const char *name, 
     free(numbers);
 }
 
-/* Read the file's list of tables and indexes. If SAY, add a sentence for each unreadable part. */
+/* Read sqlite_schema, the file's list of tables and indexes. If SAY, add a sentence to DAMAGE about
+ * what cannot be read of it. */
 static struct entries schema_read(struct damage *damage, bool say)
 {
     struct entries entries = {.damage = say ? damage : NULL};
@@ -341,14 +343,14 @@ void damage_find(struct damage *damage)
     entries_free(&entries);
 }
 
-/* ---- copying the rows that can be read ----------------------------------------- */
+/* ---- copying the rows that can be read to a new trace -------------------- */
 
-/* A table of the new trace that receives rows. */
+/* A table of the new trace, into which rows are copied. */
 struct target {
     struct db *db;     /* borrowed */
-    struct query *put; /* owned: inserts a row */
+    struct query *put; /* owned: the statement that inserts a row */
     int columns;
-    int key; /* the column that is the rowid, or -1 if none is */
+    int key; /* the index of the column that is the rowid, or -1 if the table has no such column */
     bool has_rowid;
     int64_t rows;
 };
@@ -420,7 +422,8 @@ static bool is_ours(struct db *db, const struct entry *entry)
     return same;
 }
 
-/* Prepare TARGET for the rows of ENTRY. Returns false if the new trace cannot take these rows. */
+/* Prepare TARGET for receiving the rows of ENTRY. Returns false if the rows do not fit into
+ * the new trace. */
 static bool target_open(struct target *target, struct db *db, const struct entry *entry)
 {
     struct query *columns;

@@ -1,4 +1,4 @@
-/* trace/damage.h -- finds damage in a trace's file: what, where, and what is still readable.
+/* trace/damage.h -- finds damage in a trace's file, and copies the rows that are still readable.
  *
  * SQLite calls a damaged file malformed, mostly without naming a page or a table, and does not open
  * a truncated file. The functions here therefore read the file themselves, page by page
@@ -17,13 +17,13 @@ struct damage {
     struct pages pages;
     /* faults of the whole file, such as "is cut: it has 27 of its 108 pages" */
     LIST(char *) faults;
-    /* a fault of the write-ahead log, or NULL; during a recording the fault may be a page that is
-     * being written */
+    /* owned: a fault of the write-ahead log, or NULL; while a recording runs, this may be a page
+     * that is just being written */
     char *log_fault;
-    /* a sentence for each damaged table, such as "table frame: pages 20, 54 cannot be read; 5980
-     * rows can" */
+    /* owned: a sentence for each damaged table, such as "table frame: pages 20, 54 cannot be read;
+     * 5980 rows can" */
     LIST(char *) tables;
-    int64_t rows;   /* readable rows of all tables */
+    int64_t rows;   /* number of readable rows in all tables */
     int64_t broken; /* number of tables and indexes that are damaged */
 };
 

@@ -20,14 +20,15 @@
 #include "trace/trust.h"
 
 enum {
-    BUSY_MS = 5000, /* how long to wait for a lock: a live recorder commits many times a second */
-    /* steps of SQLite's virtual machine between two calls of on_progress: some milliseconds */
+    /* how long to wait for a lock, which a running recorder takes many times a second */
+    BUSY_MS = 5000,
+    /* steps of SQLite between two calls of on_progress(), which take a few milliseconds */
     PROGRESS_STEPS = 200000,
     EACH_COLUMNS = 16,
-    IDLE_MOST = 64, /* most prepared statements that are kept for the next trace; merging uses 25 */
-    /* most bytes of a text or blob; the longest in a recording are listings of some MB */
+    IDLE_MOST = 64, /* how many prepared statements are kept for the next trace; merging uses 25 */
+    /* the most bytes of a text or blob; a recording's longest texts are listings of a few MB */
     VALUE_MOST = 16 << 20,
-    TEXT_SHOWN = 64 << 10, /* bytes to which query_text cuts a longer text */
+    TEXT_SHOWN = 64 << 10, /* query_text() cuts a text that is longer than this many bytes */
 };
 
 /* an error message about a damaged trace has been printed since the last db_retry */
@@ -36,14 +37,14 @@ static atomic_bool damage_said;
 struct db {
     sqlite3 *handle; /* owned */
     atomic_bool interrupted;
-    char *path; /* owned: the path of the file */
-    char *name; /* owned: the name in messages, or NULL to use the path */
+    char *path; /* owned: the path of the trace's file */
+    char *name; /* owned: the name for messages; NULL: messages use the path */
     void (*progress)(void *context);
     void *progress_context;
-    struct functions *functions; /* owned: our SQL functions of this connection */
+    struct functions *functions; /* owned: our SQL functions, which this connection can call */
     bool error, views;
-    /* owned: the checked schema of a trace that db_open_each opened; otherwise NULL. The connection
-     * can switch to another trace with an equal schema. */
+    /* owned: the schema of a trace that db_open_each() has opened and checked, otherwise NULL. The
+     * connection can switch to another trace that has an equal schema. */
     char *schema;
     LIST(sqlite3_stmt *) idle; /* owned: prepared statements of earlier traces, for reuse */
 };
@@ -52,10 +53,10 @@ struct query {
     struct db *db;           /* borrowed */
     sqlite3_stmt *statement; /* owned */
     bool failed;
-    struct arena cuts; /* owned: the shortened copies of this row's long texts */
+    struct arena cuts; /* owned: long texts of the current row, shortened */
 };
 
-/* ---- opening ------------------------------------------------------------- */
+/* ---- opening and closing traces ------------------------------------------ */
 
 /* The authorizer: allow only reading. A read-only connection alone would still allow ATTACH and
  * VACUUM INTO, which create files. */
@@ -72,7 +73,7 @@ static int authorize(void *unused, int action, const char *first, const char *se
     return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
 }
 
-/* The authorizer while trials are added: allow writing to their two tables only. */
+/* The authorizer while trials are added: allow writing, but only to the two tables of trials. */
 static int authorize_trials(void *unused, int action, const char *first, const char *second,
                             const char *database, const char *trigger)
 {
@@ -86,8 +87,8 @@ static int authorize_trials(void *unused, int action, const char *first, const c
     return authorize(unused, action, first, second, database, trigger);
 }
 
-/* Set SQLite's limits for a file from a stranger: far above a trace's needs, far below the
- * machine's memory. */
+/* Set SQLite's limits for a file that may come from a stranger. They are far above what a trace
+ * needs, and far below what the machine has. */
 static void harden_connection(sqlite3 *handle)
 {
     static const int off[] = {
@@ -189,16 +190,16 @@ static int open_connection(struct db *db, const char *uri, int flags, const char
     return status;
 }
 
-/* How a trace is opened; the values can be combined. */
+/* How a trace is opened. Several of these values can be combined. */
 enum how {
-    VIEWS = 1,  /* add the views of schemas/views.sql, for SQL that reads more than tables */
+    VIEWS = 1,  /* add the views of schemas/views.sql, which most SQL needs */
     EACH = 2,   /* the trace is one of many that are read one after the other */
     QUIET = 4,  /* print no message for a file that is not a trace */
     TRIALS = 8, /* open for writing, so that trials can be added */
 };
 
-/* The connection of the last trace that was opened with EACH and closed: [0] without views, [1]
- * with views. Owned. */
+/* Owned: connections that db_open_each() can use again, each that of the last trace which was
+ * opened with EACH and then closed. [0] has no views, [1] has views. */
 static _Atomic(struct db *) kept[2];
 
 static void handle_close(struct db *db)
@@ -245,13 +246,15 @@ static int file_connect(struct db *db, const char *absolute, enum how how)
     if (status == SQLITE_OK)
         status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", NULL,
                               NULL, NULL);
-    /* The page cache is small because the system caches the file too, and each sorter takes as much
-     * memory as the page cache. Tables without views are read in order, which needs even less. */
+    /* The page cache is small, because the system caches the file too, and because each sorter of
+     * SQLite takes as much memory as the page cache. Without views, tables are read in order, which
+     * needs even less. */
     if (status == SQLITE_OK)
         status = sqlite3_exec(
             db->handle, how & VIEWS ? "PRAGMA cache_size = -16384" : "PRAGMA cache_size = -4096",
             NULL, NULL, NULL);
-    /* with EACH, hold one lock as long as the file is open, instead of one lock for each query */
+    /* with EACH, keep one lock as long as the file is open, which costs less than a lock
+     * for each query */
     if (status == SQLITE_OK && how & EACH)
         status = sqlite3_exec(db->handle, "BEGIN", NULL, NULL, NULL);
     if (each)
@@ -271,7 +274,7 @@ static char *open_file(struct db *db, enum how how)
 
     if (stat(db->path, &st) != 0)
         return say_print("%s", strerror(errno));
-    if (!S_ISREG(st.st_mode)) /* opening a FIFO would wait forever */
+    if (!S_ISREG(st.st_mode)) /* do not open a FIFO, because that would wait forever */
         return say_print("%s", S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
     if (!st.st_size) /* SQLite would delete a write-ahead log beside an empty file */
         return say_print("is empty: it has no bytes, so it is not a dyntrace trace");
@@ -337,8 +340,8 @@ static int64_t changed_ns(const char *path)
     return changed;
 }
 
-/* Open the newest trace among the *.db files of this directory. Other files are skipped
- * silently. */
+/* Open the newest trace among the *.db files of the current directory. Files that are not traces
+ * are skipped silently. */
 static struct db *find_newest(void)
 {
     struct db *db = NULL;
@@ -476,9 +479,10 @@ struct lines *db_lines(struct db *db)
     return functions_lines(db->functions);
 }
 
-/* ---- queries ------------------------------------------------------------- */
+/* ---- running queries ----------------------------------------------------- */
 
-/* Offer to NEAR each name that is known in SQL. STATEMENT of schemas/sql.sql lists the names. */
+/* Give NEAR the names that the user may have meant in SQL. STATEMENT of schemas/sql.sql
+ * selects these names. */
 static void offer_names(struct db *db, struct near *near, const char *statement, const char *sql)
 {
     sqlite3_stmt *names;
@@ -508,7 +512,8 @@ static void say_unprepared(struct db *db, const char *message, const char *sql)
         size_t length = strlen(unknown[i].begins);
         if (!strncmp(said, unknown[i].begins, length)) {
             const char *name = said + length;
-            const char *dot = strrchr(name, '.'); /* in "p.name", `p` may be the alias of a table */
+            /* the name of a column may follow the alias of a table, as in "p.name" */
+            const char *dot = strrchr(name, '.');
             near = near_begin(dot ? dot + 1 : name);
             offer_names(db, &near, unknown[i].names, sql);
         }
@@ -534,8 +539,8 @@ static void query_error(struct db *db, const char *sql)
         say_error("%s: %s", db_path(db), error_words(db->handle, status));
 }
 
-/* Reuse the prepared statement of SQL that was kept from an earlier trace. Returns NULL if there is
- * none. */
+/* Take the prepared statement of SQL that was kept from an earlier trace. Returns NULL if none was
+ * kept. */
 static sqlite3_stmt *idle_take(struct db *db, const char *sql)
 {
     for (size_t i = 0; i < db->idle.count; i++) {
@@ -699,8 +704,8 @@ bool db_run(struct db *db, const char *sql)
     return !db->error;
 }
 
-/* Replace the view NAME in `temp` by a table of its rows, with an index on code_id or, if it has no
- * such column, on cache_entry_id. */
+/* Replace the view NAME in `temp` by a table of its rows, with an index on code_id or, if the view
+ * has no code_id, on cache_entry_id. */
 static void view_replace(struct db *db, const char *name)
 {
     struct query *view = db_query(
@@ -730,7 +735,7 @@ void db_keep_view(struct db *db, const char *name)
 
     if (!is_large || !is_whole)
         return;
-    /* only our own statements run until this is undone */
+    /* no authorizer is needed while only our own statement runs; it is set again below */
     sqlite3_set_authorizer(db->handle, NULL, NULL);
     db_run(db, "PRAGMA query_only = OFF");
     view_replace(db, name);
@@ -769,7 +774,8 @@ double query_real(struct query *query, int column)
 
 const char *query_whole(struct query *query, int column, size_t *bytes)
 {
-    /* Read the pointer before the length: asking for text may convert the value. */
+    /* Read the pointer before the length: SQLite may convert the value to text, which changes its
+     * length. */
     const void *text = sqlite3_column_type(query->statement, column) == SQLITE_BLOB
                            ? sqlite3_column_blob(query->statement, column)
                            : sqlite3_column_text(query->statement, column);
@@ -786,7 +792,7 @@ const char *query_text(struct query *query, int column, size_t *bytes)
     int kept = TEXT_SHOWN;
 
     if (all > TEXT_SHOWN) {
-        /* cut before a UTF-8 character, not within it */
+        /* move the cut before a UTF-8 character if it would be inside it */
         while (kept > TEXT_SHOWN - 4 && (text[kept] & 0xc0) == 0x80)
             kept--;
         text = arena_print(&query->cuts, "%.*s… (cut: %zu bytes)", kept, text, all);
@@ -804,7 +810,9 @@ char *query_copy(struct query *query, int column)
 
 void db_temporary(struct db *db, const char *script)
 {
-    free(db->schema); /* no other trace may reuse a connection that has temporary tables */
+    /* forget the schema, so that no other trace reuses this connection, which has
+     * temporary tables now */
+    free(db->schema);
     db->schema = NULL;
     sqlite3_set_authorizer(db->handle, NULL, NULL);
     sqlite3_exec(db->handle, "PRAGMA query_only = OFF", NULL, NULL, NULL);
@@ -822,7 +830,7 @@ int64_t db_integer(struct db *db, int64_t otherwise, const char *sql)
     return otherwise;
 }
 
-/* ---- many rows ----------------------------------------------------------- */
+/* ---- reading many rows fast: db_each() ----------------------------------- */
 
 struct each {
     bool (*row)(void *context, const int64_t *values, unsigned nulls);
@@ -856,8 +864,8 @@ static void each_end(sqlite3_context *context)
 void db_each(struct db *db, const char *sql,
              bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context)
 {
-    /* SQLite owns it and frees it when it removes the function, which may be later: it removes none
-     * while another statement is running. */
+    /* SQLite owns `each` and frees it when it removes the function. This may be after db_each has
+     * returned, because SQLite removes no function while another statement is running. */
     struct each *each = malloc(sizeof *each);
     struct query *query;
 
@@ -898,7 +906,7 @@ int64_t db_meta_integer(struct db *db, const char *key, int64_t otherwise)
     return otherwise;
 }
 
-/* ---- writing a new trace --------------------------------------------------- */
+/* ---- creating a new trace ------------------------------------------------ */
 
 struct db *db_make(const char *path)
 {
@@ -916,7 +924,8 @@ struct db *db_make(const char *path)
         "EXCLUSIVE;PRAGMA temp_store = FILE; PRAGMA cache_size = -32768; BEGIN");
     db_run(db, schema_trace_sql);
     db_run(db, schema_views_sql);
-    /* Building an index is faster after all rows have been inserted. */
+    /* db_make_finish creates these indexes, because building an index is faster after all rows have
+     * been inserted */
     db_run(db, "DROP INDEX lookup_code; DROP INDEX guard_check_lookup; COMMIT");
     free(absolute);
     free(uri);

@@ -35,13 +35,13 @@ void db_damage_words(const char *words);
 void db_close(struct db *db);
 
 /* Open one of many traces that are read one after the other. The connection of the last closed
- * trace and its prepared statements are reused if the schema is the same (trace/swap.h). VIEWS is
- * false if only tables are to be copied. */
+ * trace and its prepared statements are reused if the schema is the same (trace/swap.h). Without
+ * VIEWS the trace has no views, which is enough to copy its tables. */
 struct db *db_open_each(const char *path, bool views);
 
-/* Compute the view NAME once, for a command that reads it several times: from here on it is a table
- * with the rows that it has now. Does nothing for a trace with few code objects and few lookups,
- * where views are quick, nor while the recording goes on. */
+/* Replace the view NAME by a temporary table with the view's rows, for a command that reads the
+ * view several times. Does nothing if the trace has so few code objects and lookups that its views
+ * are quick, or if the trace is still being recorded. */
 void db_keep_view(struct db *db, const char *name);
 
 /* Does the current directory have a trace that db_open(NULL) would open? */
@@ -51,13 +51,13 @@ bool db_is_here(void);
  * NAME. */
 struct db *db_open_called(const char *path, const char *name);
 
-/* Open the trace at PATH for adding trials (trace/trials.h). No other table can be written. The
- * tables of trials are created if there are none. Returns NULL after reporting an error. The caller
- * closes the result with db_close. */
+/* Open the trace at PATH so that trials (trace/trials.h) can be added. Only the tables of trials
+ * can be written; they are created if the trace does not have them. Returns NULL after reporting an
+ * error. The caller closes the result with db_close. */
 struct db *db_open_for_trials(const char *path);
 
-/* Create a private database by running SCRIPT, for results computed from several traces. Its error
- * messages begin with WHAT. */
+/* Create a private database by running SCRIPT, for example for results that are computed from
+ * several traces. Messages about its errors begin with WHAT. */
 struct db *db_scratch(const char *what, const char *script);
 
 /* Return the absolute path of PATH with symbolic links resolved. The path of a file without a name
@@ -65,16 +65,16 @@ struct db *db_scratch(const char *what, const char *script);
  * the path. */
 char *db_absolute(const char *path);
 
-/* db_path: return the trace's name in messages: the path given to db_open, or db_open_called's
- * NAME. db_file: return the path of its file, to open the file again. Both are borrowed and live as
- * long as DB. */
+/* db_path: return the name that messages use for the trace: the path given to db_open, or the NAME
+ * given to db_open_called. db_file: return the path of the trace's file, to open it again. Both are
+ * borrowed and live as long as DB. */
 const char *db_path(const struct db *db);
 const char *db_file(const struct db *db);
 
-/* Make a running query of DB return an error soon. Safe in a signal handler. */
+/* Stop the running query of DB soon; the query fails. May be called in a signal handler. */
 void db_interrupt(struct db *db);
-/* Was db_interrupt called since db_retry, or is the time limit over? Long loops that run no query
- * check this now and then. */
+/* Was db_interrupt called since db_retry, or has the time limit passed? Long loops without queries
+ * must call this function now and then. */
 bool db_interrupted(struct db *db);
 
 /* Call CALL every few milliseconds while a query of DB runs. NULL stops these calls. */
@@ -88,7 +88,7 @@ struct query *db_query_next(struct db *db, const char *sql, const char **rest);
 /* Does SQLite parse SQL? SQL is a statement that reads no table, such as CREATE TABLE. */
 bool db_parses(const char *sql);
 
-/* db_asked: like db_query, with the integers after SQL bound to ?1, ?2, and so on.
+/* db_query_with: like db_query, with the integers after SQL bound to ?1, ?2, and so on.
  * db_rows: a loop over the rows of such a query, which is named ROW. Leave the loop only at its end
  * or by `continue`, because the loop closes the query when no row is left:
  *     db_rows(row, db, "SELECT pid FROM process WHERE process_id > ?1", 3)
@@ -100,32 +100,31 @@ bool db_parses(const char *sql);
     for (struct query *row = db_asked(__VA_ARGS__); query_step(row) || (query_close(row), false);)
 struct query *db_asked_(struct db *db, const char *sql, const int64_t *values, size_t count);
 
-/* db_failed: has any query of DB failed since it was opened, or since db_retry? The error has been
- * reported. Functions need not return this error to their callers: a failed query has no more rows,
- * and a command calls db_failed once, at its end.
- *
- * db_retry: forget the failure. Damage will be reported again. */
+/* db_failed: has any query of DB failed since DB was opened, or since the last db_retry? The error
+ * has been reported. Functions need not return it to their callers: a query that failed has no more
+ * rows, and a command calls db_failed once, at its end. db_retry: forget the failure, so that
+ * damage will be reported again. */
 bool db_failed(const struct db *db);
 void db_retry(struct db *db);
 
-/* Does SQL end with a ';' that is not inside a string or a comment? */
+/* Is SQL complete: does it end with a ';' that is not inside a string or a comment? */
 bool db_complete(const char *sql);
 
-/* Return the number of the query's parameters. */
+/* Return how many parameters QUERY has. */
 int query_parameters(struct query *query);
 
-/* Parameters count from 1. TEXT is copied. */
+/* Bind a value to a parameter. Parameters count from 1. A text is copied. */
 void query_bind_integer(struct query *query, int parameter, int64_t value);
 void query_bind_text(struct query *query, int parameter, const char *text);
-/* Bind the value in COLUMN of FROM's row. */
+/* Bind the value in COLUMN of FROM's current row. */
 void query_bind_column(struct query *query, int parameter, struct query *from, int column);
-/* Bind the first COLUMNS columns of FROM's row to PARAMETER and the parameters after it. */
+/* Bind the first COLUMNS columns of FROM's current row to PARAMETER and the parameters after it. */
 void query_bind_row(struct query *query, int parameter, struct query *from, int columns);
 
 /* Go to the next row. Returns false at the end and on an error. */
 bool query_step(struct query *query);
 
-/* Did a step of QUERY end in an error? */
+/* Did a step of QUERY fail? */
 bool query_failed(const struct query *query);
 
 /* Execute QUERY once, ignore its rows, and reset it. */
@@ -134,34 +133,37 @@ void query_put(struct query *query);
 /* Reset QUERY, so that the next step starts again with the same or new parameters. */
 void query_reset(struct query *query);
 
-/* Finalize the query. NULL is allowed. */
+/* End QUERY and free it. QUERY may be NULL. */
 void query_close(struct query *query);
 
 /* Execute the statements of SQL and ignore their rows. After "BEGIN" all queries see the same
  * snapshot of a trace that is still being recorded. */
 bool db_run(struct db *db, const char *sql);
 
-/* Call ROW for every row of SQL, which is "SELECT each(a, b, ...) FROM ..." with at most 16
- * columns. With many rows of numbers it is a third faster than query_step. NULLS has a bit for each
- * value that is NULL, and the value is 0. The rows come in the order in which SQLite reads the
- * table; "FROM t NOT INDEXED" means by key. ROW returns false to stop early, which is no error. */
+/* Call ROW for every row of SQL, which is "SELECT each(a, b, ...) FROM ..." with at most 16 columns
+ * of integers. If there are many rows, this takes a third less time than query_step. A NULL is
+ * passed as 0, and its bit is set in NULLS. The rows come in the order in which SQLite reads the
+ * table; with "FROM t NOT INDEXED" this is the order of keys. ROW may return false to stop early,
+ * which is no error. */
 void db_each(struct db *db, const char *sql,
              bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context);
 
-/* Return the SQLite connection. Only trace/scan.c uses it, to read a whole table fast. */
+/* Return the SQLite connection, with which trace/scan.c reads a whole table fast. No other file
+ * should use it. */
 struct sqlite3 *db_sqlite(struct db *db);
 
 /* Return the source lines of the recorded program. Borrowed. */
 struct lines *db_lines(struct db *db);
 
-/* Run SCRIPT, which creates tables in SQLite's schema `temp` for counts made in C. SQL can write to
- * these tables afterwards. */
+/* Run SCRIPT, which creates tables in SQLite's schema `temp` for counts that C computes. From then
+ * on SQL can write to these tables. */
 void db_temporary(struct db *db, const char *script);
 
-/* the numbers are SQLite's, except that QUERY_NULL is 0 */
+/* the types of values have SQLite's numbers, except that QUERY_NULL is 0 */
 enum query_type { QUERY_NULL, QUERY_INTEGER, QUERY_REAL, QUERY_TEXT, QUERY_BLOB };
 
-/* Columns count from 0. Names, texts and blobs are borrowed until the next step. */
+/* Read the columns of the current row, which count from 0. Names, texts and blobs are borrowed
+ * until the next step. */
 int query_columns(struct query *query);
 const char *query_name(struct query *query, int column);
 enum query_type query_type(struct query *query, int column);
@@ -170,9 +172,9 @@ double query_real(struct query *query, int column);
 /* Return the text of COLUMN, or "" for NULL. BYTES may be NULL. */
 const char *query_text(struct query *query, int column, size_t *bytes);
 
-/* Return the text or blob of COLUMN. query_text cuts a text at 64 KB and marks the cut: use it for
- * names, reasons and values. query_whole returns up to 16 MB: use it for texts that are copied,
- * parsed, or naturally long. */
+/* Return the text or blob of COLUMN whole, up to 16 MB, for texts that are copied, parsed or
+ * long by nature. For names, reasons and values use query_text, which cuts a text at 64 KB and
+ * marks the cut. */
 const char *query_whole(struct query *query, int column, size_t *bytes);
 
 /* Copy the text of COLUMN. Returns NULL if the column is NULL. The caller frees the copy. */
@@ -186,11 +188,14 @@ int64_t db_integer(struct db *db, int64_t otherwise, const char *sql);
 char *db_meta(struct db *db, const char *key);
 int64_t db_meta_integer(struct db *db, const char *key, int64_t otherwise);
 
-/* ---- writing a new trace --------------------------------------------------- */
+/* ---- creating a new trace ------------------------------------------------ */
 
-/* Turn the empty file PATH into an empty trace that the functions above can write. Returns NULL on
- * error. The file has no journal, so it is invalid until db_made has been called. Nothing may be
- * written after db_made, which returns false if anything failed. */
+/* db_make: create an empty trace in the empty file PATH, and open it for writing with the functions
+ * above. Returns NULL on error. The file is written without a journal, so it is no valid trace
+ * until db_make_finish has been called.
+ *
+ * db_make_finish: complete the trace. Returns false if anything failed. Nothing may be written
+ * afterwards. */
 struct db *db_make(const char *path);
 bool db_made(struct db *db);
 

@@ -1,4 +1,4 @@
-/* trace/doubts.c -- what makes any answer from a trace uncertain. See trace/doubts.h. */
+/* trace/doubts.c -- tells what makes any answer from a trace uncertain. See trace/doubts.h. */
 #include "trace/doubts.h"
 
 #include <inttypes.h>
@@ -106,7 +106,9 @@ const char *doubts_frames(struct db *db)
     return counted_words(db);
 }
 
-/* Describe the current row of statement doubts/left_out. The caller frees the text. */
+/* Return a text about the frames that an option left out, which are in the current row of the
+ * statement doubts/left_out. USER: the trace was recorded with --frames user. The caller
+ * frees the text. */
 static char *left_out_words(struct query *query, bool user)
 {
     char functions[TABLE_HUMAN];
@@ -134,7 +136,7 @@ char *doubts_left_out(struct db *db)
     char *words = NULL;
     bool user;
 
-    /* A trace of an older version has no counts of left-out frames. */
+    /* a trace made by an older version does not have the number of left-out frames */
     if (!db_integer(db, 0, schema_statement("doubts/has_left_out")))
         return NULL;
     user = db_integer(db, 0, schema_statement("doubts/user"));

@@ -1,4 +1,5 @@
-/* trace/doubts.h -- what makes any answer from a trace uncertain. */
+/* trace/doubts.h -- what makes any answer from a trace uncertain: lost, dropped or unrecorded
+ * data. */
 #ifndef DYNTRACE_DOUBTS_H
 #define DYNTRACE_DOUBTS_H
 
@@ -10,7 +11,7 @@ struct json;
 
 struct doubts {
     bool recording; /* the trace is still being recorded, or the recording was interrupted */
-    int64_t lost;   /* the number of lost events */
+    int64_t lost;   /* the number of lost events, or -1 if it is not known */
 };
 
 /* Warn on stderr if DB is still being recorded, and if DB lost events. The warnings end with SO_FAR
@@ -40,23 +41,24 @@ const char *doubts_counted(struct db *db);
 void doubts_say_counted(struct db *db, const char *meaning);
 
 /* Return a text about the frames that options left out of DB: "14.5 k functions (2.26 M frames) by
- * --frames user, ...". Returns NULL if none was left out, or if this is not known. The caller frees
- * the text. */
+ * --frames user, ...". Returns NULL if no frame was left out, or if this is not known. The caller
+ * frees the text. */
 char *doubts_left_out(struct db *db);
 
-/* Return a text about which values DB keeps, or NULL if it keeps all of them. */
+/* Return a text that tells which values DB has, or NULL if all were recorded. */
 const char *doubts_values(struct db *db);
 
-/* Return a text about the settings of `run --set` in DB, including those that had no effect.
- * Returns NULL if there are none. The caller frees the text. */
+/* Return a text with the settings of `run --set` under which DB was recorded, and which of them had
+ * no effect. Returns NULL if there were no settings. The caller frees the text. */
 char *doubts_settings(struct db *db);
 /* Print the text of doubts_settings on stderr, for a command that prints it nowhere else. */
 void doubts_say_settings(struct db *db);
-/* Write the settings as a list named `settings` to JSON. Nothing is written if there are none. */
+/* Write the settings of `run --set`, under which DB was recorded, to JSON as the list `settings`.
+ * If there were no settings, write nothing. */
 void doubts_json_settings(struct db *db, struct json *json);
 
-/* Print on stderr that DB holds trials, and the best of them. Trials are not part of the
- * recording. */
+/* If DB holds trials (trace/trials.h), print on stderr how many, and the setting of the last trial
+ * that helped. Answers are about the recording, not about the trials. */
 void doubts_say_trials(struct db *db);
 
 #endif

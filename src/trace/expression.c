@@ -1,6 +1,6 @@
 /* trace/expression.c -- guard sources as the program's own expressions. See trace/expression.h.
  *
- * A reader copies the text and rewrites each guard source in it. A source begins with a variable
+ * The text is copied, and each guard source in it is rewritten. A source begins with a variable
  * (L['x'], G['x']) or with a helper function of torch around one (___from_numpy(L['x']));
  * attributes and items follow. The texts come from traced programs, so a malformed text is copied
  * unchanged. */
@@ -17,15 +17,15 @@
 enum {
     DEPTH_MOST = 40,
     ARGUMENTS_MOST = 3,
-    BRACKETS_MOST = 4000 /* most bytes between two brackets */
+    BRACKETS_MOST = 4000 /* the most bytes that stand between two brackets */
 };
 
 typedef LIST(char) text_list;
 
 struct reader {
     const char *at, *end;
-    text_list out; /* the output so far, without the final NUL */
-    int depth;     /* current depth of nested arguments and indices */
+    text_list out; /* the text written so far, without a NUL at the end */
+    int depth;     /* how deep the arguments and indices that are being read are nested */
 };
 
 static void out_add(text_list *out, const char *text, size_t bytes)
@@ -78,8 +78,8 @@ static bool is_at(const struct reader *reader, const char *text)
     return (size_t)(reader->end - reader->at) >= bytes && !memcmp(reader->at, text, bytes);
 }
 
-/* Return the place after the string literal that begins at AT. Returns NULL if the literal is not
- * closed before END. */
+/* Return the position behind the string literal that begins at AT. Returns NULL if the literal is
+ * not closed before END. */
 static const char *literal_end(const char *at, const char *end)
 {
     char quote = *at;
@@ -111,9 +111,9 @@ static struct part name_in(struct part literal)
     return (struct part){literal.text + 1, literal.bytes - 2};
 }
 
-/* Read the parts between commas, up to the closing bracket; the opening bracket is just before AT.
- * A comma inside nested brackets does not separate parts. Returns the place after the closing
- * bracket, or NULL if there is none or there are too many parts. */
+/* Read the parts between the commas of a pair of brackets. AT is behind the opening bracket. A
+ * comma inside nested brackets does not separate parts. Returns the position behind the closing
+ * bracket, or NULL if it is missing or if there are too many parts. */
 static const char *parts_read(const char *at, const char *end, struct part parts[ARGUMENTS_MOST],
                               int *count)
 {

@@ -1,6 +1,7 @@
 /* trace/expression.h -- guard sources as the program's own expressions.
  *
- * A trace keeps the compiler's text. The program's author wrote something else:
+ * A trace has guard sources in the compiler's words (left). The author of the program wrote
+ * something else (right):
  *
  *     L['x'].size()[0]                              x.size(0)
  *     L['self']._modules['kv']._buffers['k']        self.kv.k
@@ -15,7 +16,7 @@
 #define DYNTRACE_EXPRESSION_H
 
 /* Rewrite the guard sources in TEXT as the program's own expressions; other text is copied. Returns
- * NULL for NULL; the caller frees the result. */
+ * NULL if TEXT is NULL. The caller frees the result. */
 char *expression_of(const char *text);
 
 #endif

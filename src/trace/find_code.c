@@ -18,8 +18,9 @@
 #include "trace/traces.h"
 
 enum {
-    LISTED = 40, /* most functions that are listed if a name fits several */
-    /* columns shown of find/functions and find/worst; the columns below are not shown */
+    LISTED = 40, /* if a name fits several functions, at most this many are listed */
+    /* the statements find/functions and find/worst begin with this many columns that are printed;
+     * their other columns, which are named below, are only read */
     LISTED_COLUMNS = 6,
     COMPILES = LISTED_COLUMNS,
     QUALNAME,
@@ -34,10 +35,10 @@ enum {
     IDS_MOST = 1 << 14 /* most bytes of a list of code ids */
 };
 
-/* ---- one function, or a list of several ------------------------------------- */
+/* ---- reading one function, or printing a list of several ----------------- */
 
-/* Read the function in the current row of find/functions. Ids and names are read whole: the ids
- * become part of SQL, and JSON prints the names. */
+/* Read the function in the current row of the statement find/functions. Ids and names are read
+ * whole, because the ids become part of SQL, and JSON has the names. */
 static struct found_code found_read(struct query *query, const char *name)
 {
     struct found_code found = {
@@ -128,7 +129,7 @@ void found_json(struct json *json, const struct found_code *found)
     json_end(json);
 }
 
-/* Print a list of functions: the current row of QUERY and the rows after it, COUNT in all. */
+/* Print a list of COUNT functions: those in the current row of QUERY and in the rows after it. */
 static void list_print(struct query *query, int64_t count, const char *name, const char *heading,
                        FILE *out, bool json)
 {
@@ -164,9 +165,9 @@ static void list_print(struct query *query, int64_t count, const char *name, con
     }
 }
 
-/* ---- no function: the nearest names ----------------------------------------- */
+/* ---- reporting that no function has the name ----------------------------- */
 
-/* Offer the names of all functions to NEAR. */
+/* Give NEAR the names of all functions, so that it can suggest the most similar ones. */
 static void offer_functions(struct db *db, struct near *near)
 {
     db_rows(query, db, schema_statement("find/names"))
@@ -175,7 +176,8 @@ static void offer_functions(struct db *db, struct near *near)
     }
 }
 
-/* Is NAME an existing file? The user may have meant a trace whose name does not end in ".db". */
+/* Is NAME an existing file? Then the user may have meant a trace whose name does
+ * not end in ".db". */
 static bool is_file(const char *name)
 {
     struct stat status;
@@ -212,7 +214,7 @@ static void none_say(struct db *db, const char *name)
             help = "; `dyntrace sql compiles` lists them";
         else if (!*help && strrchr(name, ':'))
             help = "; FILE:LINE names one by its line";
-        /* if a query failed, the function may exist all the same */
+        /* if a query failed, which has been reported, the function may still exist */
         if (!db_failed(db))
             say_error("%.200s: no %s in %s%s%s%s", name,
                       is_label ? "compile or cache entry has this label" : "such function",
@@ -269,7 +271,7 @@ bool find_only(struct db *db, const char *name, struct found_code *found)
     return is_only;
 }
 
-/* ---- the command line ---------------------------------------------------- */
+/* ---- operands of a command that name a function -------------------------- */
 
 bool find_operands(const char *command, int count, char **given, const char **name, char ***files)
 {
@@ -305,7 +307,7 @@ bool find_name_fits(const char *command, const char *name, char *const *files)
 
     if (!in_place || db_is_here())
         return true;
-    db = db_open(name); /* db_open reports why the file is not a trace */
+    db = db_open(name); /* db_open() reports why the existing file NAME is not a trace */
     if (db)
         say_error("%.200s: a trace whose name does not end in .db is named after a function: "
                   "`dyntrace %s FUNC %.200s`",

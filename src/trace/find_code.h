@@ -22,27 +22,29 @@ struct json;
 struct query;
 
 struct found_code {
-    char *qualname, *filename, *kind; /* owned; "?" if not known */
+    /* owned: name, file and kind of the function; "?" if not known */
+    char *qualname, *filename, *kind;
     int64_t first_line;
-    char *ids; /* owned: the code ids as an SQL list, "3, 7" */
-    /* the number of code objects, including those that did not fit into IDS */
+    char *ids; /* owned: the code ids of the function as an SQL list, "3, 7" */
+    /* number of code objects of the function, including those that did not fit into `ids` */
     int64_t code_objects;
     int64_t processes;
     int64_t compiles;
-    char *label; /* owned: the label "0/1" if the user named a compile, otherwise NULL */
+    /* owned: the label of a compile, such as "0/1", if the user typed one; otherwise NULL */
+    char *label;
 };
 
 enum find_result { FIND_ONE, FIND_SEVERAL, FIND_NONE, FIND_LISTED };
 
-/* Find the function that NAME names. NAME is a qualified name, the last part of one, FILE:LINE, a
- * GLOB pattern, or the label of a compile such as 0/1. If NAME is NULL, list the functions most
- * worth explaining.
+/* Find the function that NAME names. NAME is a qualified name, the last part of one, FILE:LINE,
+ * FILE:LINE:NAME, a GLOB pattern, or the label of a compile such as 0/1. If NAME is NULL, list
+ * the functions most worth explaining. Returns one of:
  *
- *    FIND_ONE      FOUND is filled; the caller frees it with found_code_free
- *    FIND_SEVERAL  several functions fit and have been listed on OUT, with their counts
- *    FIND_LISTED   NAME is NULL, and the functions have been listed on OUT
- *    FIND_NONE     no function fits, which has been reported on stderr. db_failed() tells
- *                  whether an error may be the reason */
+ *     FIND_ONE      FOUND is filled; the caller frees it with found_code_free.
+ *     FIND_SEVERAL  Several functions fit, and have been listed on OUT with their counts.
+ *     FIND_LISTED   NAME is NULL, and the functions have been listed on OUT.
+ *     FIND_NONE     No function fits, which has been reported on stderr. If db_failed(), an error
+ *                   may be the reason. */
 enum find_result find_code(struct db *db, const char *name, struct found_code *found, FILE *out,
                            bool json);
 
@@ -55,11 +57,10 @@ void found_code_free(struct found_code *found);
 /* Bind the code ids of FOUND to a parameter of QUERY, as a JSON array. */
 void find_bind(struct query *query, int parameter, const struct found_code *found);
 
-/* The code objects of a function, prepared for looking up frames. */
+/* The code objects of a function, in a form in which frames are looked up quickly. */
 struct found_ids {
     LIST(int64_t) codes; /* sorted */
-    /* maps a code_id to the first code object of the same function; has no entry for code objects
-     * that are the first */
+    /* maps the other code ids of a function to its first code_id, which is not in the map itself */
     struct map same;
 };
 
@@ -70,19 +71,20 @@ void found_ids_free(struct found_ids *ids);
 /* Write FOUND to JSON as the member "function". */
 void found_json(struct json *json, const struct found_code *found);
 
-/* Divide GIVEN, the operands of `why` or `show`, into a function's name and traces. The name comes
- * first or last; *NAME is NULL if every operand is an existing file. *FILES ends with a NULL and
- * may use GIVEN's array. Returns false after reporting an error in the name of COMMAND. */
+/* Divide GIVEN, the operands of `why` or `show`, into the name of a function and traces. The
+ * name comes first or last; *NAME is NULL if all operands are traces. *FILES ends with a NULL
+ * and points into the array GIVEN. If that fails, reports an error that begins with COMMAND, and
+ * returns false. */
 bool find_operands(const char *command, int count, char **given, const char **name, char ***files);
 
-/* Did the user mean NAME as a function? In `dyntrace why my.trace` the user gave a file instead.
- * Returns false if NAME is an existing file, no FILES are given, and the current directory has no
- * trace. This has been reported as COMMAND's error. */
+/* Can NAME be meant as a function? In `dyntrace why my.trace` the user gave a file instead. If NAME
+ * is an existing file, FILES is empty, and the current directory has no trace, reports an error
+ * that begins with COMMAND, and returns false. */
 bool find_name_fits(const char *command, const char *name, char *const *files);
 
-/* Open the traces that FILES name, or the newest trace here if there are none. All queries see one
- * snapshot, so that figures agree while the recording continues. Returns NULL after reporting an
- * error. */
+/* Open the traces that FILES name, or the newest trace in the current directory if FILES is empty.
+ * All queries see one snapshot, so that figures agree while the recording continues. Returns NULL
+ * after reporting an error. */
 struct db *find_open(char *const *files);
 
 /* Return the exit status for RESULT: 0 for an answer, 1 if several functions were listed, 2 on

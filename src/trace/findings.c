@@ -1,4 +1,4 @@
-/* trace/findings.c -- what to look at first in a trace. See trace/findings.h. */
+/* trace/findings.c -- prints what to look at first in a trace. See trace/findings.h. */
 #include "trace/findings.h"
 
 #include "lib/json.h"

@@ -1,4 +1,5 @@
-/* trace/findings.h -- what to look at first in a trace: one line of time, and three findings.
+/* trace/findings.h -- prints what to look at first in a trace: a line about the time of the run,
+ * and at most three findings.
  *
  * The figures come from the views run_times and findings (schemas/views.sql), the text from
  * schemas/findings.sql. */
@@ -12,11 +13,11 @@
 struct db;
 struct json;
 
-/* Print the line of time and the findings. The text advises commands such as `dyntrace why f FILE`;
- * FILE is NULL for the newest trace, which commands read by default. */
+/* Print the line about the run's time and the findings. The text advises commands such as `dyntrace
+ * why f FILE`. FILE is NULL for the newest trace, which commands read by default. */
 void findings_print(struct db *db, FILE *out, enum template_way way, const char *file);
 
-/* Write the time as the member "time" and all findings as the member "findings". */
+/* Write the run's times to JSON as the member "time", and all findings as the member "findings". */
 void findings_json(struct db *db, struct json *json);
 
 #endif

@@ -106,7 +106,8 @@ int function_ids_find(struct function_ids *ids, sqlite3 *handle, int64_t code_id
         status = codes_read(ids, handle);
     if (!known)
         known = map_get(&ids->codes, code_id);
-    /* a live trace may store a row after rows with greater ids, so look again */
+    /* During a recording, a row may be stored after rows with greater ids. So read
+     * all rows again. */
     if (!known && status == SQLITE_OK && code_exists(handle, code_id)) {
         function_ids_free(ids);
         status = codes_read(ids, handle);

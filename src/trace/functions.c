@@ -22,12 +22,12 @@ enum { TEXT_MOST = 16384, CAUSE_ARGUMENTS = 7 };
 struct functions {
     sqlite3 *handle; /* borrowed */
     struct lines lines;
-    bool is_known; /* `lines.until_ns` has been set */
+    bool is_known; /* `lines` can be used, because its member until_ns has been set */
     struct function_ids ids;
 };
 
-/* Select the start of the recording. Selects no row if a part was recorded on another machine,
- * because the program's source files may not be on this machine then. */
+/* Selects when the recording began. Selects no row if a part of the trace was recorded on another
+ * machine, because the program's source files may be missing on this machine. */
 static const char began_here[] =
     "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'started_unix_ns' "
     "AND (SELECT COUNT(*) > 0 AND MIN(host) = ?1 AND MAX(host) = ?1 FROM ("
@@ -154,8 +154,8 @@ static void sql_stack_path(sqlite3_context *context, int count, sqlite3_value **
     return_text(context, user_stack_path(text_of(values[0])));
 }
 
-/* Return one part of torch's reason: 'what', 'why' or 'hint'. NULL if the reason does not have this
- * part. */
+/* The SQL function reason_part: return one part of torch's reason: 'what', 'why' or 'hint'. Returns
+ * NULL if the reason has no such part. */
 static void sql_reason_part(sqlite3_context *context, int count, sqlite3_value **values)
 {
     const char *part = text_of(values[1]);
@@ -174,13 +174,15 @@ static void sql_reason_part(sqlite3_context *context, int count, sqlite3_value *
         sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
 }
 
-/* Return "the rest of f after line 12" for the name of a resume function; NULL for other names. */
+/* The SQL function resume_words: return "the rest of f after line 12" for the name of a resume
+ * function, and NULL for other names. */
 static void sql_resume_words(sqlite3_context *context, int count, sqlite3_value **values)
 {
     return_text(context, torch_rest_words(text_of(values[0]), SIZE_MAX - 1));
 }
 
-/* Our view `functions` calls this function, so it cannot be restricted to top-level SQL. */
+/* The SQL function function_of. It must not be SQLITE_DIRECTONLY, because our view
+ * `functions` calls it. */
 static void sql_function_of(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct functions *functions = sqlite3_user_data(context);

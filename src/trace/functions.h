@@ -1,21 +1,22 @@
-/* trace/functions.h -- SQL functions for the statements in schemas/: words for a trace's values.
+/* trace/functions.h -- SQL functions for the statements in schemas/.
  *
- * All pages use them, so the same fact has the same words everywhere:
+ * Most of them make texts of a trace's values. All pages call them, so the same fact has the same
+ * words everywhere. The functions, and what they return:
  *
  *     as_written(source)             trace/expression.h: "self.kv.size"
  *     brief(value, beside)           trace/brief.h: "0.3706"
- *     cause_name(CAUSE)              the subject of a cause: "len(x)"
- *     cause_expected(CAUSE)          "6", shortened but different from the actual value
- *     cause_actual(CAUSE)            "7"
- *     cause_seen(CAUSE)              "7.000000123": not shortened, for a list that brief() shortens
+ *     cause_name(CAUSE)              the subject of the cause: "len(x)"
+ *     cause_expected(CAUSE)          the expected value, shortened but still different: "6"
+ *     cause_actual(CAUSE)            the actual value, shortened but still different: "7"
+ *     cause_seen(CAUSE)              the actual value, not shortened: brief() shortens lists of it
  *     cause_words(CAUSE)             "n: expected 6, actual 7"; NULL if no value is known
  *     needed_by(stack, text, function)
  *                                    the line of the program: "if n in d, a/b.py:8"
  *     stack_path(stack)              "train (a.py:25) -> timer (a.py:12)"
- *     reason_part(reason, part)      'what', 'why' or 'hint' of torch's reason; NULL if it has none
+ *     reason_part(reason, part)      PART ('what', 'why' or 'hint') of torch's reason; or NULL
  *     resume_words(qualname)         "the rest of f after line 12"; NULL if not a resume function
  *     function_of(code_id)           functions.function_id (trace/function_ids.h)
- *     span_of(frame_id)              span_id of the innermost span around a call; NULL: none
+ *     span_of(frame_id)              span_id of the innermost span around a call, or NULL
  *
  * CAUSE stands for the columns kind, source, aspect, dimension, expected, actual and text of
  * recompile_cause. Our SQL and SQL that a user types can call these functions. Views in a trace
@@ -27,7 +28,8 @@ struct functions;
 struct lines;
 struct sqlite3;
 
-/* Add the functions to the connection HANDLE. The caller frees the result after closing HANDLE. */
+/* Add the SQL functions to the connection HANDLE. The caller frees the result with functions_free
+ * after closing HANDLE. */
 struct functions *functions_add(struct sqlite3 *handle);
 
 /* Drop all data of the previous file, because the connection reads another file from now on. */

@@ -1,4 +1,4 @@
-/* trace/given.c -- metadata of several traces. See trace/given.h. */
+/* trace/given.c -- reads the metadata of several traces. See trace/given.h. */
 #include "trace/given.h"
 
 #include <inttypes.h>
@@ -9,9 +9,9 @@
 #include "trace/db.h"
 
 struct reader {
-    struct db *given; /* owned by the caller */
-    /* owned: insert a row of metadata, of a process and of a trace; `twice` finds a process that is
-     * in another trace, too */
+    struct db *given; /* owned by the caller: the database with the metadata */
+    /* owned statements. `key`, `process` and `trace` insert rows: of metadata, of a process, of a
+     * trace. `twice` finds a process that another trace has as well */
     struct query *key, *process, *twice, *trace;
 };
 
@@ -42,8 +42,8 @@ static int64_t began_ns(struct db *db)
     return 0;
 }
 
-/* Read the processes of DB, which is trace NUMBER. Reports an error and returns false if another
- * trace has one of these processes. */
+/* Read the processes of DB, which is trace NUMBER and began at BEGAN. Reports an error and returns
+ * false if another trace has one of these processes. */
 static bool processes_read(struct reader *reader, struct db *db, int64_t number, int64_t began)
 {
     bool apart;

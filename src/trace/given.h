@@ -1,4 +1,5 @@
-/* trace/given.h -- metadata of several traces, and which of them do not belong together.
+/* trace/given.h -- reads the metadata of several traces, and leaves out those that do not belong
+ * together.
  *
  * Before a command answers for several traces as one, the metadata and processes of each trace are
  * read. A trace is left out, with a message that names it, for one of these reasons: it cannot be

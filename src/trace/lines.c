@@ -1,4 +1,4 @@
-/* trace/lines.c -- single lines of the traced program's source. See trace/lines.h. */
+/* trace/lines.c -- reads single lines of the traced program's source. See trace/lines.h. */
 #include "trace/lines.h"
 
 #include <stdbool.h>

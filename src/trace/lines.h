@@ -2,10 +2,10 @@
  *
  * A line is read from its file only if it is certainly the line that ran: the file is on the
  * machine that recorded, and neither the file nor its name has changed since the recording began.
- * Otherwise there is no text, and pages print only file and line number.
+ * Otherwise pages print only the file and the line number.
  *
- * The file names come from the trace, which may be a stranger's. Only Python files are read, so
- * that a report made from the trace cannot contain a line of a private key. */
+ * The names of files come from the trace, which may be a stranger's. Only Python files are read,
+ * because a report must not show, for example, a line of a private key. */
 #ifndef DYNTRACE_LINES_H
 #define DYNTRACE_LINES_H
 
@@ -16,17 +16,17 @@
 enum { LINES_FILES = 8 };
 
 struct lines {
-    /* wall-clock time: files that were changed later are not read; 0 if no file may be read */
+    /* files that were changed after this wall-clock time are not read; 0: no file may be read */
     int64_t until_ns;
     struct {
-        char *path; /* owned; NULL if this place is unused */
+        char *path; /* owned: the path of the file; NULL if this element is unused */
         struct source source;
     } files[LINES_FILES];
-    unsigned next; /* index of the place that the next file takes */
+    unsigned next; /* index of the element that will hold the next file */
 };
 
-/* Return the file PATH if its lines are certainly those that ran. Borrowed until the next call.
- * Returns NULL if not, and sets *WHY to the reason, which is borrowed, too. */
+/* Return the file PATH if its lines are certainly the lines that ran. Borrowed until the next call.
+ * Otherwise returns NULL, and sets *WHY to the reason, which is borrowed as well. */
 const struct source *lines_file(struct lines *lines, const char *path, const char **why);
 
 /* Return line LINE of the file PATH without its indentation. Borrowed until the next call. Returns

@@ -10,22 +10,27 @@
 #include "tables.h"
 #include "trace/db.h"
 
-enum { SQL_MOST = 2000 /* enough: a table has 18 columns at most */ };
+/* the most bytes of a statement; enough, because a table has at most 18 columns */
+enum { SQL_MOST = 2000 };
 
 struct merge {
     struct db *out;                 /* owned */
-    struct query *puts[ROW_TABLES]; /* owned: the statements that insert a row, by table */
-    char *gets[ROW_TABLES];         /* owned: the SQL that reads a table, by table */
+    struct query *puts[ROW_TABLES]; /* owned: for each table, the statement that inserts a row */
+    /* owned: for each table, the SQL that reads the table of a trace */
+    char *gets[ROW_TABLES];
     enum merge_frames frames;
-    int64_t base[ROW_IDS]; /* added to the ids of the trace being copied */
-    int64_t top[ROW_IDS];  /* the greatest id written so far */
-    int64_t rows[ROW_TABLES],
-        kept[ROW_TABLES]; /* rows written so far; `kept`: rows written before the current trace */
-    /* signature id of the trace being copied to the id of the same text in the merged trace */
+    /* for each kind of id, the number that is added to ids of the trace being copied */
+    int64_t base[ROW_IDS];
+    int64_t top[ROW_IDS]; /* for each kind of id, the greatest id that was written so far */
+    /* `rows`: for each table, the rows written so far. `kept`: the rows that were written before
+     * the current trace */
+    int64_t rows[ROW_TABLES], kept[ROW_TABLES];
+    /* maps a signature_id of the trace being copied to the signature_id of the same text in the
+     * merged trace */
     struct map signatures;
-    int64_t started_ns; /* start of the earliest trace */
-    int64_t shift_ns;   /* added to the times of the trace being copied */
-    /* borrowed: the row of merge/traces about the trace being copied */
+    int64_t started_ns; /* when the earliest trace began */
+    int64_t shift_ns;   /* what is added to the times of the trace being copied */
+    /* borrowed: the statement merge/traces, whose row is about the trace being copied */
     struct query *said;
     struct progress progress;
 };
@@ -43,7 +48,7 @@ static void table_prepare(struct merge *merge, enum row_table table)
     for (const struct row_column *c = facts->columns; c->name; c++) {
         size_t used = strlen(names);
         const char *comma = used ? ", " : "";
-        if (c->id == ID_ROW) /* a rowid is given anew */
+        if (c->id == ID_ROW) /* a rowid is not copied: the merged table assigns a new one */
             break;
         snprintf(names + used, sizeof names - used, "%s%s", comma, c->name);
         strcat(marks, used ? ", ?" : "?");
@@ -69,7 +74,8 @@ static void other_bind(struct merge *merge, enum row_table table, const char *na
         query_bind_column(to, i + 1, from, i);
 }
 
-/* Bind an id of a signature: that of its text here. */
+/* Bind the signature_id in column I of FROM's row to TO. The merged trace has another signature_id
+ * for the same text; bind NULL if it has none. */
 static void signature_bind(struct merge *merge, struct query *from, struct query *to, int i)
 {
     const int64_t *made = NULL;
@@ -82,7 +88,8 @@ static void signature_bind(struct merge *merge, struct query *from, struct query
         query_bind_text(to, i + 1, NULL);
 }
 
-/* Bind an id or a time, shifted. False: it is invalid. */
+/* Bind the id or the time in column I of FROM's row to TO, shifted for the merged trace. Returns
+ * false if the id or time is invalid. */
 static bool shifted_bind(struct merge *merge, const struct row_column *column, struct query *from,
                          struct query *to, int i)
 {
@@ -102,13 +109,13 @@ static bool shifted_bind(struct merge *merge, const struct row_column *column, s
     return true;
 }
 
-/* Bind the columns of FROM's row to TO, a statement that inserts them, with ids and times shifted.
- * False: an id or a time is invalid. */
+/* Bind the columns of FROM's row to TO, a statement that inserts a row. Ids and times are shifted
+ * for the merged trace. Returns false if an id or a time is invalid. */
 static bool row_bind(struct merge *merge, enum row_table table, struct query *from,
                      struct query *to)
 {
     const struct row_column *columns = row_tables[table].columns;
-    /* the frame's parent is perhaps not copied */
+    /* only some frames are copied, so the parent may be missing: bind NULL as parent_id */
     bool orphan = table == TABLE_frame && merge->frames != MERGE_FRAMES;
 
     for (int i = 0; columns[i].name && columns[i].id != ID_ROW; i++) {
@@ -178,7 +185,8 @@ static bool signatures_copy(struct merge *merge, struct db *source)
     return !db_failed(source) && !db_failed(merge->out);
 }
 
-/* Is the key of TABLE an id of another table and a second column? */
+/* Does the primary key of TABLE consist of two columns, of which the first is the id of
+ * another table? */
 static bool has_composite_key(enum row_table table)
 {
     return table == TABLE_graph_node || table == TABLE_thread_cpu || table == TABLE_stretch;
@@ -193,8 +201,8 @@ static void trace_undo(struct merge *merge)
     memcpy(merge->top, merge->base, sizeof merge->top);
     for (int i = 0; i < ROW_TABLES; i++) {
         const struct row_column *first = &row_tables[i].columns[0];
-        /* Tables without an id of their own have rowids without gaps, so the number of rows kept is
-         * the last rowid to keep. */
+        /* A table without ids has rowids without gaps. So the last row to keep has the number of
+         * rows that were written before this trace as its rowid. */
         bool by_id = first->holds == ROW_KEY || has_composite_key((enum row_table)i);
         const char *name = by_id ? first->name : "rowid";
         int64_t last = by_id ? merge->base[first->id] : merge->kept[i];
@@ -232,7 +240,8 @@ static bool trace_copy(struct merge *merge, struct query *row)
     return fits;
 }
 
-/* Add the row of `merged` for the trace that ROW of merge/traces describes, which was copied. */
+/* Add a row to the table `merged` for the trace that was copied. ROW of merge/traces
+ * describes this trace. */
 static void merged_add(struct merge *merge, struct query *row)
 {
     static const enum row_id kinds[] = {
@@ -251,7 +260,8 @@ static void merged_add(struct merge *merge, struct query *row)
     query_close(put);
 }
 
-/* Copy the traces of GIVEN and return how many were copied. The others are removed from GIVEN. */
+/* Copy the traces of GIVEN and return how many were copied. Traces that cannot be copied are
+ * removed from GIVEN. */
 static size_t traces_copy(struct merge *merge, struct db *given)
 {
     int64_t count = db_integer(given, 0, "SELECT COUNT(*) FROM trace");
@@ -298,8 +308,8 @@ static void meta_put(struct db *out, struct db *from, const char *name)
     query_close(put);
 }
 
-/* Write the rows that are about the merged file as a whole, such as those of `meta`, and end the
- * file. */
+/* Write the rows of the table `meta`, which describe the whole merged trace, and complete the file.
+ * Returns false on an error. */
 static bool merge_finish(struct merge *merge, struct db *given)
 {
     struct db *out = merge->out;
@@ -338,6 +348,8 @@ bool merge_traces(const char *path, struct db *given, enum merge_frames frames, 
     progress_end(&merge.progress);
     map_free(&merge.signatures);
     db_close(merge.out);
-    malloc_trim(0); /* the page cache was many small pieces, which sorting cannot use */
+    /* return freed memory to the system: the page cache leaves it in small pieces, which later
+     * sorting cannot use */
+    malloc_trim(0);
     return ok && *merged;
 }

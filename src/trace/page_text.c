@@ -1,4 +1,4 @@
-/* trace/page_text.c -- pages of commands. See trace/page_text.h. */
+/* trace/page_text.c -- prints pages of commands by templates. See trace/page_text.h. */
 #include "trace/page_text.h"
 
 #include "lib/say.h"
@@ -17,7 +17,8 @@ static bool is_part(const struct template_block *block)
     return block_word(block, "+") && !block_word(block, "|");
 }
 
-/* Print TEXT with the values of ROW in its fields. If IS_END, also end the line. */
+/* Print TEXT, a line of a template, with the values of ROW in its fields. If IS_END,
+ * also end the line. */
 static void line_print(struct page_text *page, struct arena *arena, const struct row *row,
                        const char *text, bool is_end)
 {
@@ -48,8 +49,8 @@ static void text_print(struct page_text *page, struct query *query, const struct
     prose_lines(page->out, whole, indent, page->way == TEMPLATE_WHOLE ? -1 : most);
 }
 
-/* Print the rows of another statement. TEXT is the statement's name and the column of ROW that has
- * the id: "show/guards {compile_id}". */
+/* Print the rows of another statement. TEXT has the statement's name and, in braces, the column of
+ * ROW with the id for it: "show/guards {compile_id}". */
 static void nested_print(struct page_text *page, struct arena *arena, const struct row *row,
                          const char *text)
 {
@@ -146,7 +147,7 @@ int64_t page_text_print(struct page_text *page, const char *name, int64_t id)
     struct template template = {0};
     const struct template_block *block;
     struct query *query;
-    struct arena arena = {0}; /* texts of the current row */
+    struct arena arena = {0}; /* keeps the texts of the current row */
     int64_t number = 0;
     size_t most = page->way == TEMPLATE_WHOLE ? SIZE_MAX - 1 : VALUE_LONG;
     int columns;

@@ -8,13 +8,13 @@
  *     --+ words           the same without the end of the line, which the next --| prints
  *     --text N  {column}  a longer text, at most N lines of it, indented to the column of the brace
  *     --rows NAME {id}    the rows of another statement, whose ?1 is the id
- *     --call NAME         what C prints about the row
- *     --more N line       replaces row N and all rows after it, unless all are asked for
- *     --fill N            at most N rows, unless all are asked for
- *     --none line         if there is no row
+ *     --call NAME         a part that C prints about the row (page_text.call)
+ *     --more N line       a line in place of row N and all rows after it, unless all are wanted
+ *     --fill N            at most N rows are printed, unless all are wanted
+ *     --none line         a line that is printed if there are no rows
  *
- * A block with --+ and without --| is a part of a line: --# and --more do not end the line. A block
- * of schemas/pages/ has no statement: C passes it each row.
+ * A block with --+ and without --| prints a part of a line: its --# and --more do not end the line.
+ * A block of schemas/pages/ has no statement: C fills in each row (page_text_row).
  *
  * docs/internals.md, "Templates", describes the fields. */
 #ifndef DYNTRACE_PAGE_TEXT_H
@@ -30,19 +30,22 @@ struct db;
 struct page_text {
     FILE *out;
     struct db *db;
-    enum template_way way; /* TEMPLATE_WHOLE if nothing is cut or left out */
-    bool all;              /* no row is left out, but long texts are cut */
-    bool is_begun;         /* part of a line has been printed, without its end */
+    /* how the page is printed; with TEMPLATE_WHOLE nothing is cut or left out */
+    enum template_way way;
+    bool all;      /* no row is left out, but long texts are cut */
+    bool is_begun; /* the beginning of a line has been printed, but not its end */
     struct row_facts facts;
-    const void *context; /* the first argument of `bind` */
-    /* Bind the parameters after ?1 of each statement of the page. NULL if there are none. */
+    const void *context; /* the first argument of the function `bind` */
+    /* Bind the parameters after ?1 of a statement of the page. NULL if the
+     * statements have only ?1. */
     void (*bind)(const void *context, struct query *query);
-    /* Print the part NAME of a "--call NAME" line about the row ROW. ROW is NULL if C passed the
-     * row. */
+    /* Print what the line "--call NAME" of a template stands for. ROW is the current row, or NULL
+     * if C has filled in the row. */
     void (*call)(struct page_text *page, const char *name, struct query *row);
 };
 
-/* Return TEMPLATE_WHOLE if WHOLE, otherwise the way that fits OUT: with colours or without. */
+/* Return how to print a page to OUT: TEMPLATE_WHOLE if WHOLE, otherwise TEMPLATE_COLOUR if OUT
+ * shows colours, otherwise TEMPLATE_LINES. */
 enum template_way page_text_way(FILE *out, bool whole);
 
 /* Print the rows of the statement NAME, such as "show/guards", about ID. Returns the number of rows
@@ -52,8 +55,8 @@ int64_t page_text_print(struct page_text *page, const char *name, int64_t id);
 /* Add a field to the row that page_text_row() prints next. */
 #define fact(page, name, value) fact_of(&(page)->facts, name, value)
 
-/* Print page->facts as row NUMBER (from 0) of the block NAME, such as "pages/why/entry", and empty
- * page->facts. Returns false if this row and all later ones are left out. */
+/* Print page->facts as row NUMBER (from 0) of the block NAME, such as "pages/why/entry". Then empty
+ * page->facts. Returns false if this row is left out, and so are all later rows. */
 bool page_text_row(struct page_text *page, const char *name, int64_t number);
 
 #endif

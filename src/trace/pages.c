@@ -12,11 +12,11 @@ enum {
     FRAME_HEADER = 24, /* size of the header before each page in a write-ahead log */
     PAGE_LEAST = 512,
     PAGE_MOST = 65536,
-    DEPTH_MOST = 30,    /* most levels of a tree; SQLite's trees have at most 20 */
-    ROW_MOST = 64 << 20 /* most bytes of a row; a longer row is treated as damage */
+    DEPTH_MOST = 30,    /* the most levels of a B-tree; SQLite's have at most 20 */
+    ROW_MOST = 64 << 20 /* the most bytes of a row; a longer row is treated as damage */
 };
 
-/* The first byte of a page tells what the page is. */
+/* The kinds of pages of a B-tree: the first byte of the page's header. */
 enum page_kind { INDEX_INNER = 2, TABLE_INNER = 5, INDEX_LEAF = 10, TABLE_LEAF = 13 };
 
 static uint32_t number_at(const unsigned char *bytes, int count)
@@ -52,9 +52,9 @@ static bool read_at(int file, int64_t offset, void *to, size_t bytes)
     return pread(file, to, bytes, offset) == (ssize_t)bytes;
 }
 
-/* ---- the write-ahead log ----------------------------------------------------- */
+/* ---- reading the write-ahead log ----------------------------------------- */
 
-/* Add WORDS to the two running checksums of a write-ahead log. The words are big-endian if BIG,
+/* Add WORDS to the two running checksums of a write-ahead log. WORDS are big-endian if BIG,
  * otherwise little-endian. */
 static void sum_add(uint32_t sum[2], const unsigned char *words, size_t bytes, bool big)
 {
@@ -114,7 +114,7 @@ static void log_read(struct pages *pages)
             break;
         }
         committed = number_at(frame + 4, 4);
-        /* false for a frame from before SQLite restarted the log */
+        /* the frame has the log's salt; if not, SQLite wrote it before it restarted the log */
         is_of_now = !memcmp(frame + 8, head + 16, 8);
         sum_add(sum, frame, 8, big);
         sum_add(sum, frame + FRAME_HEADER, page_bytes, big);
@@ -136,7 +136,7 @@ end:
     free(frame);
 }
 
-/* ---- the database file ------------------------------------------------------- */
+/* ---- reading pages of the file ------------------------------------------- */
 
 static void header_read(struct pages *pages)
 {
@@ -191,8 +191,8 @@ void pages_close(struct pages *pages)
     list_free(&pages->row_pages);
 }
 
-/* Read the newest version of page NUMBER, from the log or the file. Returns false if it cannot be
- * read. */
+/* Read the newest version of page NUMBER, which may be in the log or in the file. Returns false if
+ * it cannot be read. */
 static bool page_read(struct pages *pages, uint32_t number, unsigned char *page)
 {
     int64_t *place = map_get(&pages->logged, number);
@@ -205,12 +205,13 @@ static bool page_read(struct pages *pages, uint32_t number, unsigned char *page)
     return read_at(pages->file, offset, page, pages->page_bytes);
 }
 
-/* ---- trees ----------------------------------------------------------------- */
+/* ---- reading the rows of a B-tree ---------------------------------------- */
 
 struct visit {
     struct pages *pages;
     struct tree *tree;
-    pages_row *row; /* the caller's function for rows; NULL if the caller needs only counts */
+    /* the function that gets each row; NULL if the caller only needs the number of rows */
+    pages_row *row;
     void *context;
 };
 
@@ -218,7 +219,8 @@ struct visit {
 struct page {
     unsigned char *bytes;
     uint32_t number;
-    size_t begin; /* offset of the page's header, which is not 0 only in the first page of a file */
+    /* where the page's header begins: at HEADER in the first page of a file, otherwise at 0 */
+    size_t begin;
     enum page_kind kind;
     uint32_t cells;
 };
@@ -251,7 +253,7 @@ static bool page_look(const struct pages *pages, struct page *page)
     return true;
 }
 
-/* Return how many bytes of a row of LENGTH bytes are in its cell. The others are in
+/* Return how many bytes of a row with LENGTH bytes are in its cell. The other bytes are in
  * overflow pages. */
 static size_t local_length(const struct pages *pages, bool is_leaf_of_table, uint64_t length)
 {
@@ -265,8 +267,8 @@ static size_t local_length(const struct pages *pages, bool is_leaf_of_table, uin
     return kept <= most ? kept : least;
 }
 
-/* Read the rest of a row from its overflow pages, which begin at page NUMBER, to the LEFT bytes at
- * TO. Returns false if a page is missing. */
+/* Read the last LEFT bytes of a row into TO. They are in overflow pages, of which NUMBER is the
+ * first. Returns false if a page is missing. */
 static bool overflow_read(struct pages *pages, uint32_t number, unsigned char *to, size_t left)
 {
     unsigned char *page = malloc(pages->page_bytes);
@@ -382,7 +384,7 @@ void pages_tree(struct pages *pages, uint32_t root, struct tree *tree, pages_row
         page_visit(&visit, root, 0);
 }
 
-/* ---- rows ------------------------------------------------------------------ */
+/* ---- reading the values of a row ----------------------------------------- */
 
 /* Read the value at AT into *VALUE. TYPE is SQLite's number for the value's type and length.
  * Returns the value's length, or more than LEFT if the value is invalid. */

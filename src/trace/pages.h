@@ -12,29 +12,31 @@
 
 #include "lib/list.h"
 
-/* A file, and fields of its header. */
+/* An SQLite file, and what its header tells. */
 struct pages {
-    int file, log;       /* owned; `log` is -1 if there is no write-ahead log */
-    int64_t bytes;       /* the length of the file */
-    uint32_t page_bytes; /* 0 if the header is not SQLite's */
-    uint32_t said;       /* number of pages of the database, according to its header or its log */
-    uint32_t there;      /* number of complete pages in the file */
-    bool is_sqlite;      /* the file begins as every SQLite file does */
-    bool is_sound;       /* the header's fields have possible values */
-    bool log_sound;      /* the fields of the log's header have possible values */
-    bool log_torn;       /* the log was cut or overwritten after its used part */
+    /* owned: the file and its write-ahead log; `log` is -1 if there is no log */
+    int file, log;
+    int64_t bytes;       /* the length of the file in bytes */
+    uint32_t page_bytes; /* bytes of a page; 0 if the file's header is not SQLite's */
+    /* number of pages that the database should have, by its header or its log */
+    uint32_t said;
+    uint32_t there; /* number of complete pages that the file has */
+    bool is_sqlite; /* the file begins with the 16 bytes of every SQLite file */
+    bool is_sound;  /* the fields of the file's header have possible values */
+    bool log_sound; /* the fields of the log's header have possible values */
+    bool log_torn;  /* the log was cut or overwritten after its last complete commit */
     int64_t log_bytes;
     int64_t log_used;  /* bytes of the log up to the end of the last complete commit */
     struct map logged; /* maps a page number to the place of the page's newest version in the log */
     struct map visited;
-    LIST(uint32_t) row_pages; /* the pages that hold the row read last */
+    LIST(uint32_t) row_pages; /* page numbers of the pages that hold the row read last */
 };
 
 /* One B-tree: a table or an index. */
 struct tree {
-    /* pages that cannot be read, are damaged, or belong to another tree too */
+    /* page numbers of pages that cannot be read or are damaged, or that another tree has as well */
     LIST(uint32_t) missing;
-    int64_t pages, rows; /* number of pages and rows that can be read */
+    int64_t pages, rows; /* number of pages and of rows of the tree that can be read */
 };
 
 /* Called for each readable row. PAYLOAD is a record in SQLite's format, borrowed until the call
@@ -54,12 +56,12 @@ void pages_tree(struct pages *pages, uint32_t root, struct tree *tree, pages_row
  * test. */
 bool pages_is_head(const unsigned char head[8]);
 
-/* A value of a row. */
+/* The value of one column of a row. */
 struct record_value {
     enum { RECORD_NULL, RECORD_INTEGER, RECORD_REAL, RECORD_TEXT, RECORD_BLOB } type;
     int64_t integer;
     double real;
-    const char *text; /* a text or a blob, borrowed from the record */
+    const char *text; /* the text or blob, borrowed from the record */
     size_t length;
 };
 

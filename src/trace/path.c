@@ -1,6 +1,5 @@
-/* trace/path.c -- how SQLite reaches the file of a trace. See trace/path.h.
- *
- * Runs in: the viewer. */
+/* trace/path.c -- makes the URI by which SQLite opens the file of a trace. See trace/path.h. Runs
+ * in: the viewer. */
 #include "trace/path.h"
 
 #include <errno.h>
@@ -24,7 +23,7 @@ static bool has_beside(const char *absolute, const char *suffix)
     return has;
 }
 
-/* Read the facts by SQLite's own file functions. If we closed a descriptor of our own, the kernel
+/* Read the facts with SQLite's file functions. If we closed a descriptor of our own, the kernel
  * would drop all POSIX locks that this process has on the file, SQLite's included. */
 struct path_facts path_look(const char *absolute)
 {
@@ -90,7 +89,7 @@ static void proc_reach(void)
 {
     sqlite3_vfs *vfs;
 
-    /* SQLite need not count its memory, which takes a fifth of the time to open a trace. */
+    /* Turn off SQLite's counting of memory, which takes a fifth of the time to open a trace. */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     vfs = sqlite3_vfs_find(NULL);
     vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr)proc_open);

@@ -1,4 +1,4 @@
-/* trace/path.h -- how SQLite reaches the file of a trace: for trace/db.c.
+/* trace/path.h -- makes the URI by which SQLite opens the file of a trace, for trace/db.c.
  *
  * A trace may lie on a read-only filesystem, and its file may have no name (lib/out_file.h). */
 #ifndef DYNTRACE_PATH_H
@@ -7,21 +7,20 @@
 #include <stdbool.h>
 
 struct path_facts {
-    /* The file can be locked. False on a network filesystem without a lock server: files there are
-     * read and written without locks, because only finished traces, which nobody changes, are kept
-     * there. */
+    /* The file can be locked. If not, it is on a network filesystem without a lock server. It is
+     * then used without locks: only finished traces, which nobody changes, are kept there. */
     bool locks;
-    /* The header asks for a write-ahead log, but there is none, so no recorder uses the file.
-     * SQLite must not create a log: that fails in a read-only directory, and leaves a file
-     * elsewhere. */
+    /* The file's header asks for a write-ahead log, but there is none, so no recorder uses the
+     * file. SQLite must not create a log: in a read-only directory that would fail, in another
+     * directory the log would stay. */
     bool idle;
     bool plain; /* the database has no write-ahead log and no journal */
 };
 struct path_facts path_look(const char *absolute);
 
 /* Return the URI by which SQLite opens the file ABSOLUTE: "file:/abs/path?mode=ro", or "?mode=rw"
- * if WRITE, and the parameters that FACTS require. Bytes that mean something in a URI are written
- * as %NN. The caller frees it. */
+ * if WRITE, and the parameters that FACTS require. Characters that mean something in a URI are
+ * written as %NN. The caller frees the URI. */
 char *path_uri(const char *absolute, struct path_facts facts, bool write);
 
 /* Configure SQLite to open the paths that db_absolute returns, and not to count memory, which

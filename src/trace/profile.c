@@ -1,4 +1,4 @@
-/* trace/profile.c -- the calls of a function by their time. See trace/profile.h. */
+/* trace/profile.c -- reads how long the calls of a function took. See trace/profile.h. */
 #include "trace/profile.h"
 
 #include <math.h>
@@ -15,8 +15,9 @@ struct reading {
     struct progress *progress; /* borrowed */
     int64_t last_frame;
     struct found_ids ids;
-    struct map callers; /* maps a code_id to 1 + its index in profile->callers */
-    struct map open;    /* maps a thread_id to its number of open calls of the function */
+    struct map callers; /* maps the code_id of a caller to 1 + its index in profile->callers */
+    /* maps a thread_id to how many calls of the function are open on the thread */
+    struct map open;
 };
 
 static int number_order(const void *a, const void *b)
@@ -41,7 +42,7 @@ static bool reading_tick(void *context, int64_t frame_id)
     return true;
 }
 
-/* ---- the first walk ------------------------------------------------------ */
+/* ---- first pass over the frames: durations and callers ------------------- */
 
 static void slowest_add(struct profile *profile, const struct open_frame *frame, int64_t ns)
 {
@@ -106,7 +107,7 @@ static void call_ended(void *context, struct track *track)
         --*map_put(&reading->open, track->thread_id);
 }
 
-/* ---- the second walk ----------------------------------------------------- */
+/* ---- second pass over the frames: callees of the slowest calls ----------- */
 
 /* Is FRAME one of the slowest calls? Each of these becomes the root of a tree of its callees. The
  * root nodes have the code ids -1, -2, ... */
@@ -163,7 +164,7 @@ static void paths_read(struct db *db, struct reading *reading)
     stacks_free(&stacks);
 }
 
-/* ---- all of it ----------------------------------------------------------- */
+/* ---- both passes together, and what is computed from them ---------------- */
 
 void profile_read(struct db *db, const struct found_code *code, struct profile *profile,
                   struct progress *progress)
@@ -204,8 +205,8 @@ int64_t profile_share(const struct profile *profile, double share)
     return profile->durations.at[place ? place - 1 : 0];
 }
 
-/* Return the next bound after NS. The bounds are 1, 2, 5, 10, 20, 50, ...; if COARSE, 1, 10, 100,
- * ... */
+/* Bars of durations begin at the bounds 1, 2, 5, 10, 20, 50, ... or, if COARSE, at 1, 10, 100, ...
+ * Return the bound that follows NS. */
 static int64_t bound_after(int64_t ns, bool coarse)
 {
     int64_t power = 1;
@@ -223,7 +224,7 @@ static int64_t bound_after(int64_t ns, bool coarse)
     return ns < 5 * power ? 5 * power : 10 * power;
 }
 
-/* Return the greatest bound that is at most NS. */
+/* Return the greatest bound of a bar that is at most NS. See bound_after(). */
 static int64_t bound_before(int64_t ns, bool coarse)
 {
     int64_t bound = 0;
@@ -233,7 +234,7 @@ static int64_t bound_before(int64_t ns, bool coarse)
     return bound;
 }
 
-/* Return how many bars are needed for durations from SHORTEST to LONGEST. Stops counting at
+/* Return how many bars are needed for durations from SHORTEST to LONGEST. Does not count beyond
  * PROFILE_BARS + 1. */
 static int bars_needed(int64_t shortest, int64_t longest, bool coarse)
 {
@@ -267,7 +268,7 @@ int profile_bars(const struct profile *profile, struct duration_bar bars[PROFILE
     return count;
 }
 
-/* ---- as JSON ------------------------------------------------------------- */
+/* ---- writing the profile as JSON ----------------------------------------- */
 
 static void bars_json(const struct profile *profile, struct json *json)
 {

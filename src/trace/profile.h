@@ -2,11 +2,11 @@
  *
  *     struct profile profile = {0};
  *     profile_read(db, &code, &profile, &progress);
- *     ... profile_share(&profile, 0.95)
+ *     ... profile_quantile(&profile, 0.95)
  *     profile_free(&profile);
  *
- * The frames are read twice (trace/stacks.h): first for the durations and the callers, then for
- * what the slowest calls called. A call is a frame; a generator or coroutine has a frame for each
+ * The frames are read twice (trace/stacks.h): first for the durations and the callers, then for the
+ * callees of the slowest calls. A call is a frame; a generator or coroutine has a frame for each
  * stretch between two yields. */
 #ifndef DYNTRACE_PROFILE_H
 #define DYNTRACE_PROFILE_H
@@ -19,23 +19,24 @@ struct json;
 
 enum {
     PROFILE_SLOWEST = 3,
-    PROFILE_PATH = 12, /* most functions on the path below a slow call */
+    PROFILE_PATH = 12, /* the most functions on the path below a slow call */
     PROFILE_BARS = 9,
 };
 
-/* A function on the path from a slow call down to where its time went. */
+/* A function on the path from a slow call down to the callee where its time went. */
 struct path_step {
     int64_t code_id, calls, total_ns, self_ns;
 };
 
 struct slow_call {
     int64_t frame_id, start_ns, ns, self_ns;
-    struct path_step path[PROFILE_PATH]; /* the first step is a callee of the slow call */
+    /* the functions on the path; the first is a callee of the slow call itself */
+    struct path_step path[PROFILE_PATH];
     int steps;
 };
 
 struct caller {
-    int64_t code_id; /* 0 if the caller is unknown: the function was at the bottom of a stack */
+    int64_t code_id; /* 0 if the function has no recorded caller */
     int64_t calls, ns;
 };
 
@@ -48,10 +49,10 @@ struct profile {
     LIST(int64_t) durations; /* sorted */
     struct slow_call slowest[PROFILE_SLOWEST];
     int slow_count;
-    LIST(struct caller) callers; /* the callers by time, longest first */
+    LIST(struct caller) callers; /* the callers of the function, sorted by time, longest first */
 };
 
-/* Read the calls of CODE. Reports errors itself; see db_failed. */
+/* Read the calls of the function CODE into PROFILE. Reports errors itself; see db_failed. */
 void profile_read(struct db *db, const struct found_code *code, struct profile *profile,
                   struct progress *progress);
 void profile_free(struct profile *profile);

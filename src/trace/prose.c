@@ -1,11 +1,12 @@
-/* trace/prose.c -- texts of a trace, for people. See trace/prose.h. */
+/* trace/prose.c -- prints texts of a trace for people. See trace/prose.h. */
 #include "trace/prose.h"
 
 #include <stdlib.h>
 
 #include "lib/say.h"
 
-enum { LINE_BYTES = 400 }; /* bytes of a line, unless all lines are printed whole */
+/* a line with more bytes is cut, unless all lines are printed whole */
+enum { LINE_BYTES = 400 };
 
 void prose_title(FILE *out, const char *title)
 {

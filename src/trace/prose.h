@@ -1,7 +1,7 @@
 /* trace/prose.h -- prints texts of a trace for people.
  *
- * Text in a trace comes from traced programs and can be long and hostile. Here it is escaped and
- * cut, so that one fact stays on one line. */
+ * Text in a trace comes from traced programs, and may be long or malicious. It is printed with
+ * escapes and cut, so that it stays on one line. */
 #ifndef DYNTRACE_PROSE_H
 #define DYNTRACE_PROSE_H
 
@@ -17,7 +17,7 @@ void prose_title(FILE *out, const char *title);
 /* Print TEXT escaped and cut to about WIDTH bytes, with "…" at the cut. NULL is printed as "?". */
 void prose_text(FILE *out, const char *text, size_t width);
 
-/* Return TEXT, or NULL if it is empty or NULL. */
+/* Return TEXT, or NULL if TEXT is empty. */
 static inline const char *prose_filled(const char *text)
 {
     return text && *text ? text : NULL;
@@ -29,7 +29,7 @@ static inline const char *prose_or(const char *text, const char *otherwise)
     return text && *text ? text : otherwise;
 }
 
-/* Print TEXT like prose_text, as the cell of a table that is COLUMNS wide: spaces fill the rest. An
+/* Print TEXT like prose_text, followed by spaces up to COLUMNS columns, as a cell of a table. An
  * empty text and NULL are printed as "-". */
 void prose_cell(FILE *out, const char *text, size_t width, size_t columns);
 
@@ -52,8 +52,8 @@ static inline size_t prose_cut(const char *text, size_t width)
     return width;
 }
 
-/* Print TEXT line by line, indented by INDENT spaces. At most LINES lines are printed, long ones
- * cut, and then how many were left out. If LINES is -1, all of TEXT is printed. */
+/* Print at most LINES lines of TEXT, indented by INDENT spaces. Long lines are cut. If lines are
+ * left out, print at the end how many. If LINES is -1, print all lines whole. */
 void prose_lines(FILE *out, const char *text, int indent, long lines);
 
 /* Return the last two parts of a path, by which people recognize a file. Borrowed from PATH. */
@@ -67,8 +67,8 @@ static inline const char *prose_path(const char *path)
     return end;
 }
 
-/* Return how a process ended, with the signal's name: "signal 9 (SIGKILL)". ENDED is
- * process_tree.ended. The caller frees it. */
+/* Return how a process ended, with the signal's name: "signal 9 (SIGKILL)". ENDED is a value of the
+ * column process_tree.ended. The caller frees the result. */
 char *prose_ended(const char *ended);
 
 /* Are the texts equal? NULL equals only NULL. */

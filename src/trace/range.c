@@ -1,4 +1,4 @@
-/* trace/range.c -- a part of a trace, by options. See trace/range.h. */
+/* trace/range.c -- options that select a part of a trace. See trace/range.h. */
 #include "trace/range.h"
 
 #include <inttypes.h>
@@ -45,7 +45,7 @@ bool range_apply(struct db *db, const char *views)
     bool there;
 
     db_temporary(db, schema_statement("range/asked"));
-    if (db_failed(db)) /* the trace is damaged, and the error was reported */
+    if (db_failed(db)) /* an error means here that the trace is damaged; it has been reported */
         return false;
     query = db_query(db, schema_statement("range/ask"));
     list_each(ask, &asked) {

@@ -11,15 +11,17 @@
 
 struct db;
 
-option_reader range_read; /* reads --process, --thread or --function */
-option_reader range_time; /* reads a range of times, "1.5s..2s"; either end may be left out */
+option_reader range_read; /* reads the value of --process, --thread or --function */
+/* reads the value of --time, a range of times such as "1.5s..2s"; either end may be left out */
+option_reader range_time;
 
-/* Was any of these options given? */
+/* Was any option of this file given: --time, --process, --thread or --function? */
 bool range_asked(void);
 
-/* Restrict DB to what --time, --process, --thread and --function select. VIEWS is "range/calls" or
- * "range/picture", views that are created if an option was given, or NULL. Reports an error and
- * returns false if nothing matches. */
+/* Restrict DB to the part of the trace that --time, --process, --thread and --function select.
+ * VIEWS is NULL, or names a statement that creates views of this part: "range/calls" or
+ * "range/picture". The statement is run only if one of these options was given. Reports an error
+ * and returns false if an option selects nothing. */
 bool range_apply(struct db *db, const char *views);
 
 #endif

@@ -14,9 +14,9 @@
 #include "trace/torch_words.h"
 #include "trace/user_stack.h"
 
-enum { WORD_BYTES = 100 }; /* the most bytes that one value takes in the sentence of a remedy */
+enum { WORD_BYTES = 100 }; /* the most bytes of one value in the sentence of a remedy */
 
-/* ---- which rule fits ------------------------------------------------------- */
+/* ---- does a rule of remedies.txt fit an event? --------------------------- */
 
 /* Does TEXT contain the parts of WORDS, which are separated by "*", in this order? fnmatch() would
  * be slow on a long text. */
@@ -73,7 +73,8 @@ static bool is_like(const char *patterns, const char *text)
 
 static bool is_float(const char *number)
 {
-    return strpbrk(number, ".eEnN"); /* such as 1.0, 1e-05, inf, nan */
+    /* a floating-point number has one of these characters: 1.0, 1e-05, inf, nan */
+    return strpbrk(number, ".eEnN");
 }
 
 /* Return the number in the expected or actual value of a guard that is an expression: "0.5" of
@@ -280,7 +281,7 @@ static bool rule_fits(const struct remedy_rule *rule, enum remedy_on on,
     return is_used_as(rule->use, facts);
 }
 
-/* Set the members of FACTS that describe the case for which RULE asks. */
+/* Find the case that RULE asks for, and copy it to the members `more` and `setting` of FACTS. */
 static void choose_case(const struct remedy_rule *rule, struct remedy_facts *facts)
 {
     const struct remedy_case *chosen = case_of(facts, rule->is);
@@ -289,7 +290,7 @@ static void choose_case(const struct remedy_rule *rule, struct remedy_facts *fac
     facts->setting = chosen ? chosen->setting : NULL;
 }
 
-/* ---- sentences ----------------------------------------------------------- */
+/* ---- making the sentence of a remedy ------------------------------------- */
 
 /* Return TEXT on one line, cut to WORD_BYTES before a UTF-8 character. If the text is not cut, its
  * final dot is left out, because the sentence around it has one. */
@@ -397,12 +398,12 @@ static const char *limit_of(const struct remedy_facts *facts)
     return torch_limit_name(facts->torch, text && strcasestr(text, "accumulated"));
 }
 
-/* A field of a rule's text, {name}, and its value. */
+/* A field {name} of a rule's text, and the text to put in its place. */
 struct word {
-    const char *name, *text; /* the text is NULL if the value is not known */
+    const char *name, *text; /* a field's name and text; `text` is NULL if the value is not known */
 };
 
-/* Copy TEXT of a rule with the value of each {name}. The caller frees it. */
+/* Copy TEXT of a rule, with each field {name} replaced by its value. The caller frees the copy. */
 static char *fill_fields(const char *text, const struct word *words, int count)
 {
     struct arena arena = {0};
@@ -422,7 +423,8 @@ static char *fill_fields(const char *text, const struct word *words, int count)
     return made;
 }
 
-/* Rewrite the guard sources in TEXT as the program's own expressions. Returns NULL for NULL. */
+/* Rewrite the guard sources in TEXT as the program's own expressions. Returns NULL
+ * if TEXT is NULL. */
 static const char *as_written(struct arena *arena, const char *text)
 {
     char *expression = expression_of(text);
@@ -440,7 +442,8 @@ static const char *values_words(struct arena *arena, const char *values)
     return prose_or(values, "not always the same");
 }
 
-/* Return the dimension that FACTS are about, in words. NULL if they are about no dimension. */
+/* Return the dimension that FACTS are about as text. Returns NULL if they are not
+ * about a dimension. */
 static const char *dimension_words(struct arena *arena, const struct remedy_facts *facts)
 {
     if (facts->cause.dimension < 0)
@@ -448,7 +451,7 @@ static const char *dimension_words(struct arena *arena, const struct remedy_fact
     return arena_print(arena, "%" PRId64, facts->cause.dimension);
 }
 
-/* Return the sentence of a rule about FACTS. The caller frees it. */
+/* Return TEXT, the text of a rule, with its fields filled in from FACTS. The caller frees it. */
 static char *make_sentence(const char *text, const struct remedy_facts *facts)
 {
     struct arena arena = {0};
@@ -498,7 +501,7 @@ static char *make_sentence(const char *text, const struct remedy_facts *facts)
     return made;
 }
 
-/* ---- settings ------------------------------------------------------------ */
+/* ---- making a setting that has the effect of a remedy -------------------- */
 
 static const char from_numpy[] = "___from_numpy(";
 
@@ -516,9 +519,9 @@ static const char *without_numpy(struct arena *arena, const char *source)
     return arena_print(arena, "%.*s%s", (int)(end - inner), inner, end + 1);
 }
 
-/* Return SOURCE in the form that `run --set` understands (python/dyntrace/_settings.py). Returns
- * NULL if SOURCE does not begin with an argument or a global, or if it is a property that torch
- * computes from a value. */
+/* Return SOURCE in the form that `run --set` understands (python/dyntrace/_settings.py).
+ * Returns NULL if SOURCE does not begin with an argument or a global, or if it is a property
+ * that torch computes. */
 static const char *settable_source(struct arena *arena, const char *source)
 {
     const char *called;
@@ -610,7 +613,7 @@ static bool has_field(const char *text, const char *name)
     return false;
 }
 
-/* Does SET, a rule's text, make one setting, rather than several with blanks between them? */
+/* Does SET, the settings of a rule, make only one setting, not several with blanks between them? */
 static bool is_one_setting(const char *set)
 {
     if (strstr(set, "{marks}") || strstr(set, "{tensors}"))
@@ -662,10 +665,10 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
     return made;
 }
 
-/* ---- choosing the remedy ----------------------------------------------------- */
+/* ---- choosing the rule that fits ----------------------------------------- */
 
-/* Return the part of TEXT between BEFORE and AFTER, or NULL if there is none. The caller
- * frees it. */
+/* Return the piece of TEXT between BEFORE and AFTER, or NULL if there is none. The
+ * caller frees it. */
 static char *text_between(const char *text, const char *before, const char *after)
 {
     const char *start = text ? strstr(text, before) : NULL;
@@ -691,7 +694,7 @@ static char *remedy_from(const struct remedy_rule *found, enum remedy_on on,
     if (!found->name)
         return NULL;
     choose_case(found, &more);
-    if (on == ON_BREAK) { /* torch's message names the function at which the graph broke */
+    if (on == ON_BREAK) { /* take the function at which the graph broke from torch's message */
         named = text_between(facts->cause.text, "<function ", " at 0x");
         if (!named)
             named = text_between(facts->cause.text, "the function `", "`");
@@ -718,7 +721,7 @@ char *remedy_next(enum remedy_on on, const struct remedy_facts *facts,
 {
     const struct remedy_rule *next = *rule;
 
-    /* the following rules of the same name are alternatives of this rule */
+    /* skip the next rules of the same name, which are alternatives of the rule that was found */
     while (next->name && !strcmp(next->name, (*rule)->name))
         next++;
     return (*rule)->beside ? remedy_from(next, on, facts, rule) : NULL;

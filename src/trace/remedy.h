@@ -9,6 +9,7 @@
 #include "trace/cause.h"
 #include "vocabulary.h"
 
+/* The events for which there are rules; the head of remedies.txt describes them. */
 enum remedy_on {
     ON_CAUSE,
     ON_DEATH,
@@ -21,69 +22,77 @@ enum remedy_on {
     ON_UNGUARDED
 };
 
-/* A case that the trace shows about a cause or a break, such as many different values. A rule can
- * ask for a case with `is`. */
+/* Something that a trace shows about a cause or a graph break, for example "many": there were many
+ * different values. A rule asks for a case by `is`. */
 struct remedy_case {
-    const char *is;      /* the name of the case, such as "many" */
-    const char *more;    /* what the case is about, for {more} in a rule's text */
-    const char *setting; /* a setting of what-if that avoids the case, or NULL */
+    const char *is;   /* the name of the case, such as "many" */
+    const char *more; /* a detail of the case, for {more} in a rule's text */
+    /* a setting of `replay --what-if` with which the case does not occur, or NULL */
+    const char *setting;
 };
 
 /* The event for which a remedy is wanted. Texts are borrowed and may be NULL. */
 struct remedy_facts {
-    enum outcome outcome; /* for ON_OUTCOME: the outcome of the calls */
-    /* For ON_CAUSE the cause. For other events only two members are set: `text` is the reason, and
-     * `source` what the reason is about; `dimension` is -1. */
+    enum outcome outcome; /* for ON_OUTCOME: the outcome of the calls that the remedy is for */
+    /* for ON_CAUSE: the cause of the recompile. For other events: `text` is torch's
+     * reason, `source` is the subject of the reason, `dimension` is -1, and the other
+     * members are not set */
     struct cause cause;
-    /* the values over the recompiles, "16, 18, 20"; for ON_GUARDS the guards' share of a call */
+    /* the values in all the recompiles, such as "16, 18, 20"; for ON_GUARDS: which share of a
+     * call's time the guards take */
     const char *values;
     const char *function;  /* the function in which the event happened */
-    const char *code;      /* the kind of the function, such as "generator" */
+    const char *code;      /* the kind of the function's code, such as "generator" */
     const char *stack;     /* the program's stack at a graph break */
     const char *line_text; /* the program's line that needs the guard or breaks the graph */
-    /* the cases of the cause, from the statement why/about; the last element has no `is`. Or
-     * NULL */
+    /* the cases of the cause, from the statement why/about, or NULL; the last
+     * element has no `is` */
     const struct remedy_case *cases;
-    /* copied from the case that the rule asks for, or NULL */
+    /* the members `more` and `setting` of the case that the rule asks for, or NULL;
+     * remedy.c sets them */
     const char *more, *setting;
-    bool limited;    /* a limit was reached in these calls */
+    bool limited;    /* in these calls a limit was reached */
     int64_t count;   /* number of calls, or of recompiles */
-    int64_t refused; /* number of compiles that gave no code */
+    int64_t refused; /* number of compiles that produced no code */
     int64_t needed;  /* number of different inputs, or 0 if not known */
     int64_t line;    /* line of the graph break, or 0 if not known */
-    int64_t raised;  /* a limit that is certainly high enough, or 0 if not known */
+    int64_t raised;  /* a value of the limit that is certainly high enough, or 0 if not known */
     /* torch's version as torch_version() returns it, or 0 if the program has a compiler of
      * its own */
     int torch;
 };
 
-/* How much a remedy changes. EFFORT_NOW: the call fails without the change. EFFORT_NORMAL: no
- * change is needed. EFFORT_UNGUARDED: there is no remedy; compiled code does not notice a change of
- * the value. */
+/* How much work a remedy is for the author of the program. */
 enum remedy_effort {
-    EFFORT_NOW,
-    EFFORT_LINE,
-    EFFORT_CALLS,
-    EFFORT_REWRITE,
-    EFFORT_PUT_OFF,
-    EFFORT_NORMAL,
+    EFFORT_NOW,     /* the program must be changed in any case, because the call fails */
+    EFFORT_LINE,    /* change one line, or an option */
+    EFFORT_CALLS,   /* change the code that calls the function */
+    EFFORT_REWRITE, /* rewrite a piece of the program */
+    EFFORT_PUT_OFF, /* the remedy helps only for a while */
+    EFFORT_NORMAL,  /* change nothing: what happened is normal */
+    /* nothing can be changed: compiled code does not notice when this value changes */
     EFFORT_UNGUARDED,
 };
 
-/* EFFECT_SAME: the remedy has the effect of the what-if setting for its cause. EFFECT_NONE: the
- * setting does not predict the remedy's effect. */
+/* EFFECT_SAME: a what-if setting that avoids the cause predicts the effect of the remedy.
+ * EFFECT_NONE: it does not predict the effect. */
 enum remedy_effect { EFFECT_SAME, EFFECT_NONE };
 
 /* How a line of the program uses a number or a text. */
 enum remedy_use {
     USE_ANY,
-    USE_COMPUTED, /* calculates with the number */
-    USE_COUNTED,  /* changes the number in place, as `n += 1` does; counts as calculating too */
-    USE_TESTED,   /* branches on the number */
-    USE_SLICED,   /* slices by the number, or loops over a range up to it */
-    USE_PASSED,   /* passes the number unchanged to a function */
-    USE_KEY,      /* uses the number as a key, table[n]; may be a calculation too */
-    USE_STORED,   /* stores a value under the number, table[n] = ...; may be a calculation too */
+    USE_COMPUTED, /* the line calculates with the number */
+    /* the line changes the number in place, as `n += 1` does; a rule for
+     * USE_COMPUTED fits as well */
+    USE_COUNTED,
+    USE_TESTED, /* the line branches on the number */
+    USE_SLICED, /* the line slices by the number, or loops over a range up to it */
+    USE_PASSED, /* the line passes the number unchanged to a function */
+    /* the line uses the number as a key, table[n]; a rule for USE_COMPUTED fits as well */
+    USE_KEY,
+    /* the line stores a value under the number, table[n] = ...; a rule for
+     * USE_COMPUTED fits as well */
+    USE_STORED,
 };
 
 /* Return how LINE of the program uses EXPRESSION. Returns USE_ANY if EXPRESSION is not in LINE, or
@@ -95,8 +104,8 @@ struct remedy_rule {
     enum remedy_on on;
     enum outcome outcome;
     const char *name;
-    /* Conditions of the rule; NULL means that the rule allows anything. If `is` is NULL, the rule
-     * asks for no case. */
+    /* conditions of the rule: a member that is NULL allows anything, and if `is` is NULL, no
+     * case is asked for */
     const char *kind, *source, *aspect, *said, *reason, *words, *code, *is, *expected, *function;
     const char *stack, *line;
     enum remedy_use use;
@@ -109,24 +118,26 @@ struct remedy_rule {
         WHEN_INLINED,
         WHEN_REST
     } when;
-    /* versions of torch, coded as remedy_facts.torch; `until` is 0 if no version is the last */
+    /* versions of torch for which the rule is, coded as remedy_facts.torch; `until` is 0 if the
+     * rule is for all later versions */
     int since, until;
     enum remedy_effort effort;
     enum remedy_effect effect;
-    bool proven; /* the conditions prove that the remedy helps */
-    bool beside; /* another fitting rule is printed beside this one */
+    bool proven; /* if the conditions of the rule hold, the remedy certainly helps */
+    bool beside; /* if this rule fits, the next rule that fits is printed as well */
     /* settings for `run --set` that have the same effect, or NULL if the program must be edited */
     const char *set;
     const char *text;
 };
 
-/* Return all rules, ended by a rule without a name (trace/remedy_rules.c). */
+/* Return an array of all rules. Behind the last rule is one without a name
+ * (trace/remedy_rules.c). */
 const struct remedy_rule *remedy_rules(void);
 
 struct db;
 
-/* Fill CASES with the cases of CAUSE in the trace. IDS are the function's code ids, "3, 7". Texts
- * live in ARENA. */
+/* Fill CASES with what the trace shows about CAUSE. IDS are the function's code ids, "3, 7". The
+ * texts live in ARENA. */
 enum { REMEDY_CASES = 16 };
 void remedy_cases_read(struct db *db, struct arena *arena, const char *ids,
                        const struct cause *cause, struct remedy_case cases[REMEDY_CASES]);
@@ -136,8 +147,8 @@ void remedy_cases_read(struct db *db, struct arena *arena, const char *ids,
 char *remedy_for(enum remedy_on on, const struct remedy_facts *facts,
                  const struct remedy_rule **rule);
 
-/* Like remedy_for, for the next fitting rule that may be printed beside *RULE. Returns NULL if
- * there is none. */
+/* Like remedy_for(), but return the next rule that fits after *RULE. Returns NULL if there is none,
+ * or if *RULE does not want another rule beside it (`beside`). */
 char *remedy_next(enum remedy_on on, const struct remedy_facts *facts,
                   const struct remedy_rule **rule);
 

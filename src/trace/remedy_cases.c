@@ -1,5 +1,5 @@
-/* trace/remedy_cases.c -- the cases of a cause, for rules that ask for one with `is`. See
- * trace/remedy.h. */
+/* trace/remedy_cases.c -- reads the cases of a cause, for rules of remedies.txt that ask for one.
+ * See trace/remedy.h. */
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/prose.h"

@@ -1,18 +1,18 @@
 /* trace/remedy_rules.c -- the rules of src/trace/remedies.txt, parsed once. See trace/remedy.h.
  *
- * The file is built into the program (remedies_txt); its header explains how to write a rule. An
- * unknown word aborts the program, which no user can meet, because tests/unit/test_remedies.c reads
- * the whole file. */
+ * The file is built into the program (remedies_txt); its head explains how to write a rule. An
+ * unknown word in the file aborts the program. tests/unit/test_remedies.c reads the whole file, so
+ * this never happens to a user. */
 #include <ctype.h>
 #include <pthread.h>
 #include <stddef.h>
 
 #include "trace/remedy.h"
 
-extern const char remedies_txt[]; /* made by src/cmd/embed.sh */
+extern const char remedies_txt[]; /* the text of remedies.txt, embedded by src/cmd/embed.sh */
 
 static struct {
-    LIST(struct remedy_rule) rules; /* the rules; the last one has no name */
+    LIST(struct remedy_rule) rules; /* all rules; behind the last one is a rule without a name */
     struct arena texts;
 } book;
 static pthread_once_t book_once = PTHREAD_ONCE_INIT;
@@ -23,7 +23,7 @@ static void abort_unknown_word(const char *what, const char *word)
     abort();
 }
 
-/* A word of the file and the enum value that it stands for. */
+/* A word of remedies.txt and the enum value that it stands for. */
 struct named {
     const char *word;
     int number;
@@ -84,7 +84,8 @@ static int number_of(const struct named *list, const char *what, const char *wor
     return list->number;
 }
 
-/* Conditions that are texts. Each has the name of the member that holds it. */
+/* The conditions of a rule that are texts. Each has the name of its member of
+ * struct remedy_rule. */
 #define TEXT_KEYS(X) \
     X(kind)          \
     X(source)        \

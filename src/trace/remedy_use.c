@@ -1,6 +1,5 @@
-/* trace/remedy_use.c -- how a line of the program uses a number or a text. See trace/remedy.h.
- *
- * Only the text of this one line is examined. */
+/* trace/remedy_use.c -- finds how a line of the program uses a number or a text. See
+ * trace/remedy.h. Only the text of this one line is examined. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +20,7 @@ static const char *last_name(const char *expression)
     return dot && dot[1] && !strpbrk(dot, "[]()") ? dot + 1 : expression;
 }
 
-/* Return the place of NAME in LINE as a whole word, or the end of LINE if NAME is not in LINE. */
+/* Return where NAME is in LINE as a whole word. Returns the end of LINE if NAME is not in LINE. */
 static const char *find_name(const char *line, const char *name)
 {
     size_t bytes = strlen(name);

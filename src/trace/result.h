@@ -7,8 +7,8 @@
 struct json;
 struct query;
 
-/* Open a table with the columns of QUERY. If EXTRA is not NULL, a column of this name comes before
- * them. QUERY is borrowed. */
+/* Open a table with the columns of QUERY, which is borrowed. If EXTRA is not NULL, a column with
+ * the name EXTRA comes before them. */
 struct table *result_open(FILE *out, enum table_format format, struct query *query,
                           const char *extra);
 

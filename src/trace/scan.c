@@ -14,14 +14,14 @@
 
 enum {
     PAGE_BYTES = 4096,
-    /* bytes of one read; the pages of a table are usually adjacent */
+    /* bytes that one read() takes; the pages of a table are mostly adjacent */
     PART_BYTES = 64 * PAGE_BYTES,
     COLUMNS_MOST = 16,
     DEPTH_MOST = 20,
 };
 
 struct scan {
-    struct db *db; /* borrowed, like the other pointers except `part` */
+    struct db *db; /* borrowed, like all pointers of this struct except `part` */
     sqlite3_file *file;
     bool (*row)(void *context, const int64_t *values, unsigned nulls);
     void *context;
@@ -32,8 +32,8 @@ struct scan {
     int64_t part_at;  /* offset of `part` in the file, or -1 if nothing has been read */
 };
 
-/* Return page NUMBER, valid until the next read, or NULL if it cannot be read. Bytes past the end
- * of the file are 0. */
+/* Return the page NUMBER, which is valid until the next read. Returns NULL if the page cannot be
+ * read. Bytes after the end of the file are 0. */
 static const uint8_t *page_at(struct scan *scan, uint64_t number)
 {
     int64_t at = ((int64_t)number - 1) * PAGE_BYTES;
@@ -54,8 +54,8 @@ static const uint8_t *page_at(struct scan *scan, uint64_t number)
     return scan->part + (at - part_at);
 }
 
-/* Read the number with serial type TYPE at *P into VALUE, and advance *P. Returns false if the
- * value is no number, or lies beyond END. */
+/* Read an integer of SQLite's serial type TYPE at *P into VALUE, and move *P behind it. Returns
+ * false if the value is not an integer, or if it does not end before END. */
 static bool number_scan(unsigned type, const uint8_t **p, const uint8_t *end, int64_t *value)
 {
     unsigned bytes;
@@ -108,7 +108,8 @@ static bool row_scan(struct scan *scan, const uint8_t *p, const uint8_t *end)
     return !scan->enough;
 }
 
-/* Pass the rows of a leaf page to the caller's function. */
+/* Pass the rows of a leaf page to the function `row`. Returns false if a page or row has an unusual
+ * form, or if `row` stops the scan. */
 static bool leaf_scan(struct scan *scan, const uint8_t *page, unsigned cells)
 {
     if (!cells || 8 + 2 * cells > PAGE_BYTES)
@@ -123,8 +124,8 @@ static bool leaf_scan(struct scan *scan, const uint8_t *page, unsigned cells)
     return true;
 }
 
-/* Pass the rows below page NUMBER to the caller's function. Returns false at a page of unusual
- * form, or when the function stops the scan. */
+/* Pass all rows of the tree below page NUMBER to the function `row`. Returns false if a page or row
+ * has an unusual form, or if `row` stops the scan. */
 static bool tree_scan(struct scan *scan, uint64_t number, int depth)
 {
     const uint8_t *page = page_at(scan, number);
@@ -138,7 +139,8 @@ static bool tree_scan(struct scan *scan, uint64_t number, int depth)
     if (page[0] != PAGE_TABLE - 8 || depth >= DEPTH_MOST)
         return false;
     if (db_interrupted(scan->db)) {
-        db_interrupt(scan->db); /* interrupt the statement in scan_rows */
+        /* interrupt the statement that scan_rows() runs, so that it fails as well */
+        db_interrupt(scan->db);
         return false;
     }
     memcpy(inner, page, sizeof inner);
@@ -155,15 +157,15 @@ static bool tree_scan(struct scan *scan, uint64_t number, int depth)
 void scan_rows(struct db *db, enum row_table table,
                bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context)
 {
-    /* This SELECT finds the page at which the table begins. The table must have our own definition,
-     * because another one may have other columns. No table in `temp` may have the same name,
-     * because SQL would read that table instead. */
+    /* This SELECT finds the page at which the table begins. It selects a row only if the table has
+     * our own definition, because another table may have other columns, and if no table in `temp`
+     * has the same name, because SQL would read that one. */
     static const char tree[] =
         "SELECT s.rootpage FROM main.sqlite_schema s JOIN json_each(?1) o ON o.value ->> 'sql' = "
         "s.sql WHERE s.name = ?2 AND o.value ->> 'name' = s.name AND ?2 NOT IN (SELECT name FROM "
         "temp.sqlite_schema)";
-    /* These bytes of the file's header mean: pages of PAGE_BYTES, no write-ahead log, and no bytes
-     * reserved at the end of a page. */
+    /* What these bytes of the file's header must be: pages have PAGE_BYTES bytes, none of them
+     * reserved, and there is no write-ahead log. */
     static const uint8_t usual[] = {PAGE_BYTES >> 8, 0, 1, 1, 0};
     const struct row_table_facts *facts = &row_tables[table];
     struct query *query = db_query(db, tree);
@@ -186,8 +188,8 @@ void scan_rows(struct db *db, enum row_table table,
     query_bind_text(query, 1, trust_schema_made());
     query_bind_text(query, 2, facts->name);
     sqlite3_file_control(db_sqlite(db), "main", SQLITE_FCNTL_FILE_POINTER, &scan.file);
-    /* Until the statement ends nobody writes the file, and a reader's connection has no newer pages
-     * in memory. */
+    /* While this statement runs, nobody can write the file. A connection that only reads has no
+     * newer pages in memory, so the pages in the file are up to date. */
     while (query_step(query)) {
         uint64_t root = (uint64_t)query_integer(query, 0);
         if (!sqlite3_db_readonly(db_sqlite(db), "main") || !page_at(&scan, 1))
@@ -198,7 +200,8 @@ void scan_rows(struct db *db, enum row_table table,
     }
     rest = say_print("SELECT each(%s) FROM %s NOT INDEXED WHERE %s >= %" PRId64, names, facts->name,
                      facts->columns->name, scan.next);
-    if (scan.next == INT64_MIN) /* no row has been passed to the function `row` yet */
+    /* the function `row` has not got any row, so SQLite reads all of them */
+    if (scan.next == INT64_MIN)
         *strstr(rest, " WHERE ") = 0;
     if (!done && !query_failed(query))
         db_each(db, rest, row, context);

@@ -1,8 +1,8 @@
-/* trace/scan.h -- the rows of a table that holds only numbers, from the pages of its file.
+/* trace/scan.h -- reads the rows of a table that holds only numbers from the pages of its file.
  *
- * SQLite takes 100 ns for a row of `frame`, mostly in its virtual machine; scan_rows takes a fifth
- * of this. It reads only pages of the usual form (https://www.sqlite.org/fileformat2.html, "B-tree
- * Pages"). If it meets another page, SQLite reads the remaining rows and reports errors. */
+ * SQLite takes 100 ns for a row of `frame`, mostly in its virtual machine; scan_rows() takes a
+ * fifth of this. It reads only pages of the usual form (https://www.sqlite.org/fileformat2.html,
+ * "B-tree Pages"). If it meets another page, SQLite reads the remaining rows and reports errors. */
 #ifndef DYNTRACE_SCAN_H
 #define DYNTRACE_SCAN_H
 

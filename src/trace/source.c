@@ -1,4 +1,4 @@
-/* trace/source.c -- source files of the traced program. See trace/source.h. */
+/* trace/source.c -- reads source files of the traced program. See trace/source.h. */
 #include "trace/source.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ struct source source_read(const char *path)
     struct source source = {0};
     struct stat st;
     bool file = path[0] != '<'; /* names such as "<string>" and "<frozen os>" are not files */
-    /* a device is not opened, because opening some devices has an effect */
+    /* do not open a device, because opening it may have an effect */
     bool is_other = file && stat(path, &st) == 0 && !S_ISREG(st.st_mode);
     int fd = file && !is_other ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
 
@@ -113,7 +113,7 @@ int64_t source_end(const struct source *source, int64_t first)
         if (here < 0)
             continue;
         text += strspn(text, " \t");
-        /* a comment at the margin does not end the body */
+        /* a comment at the margin does not end the body of a function */
         at_margin = here <= outer && *text != '#';
         goes_on = !body && head_goes_on(text);
         if (at_margin && !goes_on)

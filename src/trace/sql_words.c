@@ -1,4 +1,4 @@
-/* trace/sql_words.c -- words that Tab completes in SQL. See trace/sql_words.h. */
+/* trace/sql_words.c -- finds the words that Tab completes in SQL. See trace/sql_words.h. */
 #include "trace/sql_words.h"
 
 #include "lib/say.h"

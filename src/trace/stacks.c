@@ -1,5 +1,4 @@
-/* trace/stacks.c -- frames in order of id, and the call stacks that they form. See
- * trace/stacks.h. */
+/* trace/stacks.c -- walks over frames in order of id, and keeps call stacks. See trace/stacks.h. */
 #include "trace/stacks.h"
 
 #include "lib/times.h"
@@ -14,7 +13,7 @@ int64_t stacks_end(struct db *db)
     return db_integer(db, 0, schema_statement("stacks/end"));
 }
 
-/* ---- the tree ------------------------------------------------------------ */
+/* ---- adding up times in a tree ------------------------------------------- */
 
 static uint32_t *tree_head(struct tree *tree, uint32_t parent, int64_t code_id)
 {
@@ -66,7 +65,8 @@ void tree_link(struct tree *tree)
     uint32_t *order = malloc(((size_t)count + 1) * sizeof *order);
     struct node *nodes = tree->nodes.at;
 
-    for (uint32_t i = count; i-- > 1;) { /* each callee has a higher index than its caller */
+    /* go backwards, because each callee has a higher index than its caller */
+    for (uint32_t i = count; i-- > 1;) {
         struct node *node = &nodes[i];
         struct node *caller = &nodes[node->parent];
         if (node->self_ns > 0)
@@ -88,17 +88,17 @@ void tree_link(struct tree *tree)
     free(order);
 }
 
-/* ---- a stack per thread -------------------------------------------------- */
+/* ---- walking over the frames with a stack for each thread ---------------- */
 
 struct walking {
-    const struct walk *walk; /* borrowed, like the other pointers */
+    const struct walk *walk; /* borrowed, like all pointers of this struct */
     struct stacks *stacks;
-    struct track *recent; /* the track of the last frame's thread */
+    struct track *recent; /* the track of the thread to which the last frame belongs */
     int64_t rows;
 };
 
-/* Find the node of the frame on top of TRACK's stack, add the frame's time to it, and subtract this
- * time from its caller's own time. */
+/* Add the own time of the frame on top of TRACK's stack to the tree, in a node that is found or
+ * created. The time is subtracted from the own time of the caller's node. */
 static void frame_fold(const struct walk *walk, struct tree *tree, struct track *track)
 {
     struct open_frame *frame = track_top(track);
@@ -130,7 +130,7 @@ static void track_pop(const struct walk *walk, struct track *track)
     track->stack.count--;
 }
 
-/* Handle one frame, a row of `frame`. Returns false to stop the walk. */
+/* Take one frame, a row of the table `frame`, into account. Returns false to stop the walk. */
 static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
 {
     const struct row_frame *row = (const void *)values;

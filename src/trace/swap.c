@@ -1,4 +1,4 @@
-/* trace/swap.c -- one connection that reads trace after trace. See trace/swap.h. */
+/* trace/swap.c -- lets one connection read trace after trace. See trace/swap.h. */
 #include "trace/swap.h"
 
 #include <pthread.h>
@@ -8,14 +8,14 @@
 
 struct swap {
     sqlite3_file base;
-    /* owned: the file as SQLite's own VFS opened it; closed between two traces */
+    /* owned: the trace's file, opened by SQLite's own VFS; closed between two traces */
     sqlite3_file *file;
-    /* owned: the path of the file; NULL for the first file, whose path SQLite owns */
+    /* owned: the path of the file; NULL for the first file, because SQLite owns its path */
     sqlite3_filename name;
-    bool locks; /* the file can be locked: see struct path_facts */
+    bool locks; /* the file can be locked; see struct path_facts */
 };
 
-static sqlite3_vfs *own; /* SQLite's default VFS */
+static sqlite3_vfs *own; /* SQLite's default VFS, which reads and writes files */
 
 static sqlite3_file *own_file(sqlite3_file *file)
 {
@@ -36,7 +36,7 @@ static void file_close(struct swap *swap)
     swap->name = NULL;
 }
 
-/* ---- methods of an open file: all but closing call SQLite's own -------------- */
+/* ---- methods of an open file: SQLite's own, but nothing can be written ---- */
 
 static int swap_close(sqlite3_file *file)
 {
@@ -123,16 +123,17 @@ static const sqlite3_io_methods methods = {
     .xDeviceCharacteristics = swap_device,
 };
 
-/* ---- the VFS ------------------------------------------------------------- */
+/* ---- methods of the VFS -------------------------------------------------- */
 
-/* Open NAME. FILE has room for a struct swap, and for a file of SQLite's own VFS. */
+/* Open NAME. FILE has room for a struct swap or for a file of SQLite's own VFS, whichever is
+ * larger. */
 static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags,
                     int *made)
 {
     struct swap *swap = (struct swap *)file;
     int status;
 
-    /* NAME is a temporary file of SQLite, or a journal */
+    /* NAME is not the database but a temporary file or a journal, so SQLite's own VFS opens it */
     if (!(flags & SQLITE_OPEN_MAIN_DB) || !name)
         return own->xOpen(own, name, file, flags, made);
     *swap = (struct swap){.file = calloc(1, (size_t)own->szOsFile),
@@ -147,8 +148,8 @@ static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file,
     return status;
 }
 
-/* Report that no other file exists, so that SQLite looks for no journal. The trace had none when it
- * was opened, and by now NAME may belong to another file. */
+/* Answer that the file NAME does not exist, so that SQLite looks for no journal. The trace had no
+ * journal when it was opened. By now the name may belong to another file. */
 static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *found)
 {
     *found = 0;
@@ -161,7 +162,8 @@ static pthread_once_t swap_once = PTHREAD_ONCE_INIT;
 static void vfs_make(void)
 {
     own = sqlite3_vfs_find(NULL);
-    /* All other methods are those of SQLite's own VFS, which use only pAppData of the struct. */
+    /* take all other methods from SQLite's own VFS; they use only the member pAppData of the struct
+     * they get, so they work with a copy */
     swap_kind = *own;
     swap_kind.zName = "dyntrace";
     swap_kind.pNext = NULL;
@@ -178,7 +180,7 @@ const char *swap_vfs(void)
     return swap_kind.zName;
 }
 
-/* ---- exchanging the file -------------------------------------------------------- */
+/* ---- closing the file of a connection and opening another ---------------- */
 
 static struct swap *swap_of(sqlite3 *handle)
 {

@@ -1,4 +1,4 @@
-/* trace/swap.h -- one connection that reads trace after trace: for trace/db.c.
+/* trace/swap.h -- lets one connection read trace after trace, for trace/db.c.
  *
  * SQLite parses a file's schema when it opens the file, and a statement when it is prepared. For
  * the trace of one rank this takes longer than reading the rows, and all traces of a job have the
@@ -18,8 +18,8 @@ const char *swap_vfs(void);
 
 /* swap_out: close the file of HANDLE, which must have no running statement and no transaction.
  *
- * swap_in: let HANDLE read the file at PATH from now on. LOCKS tells whether the file can be locked
- * (struct path_facts). Returns false if the file cannot be opened. */
+ * swap_in: make HANDLE read the file at PATH from now on. LOCKS tells whether the file can be
+ * locked (struct path_facts). Returns false if the file cannot be opened. */
 void swap_out(struct sqlite3 *handle);
 bool swap_in(struct sqlite3 *handle, const char *path, bool locks);
 

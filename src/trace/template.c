@@ -1,4 +1,4 @@
-/* trace/template.c -- text with fields of rows. See trace/template.h. */
+/* trace/template.c -- prints text whose fields a row fills in. See trace/template.h. */
 #include "trace/template.h"
 
 #include <inttypes.h>
@@ -13,12 +13,13 @@
 
 enum {
     BARS_MOST = 60,
-    FIELD_BYTES = 200, /* bytes of a value, unless its field has a number */
+    /* the most bytes that a field prints, unless the template has a number for it */
+    FIELD_BYTES = 200,
     HTML_BYTES = 400,
     CELL_BYTES = 65536,
 };
 
-/* ---- values -------------------------------------------------------------- */
+/* ---- formatting values --------------------------------------------------- */
 
 enum cell_format format_named(const char *word, size_t bytes)
 {
@@ -104,12 +105,13 @@ const char *bar_print(char *made, double share, int width)
 {
     char *end = made;
 
-    for (int i = 0; i < width; i++) /* any share above 0 gets at least one block */
+    for (int i = 0; i < width; i++) /* a share above 0 is shown as at least one block */
         end = stpcpy(end, share * width + 0.5 >= i + 1 || (!i && share > 0) ? "█" : " ");
     return made;
 }
 
-/* Return the meaning of the outcome WORD as a phrase. Other words are returned unchanged. */
+/* Return the phrase that explains the outcome WORD. If WORD is not an outcome, it is
+ * returned unchanged. */
 static const char *outcome_meaning(const char *word)
 {
     for (int i = 0; i < OUTCOMES; i++)

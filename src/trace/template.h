@@ -1,4 +1,5 @@
-/* trace/template.h -- the language of all pages: text with fields of rows, in files below schemas/.
+/* trace/template.h -- the language of all pages: text with fields that rows fill in, in files below
+ * schemas/.
  *
  * A file consists of SQL statements. The lines above a statement begin with "--" and tell how its
  * rows are printed:
@@ -25,9 +26,9 @@
 
 struct query;
 
-/* A value of a row that a query has read. Long texts are cut. */
+/* One value of a row. value_read() reads it from a query, and cuts a long text. */
 struct value {
-    unsigned char type; /* the type of the value: enum query_type */
+    unsigned char type; /* the type of the value, a member of enum query_type */
     union {
         int64_t integer;
         double real;
@@ -40,14 +41,15 @@ struct value {
  *     text                    a text
  *     path                    the last two parts of a path
  *     ended                   how a process ended
- *     differ                  a value, shortened so that it differs from the value beside it
+ *     differ                  a value, shortened but still different from the value next to it
  *     outcome                 an outcome, in its style
  *     spark                   a line of small bars
  *     words                   what an outcome means
- *     phase, reason           what a phase of torch's compile is about; what broke torch's graph
+ *     phase                   what a phase of torch's compile does
+ *     reason                  the first part of torch's reason: what broke the graph
  *     percent, share, rough   a number with one decimal, with three digits, with two digits
  *     shell                   a text as one word of a shell
- *     hidden                  not printed: a column for conditions and links */
+ *     hidden                  nothing: the column is only for conditions and links */
 /* clang-format off */
 #define FORMAT_ROWS(X)    \
     X(TEXT, "text") \
@@ -77,25 +79,27 @@ struct value {
 enum cell_format { FORMAT_ROWS(FORMAT_) FORMATS };
 #undef FORMAT_
 
-/* Return the format called WORD (BYTES long), or FORMATS if there is none. */
+/* Return the format whose name is WORD, which has BYTES bytes. Returns FORMATS if there is none. */
 enum cell_format format_named(const char *word, size_t bytes);
 
-/* Return a function's name as it is printed: '' for an empty name, so that people see it. */
+/* Return the name of a function as pages print it. An empty name, which nobody would see, is
+ * printed as ''. */
 static inline const char *name_shown(const char *name)
 {
     return *name ? name : "''";
 }
 
-/* Return the value of COLUMN. A text is copied to ARENA, at most MOST bytes of it. In a column
- * called `function` an empty name is replaced (name_shown). */
+/* Return the value of COLUMN in QUERY's current row. At most MOST bytes of a text are copied to
+ * ARENA. If the column is called `function`, an empty name is replaced (name_shown). */
 enum {
-    VALUE_TEXT = 400, /* most bytes of a text on the screen */
-    VALUE_LONG = 4000 /* most bytes elsewhere, unless the user asks for whole texts */
+    VALUE_TEXT = 400, /* the most bytes of a text that the screen shows */
+    /* the most bytes of a text that is not on the screen, unless the user asks for whole texts */
+    VALUE_LONG = 4000
 };
 struct value value_read(struct arena *arena, struct query *query, int column, size_t most);
 
-/* Write VALUE as text to MADE, which has room for CELL_TEXT bytes, and return MADE. WIDTH is the
- * number of columns of a bar, or of a line of small bars. */
+/* Write VALUE as text to MADE, which has room for CELL_TEXT bytes, and return MADE. If FORMAT draws
+ * bars, WIDTH is the number of columns that they take. */
 enum { CELL_TEXT = 512 };
 const char *value_print(char *made, const struct value *value, enum cell_format format, int width);
 
@@ -112,22 +116,23 @@ void spark_line(char *made, const double *heights, int width);
  * numbers, and numbers before texts. */
 int value_compare(const struct value *a, const struct value *b);
 
-/* Return TEXT escaped and cut to WIDTH bytes, or "?" for NULL. */
+/* Return TEXT escaped and cut to WIDTH bytes. Returns "?" if TEXT is NULL. */
 const char *text_safe(struct arena *arena, const char *text, size_t width);
 
-/* Return TEXT cut or filled to COLUMNS on the screen. TEXT may have styles marked in it. */
+/* Return TEXT cut to COLUMNS columns of the screen, or filled with blanks. TEXT may contain style
+ * marks (lib/style.h). */
 const char *text_fit(struct arena *arena, const char *text, int columns);
 
-/* Return COUNT with NOUN (BYTES long) in singular or plural: "1 call", "2 calls", "2 entries". If
- * BRIEFLY, large numbers are shortened: "41.2 M calls". */
+/* Return COUNT and the word NOUN, which has BYTES bytes, in singular or plural: "1 call", "2
+ * calls", "2 entries". If BRIEFLY, large numbers are shortened: "41.2 M calls". */
 const char *text_counted_as(struct arena *arena, int64_t count, bool briefly, const char *noun,
                             size_t bytes);
 
-/* Print TEXT between two QUOTEs. A QUOTE inside TEXT is doubled. */
+/* Print TEXT between two characters QUOTE. A QUOTE inside TEXT is doubled, as in SQL. */
 void text_quote(FILE *out, const char *text, size_t bytes, char quote);
 
-/* Return the style of an outcome's or a check result's WORD, or STYLE_NORMAL for other words.
- * word_mark returns the style's letter in marked text. */
+/* word_style: return the style of WORD if it is an outcome or the result of a check, otherwise
+ * STYLE_NORMAL. word_mark: return the letter of this style in marked text. */
 int word_style(const char *word);
 char word_mark(const char *word);
 
@@ -137,12 +142,12 @@ struct template_line {
 
 struct template_block {
     LIST(struct template_line) lines;
-    const char *sql; /* the SQL of the block; "" if the block has no statement */
+    const char *sql; /* the SQL statement of the block, or "" if it has none */
 };
 
 struct template
 {
-    struct arena arena; /* owned: a copy of the file; the blocks point into it */
+    struct arena arena; /* owned: a copy of the file; the blocks have pointers into it */
     LIST(struct template_block) blocks;
 };
 
@@ -150,11 +155,11 @@ struct template
 void template_open(struct template *template, const char *text);
 void template_close(struct template *template);
 
-/* Return the rest of the first line of BLOCK that begins with WORD. Returns NULL if there is no
- * such line, or if BLOCK is NULL. */
+/* Return the text after WORD in the first line of BLOCK that begins with WORD. Returns NULL if
+ * there is no such line, or if BLOCK is NULL. */
 const char *block_word(const struct template_block *block, const char *word);
 
-/* A row whose columns fill in fields. */
+/* A row of a query, or of C, whose columns fill in the fields of a template. */
 struct row {
     const struct value *values;
     const char *const *names;
@@ -163,22 +168,23 @@ struct row {
 
 /* A row that C fills in, for blocks without a statement. Names and texts are borrowed. */
 enum { FACTS_MOST = 64 };
-#define FACT_UNKNOWN INT64_MIN /* the integer that stands for NULL */
+#define FACT_UNKNOWN INT64_MIN /* an integer that stands for NULL */
 struct row_facts {
     struct value values[FACTS_MOST];
     const char *names[FACTS_MOST];
     int count;
 };
 
-/* Set the field NAME to TEXT. A TEXT of NULL is the value NULL. */
+/* Set the field NAME to TEXT, which may be NULL. */
 void fact_text(struct row_facts *facts, const char *name, const char *text);
 void fact_integer(struct row_facts *facts, const char *name, int64_t integer);
 void fact_real(struct row_facts *facts, const char *name, double real);
 
-/* Set NAME to 1 or NULL, for a condition {?name}. */
+/* Set the field NAME to 1 if IS, otherwise to NULL. The condition {?name} tests such a field. */
 void fact_is(struct row_facts *facts, const char *name, bool is);
 
-/* Call the function above that fits the type of VALUE. The type of a comparison in C is int. */
+/* Set the field NAME by the function above that fits the type of VALUE. An int counts as a bool,
+ * because comparisons have the type int in C. */
 #define fact_of(facts, name, value) \
     _Generic((value),                   \
         bool: fact_is,                  \
@@ -190,37 +196,36 @@ void fact_is(struct row_facts *facts, const char *name, bool is);
 
 struct row facts_row(const struct row_facts *facts);
 
-/* row_field: return the value of the first field in TEXT, or NULL if there is none.
- *
- * row_integer: store the integer value of the first field in TEXT. Returns false if there
- * is none. */
+/* TEXT is a line of a template. row_field: return ROW's value for the first field {name} in TEXT.
+ * Returns NULL if TEXT has no field, or if ROW has no such column. row_integer: store this value in
+ * *INTEGER. Returns false if it is not an integer. */
 const struct value *row_field(const struct row *row, const char *text);
 bool row_integer(const struct row *row, const char *text, int64_t *integer);
 
-/* Where a line is printed. The target decides how values are escaped and how styles look. */
+/* Where a line is printed. This decides how values are escaped and how styles look. */
 enum template_way {
-    TEMPLATE_PLAIN, /* without escapes and without styles */
-    /* values unescaped, and brackets are plain text, for rules of remedies.txt */
+    TEMPLATE_PLAIN, /* as it is: values are not escaped, and there are no styles */
+    /* for rules of remedies.txt: values are not escaped, and brackets are plain text */
     TEMPLATE_SENTENCE,
-    TEMPLATE_MARKED, /* for the TUI, with styles as marks (lib/style.h) */
-    TEMPLATE_LINES,  /* for a terminal or a file, without styles */
-    TEMPLATE_COLOUR, /* for a terminal with colours */
-    TEMPLATE_WHOLE,  /* like TEMPLATE_LINES, but no value is cut */
+    TEMPLATE_MARKED, /* printed by the TUI, with marks for styles (lib/style.h) */
+    TEMPLATE_LINES,  /* printed to a terminal or a file, without styles */
+    TEMPLATE_COLOUR, /* printed to a terminal, with colours */
+    TEMPLATE_WHOLE,  /* like TEMPLATE_LINES, but without cutting any value */
     TEMPLATE_CELL,   /* for a cell of lib/table.h, which escapes the text itself */
     TEMPLATE_HTML,   /* in HTML; the template may have markup, values may not */
-    TEMPLATE_SQL,    /* values as SQL literals; brackets are plain text */
+    TEMPLATE_SQL,    /* for SQL: values are literals, and brackets are plain text */
 };
 
-/* Print TEXT escaped for HTML and cut to WIDTH bytes. Line ends stay; other control characters are
- * written out. */
+/* Print TEXT escaped for HTML and cut to WIDTH bytes. Line ends stay; other control characters
+ * become visible escapes. */
 void html_text(FILE *out, const char *text, size_t width);
 
-/* Return the first BYTES of TEXT with the fields filled in. Returns NULL if all text is in brackets
- * and none of them is printed. */
+/* Return the first BYTES bytes of TEXT with the fields filled in. Returns NULL if the line is left
+ * out: if TEXT begins with a bracket, and the result is empty. */
 const char *template_print(struct arena *arena, const struct row *row, enum template_way way,
                            const char *text, size_t bytes);
 
-/* Like template_print, for TEXT up to its "=>". */
+/* Like template_print(), for TEXT up to its "=>". What follows "=>" is a link to another view. */
 const char *row_print(struct arena *arena, const struct row *row, const char *text,
                       enum template_way way);
 

@@ -1,4 +1,4 @@
-/* trace/torch_words.c -- the meaning of torch's names and sentences. See trace/torch_words.h. */
+/* trace/torch_words.c -- tells what torch's names and messages mean. See trace/torch_words.h. */
 #include "trace/torch_words.h"
 
 #include <ctype.h>
@@ -33,7 +33,7 @@ const char *torch_limit_name(int version, bool ever)
     return ever ? "accumulated_recompile_limit" : "recompile_limit";
 }
 
-/* ---- names --------------------------------------------------------------- */
+/* ---- reading torch's names of functions ---------------------------------- */
 
 bool torch_resume(const char *qualname, char **function, int64_t *line)
 {
@@ -80,15 +80,15 @@ char *torch_rest_words(const char *qualname, size_t width)
     return words;
 }
 
-/* ---- reasons ------------------------------------------------------------- */
+/* ---- reading torch's reasons for a break or a failure -------------------- */
 
 static bool begins_with(const char *text, const char *words)
 {
     return !strncmp(text, words, strlen(words));
 }
 
-/* If LINE begins with LABEL and text follows, return true and copy the text to PART, unless PART
- * has a text already. */
+/* If LINE begins with LABEL and has text after it, return true and copy this text to PART. If PART
+ * has a text already, it is kept. */
 static bool take_part(char part[TORCH_PART], const char *line, const char *label)
 {
     const char *text = line + strlen(label);
@@ -100,7 +100,8 @@ static bool take_part(char part[TORCH_PART], const char *line, const char *label
     return true;
 }
 
-/* Is LINE a hint about the program? torch adds the hints listed here to most messages. */
+/* Is the hint in LINE about this program? The hints that begin as listed here are not: torch adds
+ * them to most messages. */
 static bool is_useful_hint(const char *line)
 {
     static const char *const others[] = {"Please report",
@@ -146,8 +147,8 @@ struct torch_reason torch_reason_split(const char *reason)
                  !*made.why && !indented &&
                  (begins_with(made.what, "generic_jump") ||
                   begins_with(made.what, "step_unsupported")))
-            /* the first line names only the instruction at which the graph broke; this line is the
-             * cause */
+            /* the first line tells only at which instruction the graph broke; this line
+             * tells the cause */
             snprintf(made.what, TORCH_PART, "%s", line);
     }
     free(copy);

@@ -1,7 +1,7 @@
-/* trace/torch_words.h -- the meaning of torch's names and messages.
+/* trace/torch_words.h -- tells what torch's names and messages mean.
  *
- * The functions work on strings only, without the trace. The strings come from traced programs and
- * may be malformed. No result is longer than its input, apart from fixed words. */
+ * The functions work on strings only, without the trace. The strings come from traced programs
+ * and may be malformed. No result is longer than its input, apart from fixed words. */
 #ifndef DYNTRACE_TORCH_WORDS_H
 #define DYNTRACE_TORCH_WORDS_H
 
@@ -14,10 +14,9 @@
  * version. */
 int torch_version(const char *text);
 
-/* Differences between torch versions, except remedies (trace/remedies.txt). VERSION is a result of
- * torch_version(). */
-/* Return the name of torch's limit on the entries that a code object has at a time. If EVER, return
- * the name of the limit on all entries that it ever had. */
+/* Return torch's name for the limit on the cache entries that a code object has at a time. If EVER,
+ * return the name for the limit on all cache entries that it ever had. The names depend on VERSION,
+ * a result of torch_version(). */
 const char *torch_limit_name(int version, bool ever);
 
 /* Is QUALNAME a resume function, such as "Net.torch_dynamo_resume_in_forward_at_12"? If so, set
@@ -29,16 +28,16 @@ bool torch_resume(const char *qualname, char **function, int64_t *line);
  * NULL if QUALNAME is not a resume function. The caller frees the text. */
 char *torch_rest_words(const char *qualname, size_t width);
 
-/* torch's reason for a graph break or a failure, split into parts. Since torch 2.7 a reason looks
- * like this:
+/* torch's reason for a graph break or a failure, split into parts. Since torch 2.7 a reason
+ * looks like this:
  *
- *     Failed to trace builtin operator           what
- *       Explanation: Dynamo does not ...         why
- *       Hint: Avoid calling ...                  hint: the first that says what to do
- *       Developer debug context: builtin ...
+ *     Failed to trace builtin operator     -- the member `what`
+ *     Explanation: Dynamo does not ...     -- the member `why`
+ *     Hint: Avoid calling ...              -- `hint` is the first hint about the program
+ *     Developer debug context: builtin ... -- dropped
  *
- * Other reasons have only WHAT: their first line, joined with the next line if it ends in a colon.
- * A missing part is empty. Each part is one line, cut if longer. */
+ * Other reasons have only `what`: their first line, joined with the second one if the first ends
+ * in a colon. A part that is missing is empty. Each part is one line, cut to TORCH_PART bytes. */
 enum { TORCH_PART = 1000 };
 struct torch_reason {
     char what[TORCH_PART], why[TORCH_PART], hint[TORCH_PART];
@@ -46,7 +45,7 @@ struct torch_reason {
 
 struct torch_reason torch_reason_split(const char *reason);
 
-/* Return words for the work of a compile phase, or NULL if NAME is unknown. */
+/* Return words for what a phase of torch's compile does, or NULL if NAME is unknown. */
 const char *torch_phase_words(const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* trace/traces.c -- the operands of a command line as traces. See trace/traces.h. */
+/* trace/traces.c -- finds and opens the traces that a command line names. See trace/traces.h. */
 #include "trace/traces.h"
 
 #include <dirent.h>
@@ -15,7 +15,7 @@
 
 enum { OTHERS_NAMED = 3, NAME_MOST = 600 };
 
-static struct traces known; /* all traces that were listed */
+static struct traces known; /* all traces that were named on the command line so far */
 static size_t left_out;
 static struct arena names;
 

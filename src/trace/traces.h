@@ -1,4 +1,4 @@
-/* trace/traces.h -- the operands of a command line as traces.
+/* trace/traces.h -- finds and opens the traces that a command line names.
  *
  * An operand is a file, a directory, which stands for every *.db in it, or a pattern such as
  * 'rank*.db'. A single trace is opened directly. Several traces are first merged (trace/merge.h)
@@ -21,8 +21,10 @@ enum { TRACES_LEFT_OUT = 3 }; /* the exit status of a command that left out trac
 bool traces_named(const char *word);
 
 struct traces {
-    LIST(char *) paths; /* owned; in the order of the operands, the files of one operand by name */
-    /* owned: the metadata of the traces (trace/given.h); NULL if fewer than two were named */
+    /* owned: the paths in the order of the operands; the files of one operand are sorted by name */
+    LIST(char *) paths;
+    /* owned: a database with the metadata of the traces (trace/given.h); NULL if only one
+     * trace was named */
     struct db *given;
     size_t next;
     bool failed;
@@ -35,24 +37,25 @@ struct traces {
 struct traces traces_list(char *const *words);
 struct traces traces_together(char *const *words);
 
-/* Sort the result of traces_together by rank, so that traces_next opens the traces in this order.
- * Traces without a rank are last. */
+/* Sort TRACES, a result of traces_together(), by rank, so that traces_next() opens them in this
+ * order. Traces without a rank are last. */
 void traces_by_rank(struct traces *traces);
 
 /* Open the next readable trace, for commands that answer for one trace after the other. Traces that
- * are still being recorded are left out. Returns NULL if there is no more. The caller closes it
- * with db_close. */
+ * are still being recorded are left out. Returns NULL after the last trace. The caller closes the
+ * result with db_close. */
 struct db *traces_next(struct traces *traces);
 void traces_free(struct traces *traces);
 
-/* Open the traces of WORDS as one, or the newest *.db here if there are no words. FRAMES tells
- * which frames of several traces are copied. Returns NULL on error, which has been reported. The
- * caller closes it with db_close. */
+/* Open the traces of WORDS as one trace, or the newest *.db of the current directory if WORDS is
+ * empty. FRAMES tells which frames are copied if several traces are merged. Returns NULL on error,
+ * which has been reported. The caller closes the result with db_close. */
 struct db *traces_open(char *const *words, enum merge_frames frames);
 
-/* Return a file with the traces of WORDS as one: the only trace itself, or a temporary file without
- * a name (lib/out_file.h). *NAME becomes the name of the temporary file in messages, or NULL.
- * Returns NULL on error, which has been reported. Both are borrowed. */
+/* Return the path of a file that has the traces of WORDS as one trace: the trace's own file if
+ * there is only one, otherwise a temporary file without a name (lib/out_file.h). *NAME becomes what
+ * messages call the temporary file, or NULL. Returns NULL on error, which has been reported. Both
+ * texts are borrowed. */
 const char *traces_file(char *const *words, enum merge_frames frames, const char **name);
 
 /* Is PATH one of the listed traces? An output file must not be an input file. */

@@ -1,4 +1,5 @@
-/* trace/trials.c -- the runs of `dyntrace try` that a trace holds. See trace/trials.h. */
+/* trace/trials.c -- reads and stores the runs of `dyntrace try` that a trace holds. See
+ * trace/trials.h. */
 #include "trace/trials.h"
 
 #include <unistd.h>
@@ -70,7 +71,7 @@ const struct trial *trials_baseline(const struct trials *trials, const struct tr
     return NULL;
 }
 
-/* ---- counting ------------------------------------------------------------ */
+/* ---- counting the events of a run ---------------------------------------- */
 
 /* Read the columns that the statements for the whole run and for one function share, beginning at
  * column FIRST. */
@@ -114,7 +115,7 @@ const struct trial_counts *trials_counts_of(const struct trial_figures *figures,
     return NULL;
 }
 
-/* ---- storing ------------------------------------------------------------- */
+/* ---- storing a run in a trace -------------------------------------------- */
 
 static void bind_known(struct query *query, int parameter, int64_t value)
 {
@@ -124,7 +125,7 @@ static void bind_known(struct query *query, int parameter, int64_t value)
         query_bind_integer(query, parameter, value);
 }
 
-/* Bind COUNTS to the parameters from PARAMETER on. */
+/* Bind COUNTS to parameter number PARAMETER of QUERY and those after it. */
 static void bind_counts(struct query *query, int parameter, const struct trial_counts *counts)
 {
     query_bind_integer(query, parameter, counts->compiles);

@@ -51,17 +51,17 @@ static const char schema_words[] =
 static const char schema_placed[] = "SELECT group_concat(words, char(10)) FROM (SELECT quote(type) "
                                     "|| quote(name) || quote(tbl_name) || quote(rootpage) || "
                                     "quote(sql) AS words FROM main.sqlite_schema ORDER BY rowid)";
-/* Tables of ours that an older trace may lack, as a list for SQL. Readers get empty ones
- * instead. */
+/* Tables that older traces may lack, as a list for SQL. When such a trace is read, these tables are
+ * there, but empty. */
 #define YOUNGER                                                                  \
     "('trial', 'trial_function', 'thread_cpu', 'stretch', 'span', 'call_args', " \
     "'frame_count', 'lookup_count', 'merged')"
 
-/* The schema that schemas/ defines. It is computed once, because this takes longer than the rest of
- * opening a trace. */
+/* The schema that schemas/ defines. It is computed only once, because this takes longer than
+ * everything else when a trace is opened. */
 static struct {
-    char *words; /* owned, like the others: the result of schema_words */
-    char *json;  /* the result of trust_schema_made */
+    char *words; /* owned, like the texts below: the result of schema_words */
+    char *json;  /* the result of trust_schema_made(): the schema as JSON */
     char *views; /* a script that creates our views in `temp` */
 } made;
 static pthread_once_t made_once = PTHREAD_ONCE_INIT;
@@ -99,7 +99,7 @@ char *trust_schema(sqlite3 *handle, int *status)
     return first_text(handle, status, schema_placed, NULL, NULL);
 }
 
-/* Is the schema of HANDLE's file ours, word for word? If so, SQLite has parsed the same text. */
+/* Does the file of HANDLE have, word for word, the schema that schemas/ defines? */
 static bool schema_is_ours(sqlite3 *handle, int *status)
 {
     char *words = first_text(handle, status, schema_words, NULL, NULL);
@@ -149,14 +149,15 @@ int trust_make_trials(sqlite3 *handle)
  * the caller frees. On an error returns NULL and sets *STATUS to SQLite's error.
  *
  * A file's schema is a program: a view or a generated column runs whenever it is read. A file is
- * refused if it has generated columns, virtual tables, triggers, indexes on expressions, or views
- * in place of tables, or if it lacks a table of ours. The check uses the schema as SQLite has
- * parsed it, through pragmas, because the columns of sqlite_schema may hold any text. Views are
- * always our own: they are created in `temp`, where SQLite looks first, so a file's views of the
- * same names are never used.
+ * refused if it has generated columns in a table that does not have our own definition (SQLite
+ * allows no second table of the same name), virtual tables, triggers, indexes on expressions, or
+ * views in place of tables, or if it lacks a table that every trace has. The check uses the schema
+ * as SQLite has parsed it, through pragmas, because the columns of sqlite_schema may hold any text.
+ * Views are always our own: they are created in `temp`, where SQLite looks first, so a file's views
+ * of the same names are never used.
  *
  * A schema that is ours word for word skips these checks, which take longer than the rest of
- * opening. VIEWS is false for readers of tables, who need no views. */
+ * opening. If VIEWS, and the file may be read, create our views. */
 static char *schema_refused(sqlite3 *handle, bool views, int *status)
 {
     static const struct {
@@ -185,9 +186,9 @@ static char *schema_refused(sqlite3 *handle, bool views, int *status)
          "o.value ->> 'name' NOT IN " YOUNGER,
          NULL},
     };
-    /* The list is made once, because each time SQLite reads every view. With an argument
-     * pragma_table_list is certainly SQLite's own function: if the file has a table of this name,
-     * the call is an error. */
+    /* The list is made only once, because SQLite parses every view for it. pragma_table_list is
+     * called with an argument: if the file has a table of this name, the call is an error, so it is
+     * certainly SQLite's own function. */
     static const char listed[] = "SELECT json_group_array(json_object('name', name, 'type', type))"
                                  " FROM pragma_table_list(NULL) WHERE schema = 'main'";
     bool ours = schema_is_ours(handle, status);

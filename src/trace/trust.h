@@ -22,7 +22,7 @@ char *trust_schema(struct sqlite3 *handle, int *status);
  * name and sql. Borrowed. */
 const char *trust_schema_made(void);
 
-/* Create the tables and views of trials in HANDLE's file if there are none. The file must be
+/* Create the tables and views of trials in HANDLE's file, unless it has them. The file must be
  * trusted and writable. Returns SQLite's status. */
 int trust_make_trials(struct sqlite3 *handle);
 

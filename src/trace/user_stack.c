@@ -1,6 +1,5 @@
-/* trace/user_stack.c -- the lines of the program that need a guard. See trace/user_stack.h.
- *
- * Stacks come from traced programs: a line that does not look like a place is ignored. */
+/* trace/user_stack.c -- finds the line of the program that needs a guard. See trace/user_stack.h.
+ * Stacks come from traced programs. A line of a stack that names no file is ignored. */
 #include "trace/user_stack.h"
 
 #include <inttypes.h>
@@ -14,8 +13,8 @@
 #include "trace/prose.h"
 
 enum {
-    PLACES_MOST = 32, /* a longer stack keeps its innermost places */
-    PLACES_SHOWN = 8, /* most places that a printed path shows */
+    PLACES_MOST = 32, /* of a longer stack, only this many innermost lines are kept */
+    PLACES_SHOWN = 8, /* a printed path shows at most this many lines of the program */
     CODE_BYTES = 100,
     NAME_BYTES = 80,
 };
@@ -48,8 +47,8 @@ static void place_add(struct places *places, const struct place *place)
     places->at[places->count++] = *place;
 }
 
-/* Keep LINE, which is not a place, as the code of the place before it: Python prints tracebacks in
- * this way. */
+/* Python prints the code of a line below the file and the line number. Keep LINE, which is not of
+ * the latter form, as the code of the line before it. */
 static void code_add(struct places *places, const char *line)
 {
     struct place *last = places->count ? &places->at[places->count - 1] : NULL;

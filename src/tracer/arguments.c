@@ -8,7 +8,7 @@
 
 #define P tracer_process
 
-enum { DEPTH = 2 /* how deep containers are written */ };
+enum { DEPTH = 2 /* containers that are nested deeper than this are written as their types */ };
 
 /* Return how many of CODE's first local variables are its arguments, with *args and **kwargs. */
 static int argument_count(const PyCodeObject *code)

@@ -3,15 +3,18 @@
  * Runs in: the traced process; nothing here runs for a call.
  *
  * A process that is on standby, or in a session of `dyntrace attach`, has a handler of SIGURG: a
- * built-in function, set like one of the program's by signal.signal(). CPython calls it in the main
- * thread with the GIL, between two instructions or where a system call was interrupted. SIGURG is
- * ignored where nobody handles it, so a program that this process becomes by exec() survives one.
+ * built-in function, which we set by signal.signal() as a program would. CPython calls it in the
+ * main thread with the GIL, between two instructions or where a system call was interrupted.
+ * Without a handler the system ignores SIGURG, so no harm is done if the signal comes after an
+ * exec().
  *
  *     standby    the handler looks for a session with this process's pid, and joins it
  *     recording  the handler leaves the session if its `leave` is set
  *
- * A program that handles SIGURG itself keeps its handler; `dyntrace attach` then needs another
- * way. */
+ * A program that handles SIGURG itself keeps its handler; `dyntrace attach` then needs another way.
+ *
+ * A free-threaded build never joins here (join_running). `standby` is set by the main thread,
+ * before the program runs. */
 #include "tracer/attach.h"
 
 #include <dirent.h>
@@ -24,7 +27,7 @@
 
 #define P tracer_process
 
-/* where `dyntrace attach` may make its session */
+/* the directories in which `dyntrace attach` makes a session */
 static const char *const bases[] = {"/dev/shm", "/tmp", "/var/tmp"};
 
 static const struct attach_calls *calls; /* borrowed */
@@ -35,10 +38,11 @@ void attach_register(const struct attach_calls *of_module)
 }
 
 static struct {
-    char *library, *inject; /* owned: those of _standby(); NULL: not on standby */
+    /* owned: the arguments of _standby(); NULL if the process is not on standby */
+    char *library, *inject;
 } standby;
 
-/* ---- the handler ---- */
+/* ---- set and remove the handler of SIGURG ---- */
 
 /* Return what handles SIGURG, a new reference, or NULL. */
 static PyObject *handler_now(PyObject *signals)
@@ -48,8 +52,8 @@ static PyObject *handler_now(PyObject *signals)
     return number ? tracer_call(signals, "getsignal", number, NULL, NULL) : NULL;
 }
 
-/* Are these handlers the same? SIG_DFL is an int. Other objects are compared by identity, because
- * __eq__ would be code of the program. */
+/* Are the two signal handlers the same? SIG_DFL is an int. Other handlers are compared by identity,
+ * because __eq__ would be code of the program. */
 static bool is_same_handler(PyObject *one, PyObject *other)
 {
     if (one == other)
@@ -59,8 +63,8 @@ static bool is_same_handler(PyObject *one, PyObject *other)
     return PyObject_RichCompareBool(one, other, Py_EQ) == 1;
 }
 
-/* Set the handler of SIGURG to TO if it is FROM now. That fails, without an exception, in another
- * thread than the main one. */
+/* Set the handler of SIGURG to TO if it is FROM now. In another thread than the main thread this
+ * changes nothing, and sets no exception. */
 static void exchange_handler(PyObject *signals, PyObject *from, PyObject *to)
 {
     OWNED PyObject *number = PyLong_FromLong(SIGURG), *now = handler_now(signals);
@@ -71,7 +75,8 @@ static void exchange_handler(PyObject *signals, PyObject *from, PyObject *to)
     PyErr_Clear();
 }
 
-/* Listen to SIGURG, or with LISTENS false leave it to the system again. */
+/* LISTENS: set our handler of SIGURG, unless the program has one. Otherwise remove our handler, so
+ * that the system ignores SIGURG again. */
 static void set_handler(PyObject *module, bool listens)
 {
     OWNED PyObject *signals = PyImport_ImportModule("_signal");
@@ -89,9 +94,9 @@ void attach_listen(PyObject *module)
         set_handler(module, true);
 }
 
-/* ---- joining ---- */
+/* ---- find a session of `dyntrace attach` and join it ---- */
 
-/* Is the session in the directory PATH made for this process, and not over? */
+/* Was the session in the directory PATH made for this process, and does it still record? */
 static bool is_for_us(const char *path)
 {
     struct session_file file = {0};
@@ -113,12 +118,13 @@ static void refuse(const char *path, const char *why)
     if (fd < 0)
         return;
     if (write(fd, why, strlen(why)) < 0) {
-        /* it will give up after a while */
+        /* without the report `dyntrace attach` gives up after its time limit */
     }
     close(fd);
 }
 
-/* Join the session in PATH, and find the frames that are running. */
+/* Join the session in PATH. The frames that are running are recorded as inherited. Returns NULL, or
+ * the reason why the process cannot join. */
 static const char *join_running(const char *path, const char *library, const char *inject)
 {
     const char *why;
@@ -156,7 +162,7 @@ static void look_in(const char *base)
     closedir(directory);
 }
 
-/* Is the session over for this process? */
+/* Should this process leave its session, because the session has ended or is about to end? */
 static bool is_over(void)
 {
     return P.session && (atomic_load(&P.session->leave) || atomic_load(&P.session->closed));
@@ -176,7 +182,7 @@ static PyObject *signalled(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* ---- functions of the module ---- */
+/* ---- the functions of module _dyntrace that attach uses ---- */
 
 static PyObject *attach(PyObject *module, PyObject *args)
 {
@@ -204,7 +210,7 @@ static PyObject *stand_by(PyObject *module, PyObject *args)
                           PyUnicode_FSConverter, &inject))
         return NULL;
     if (standby.inject || tracer_place() != PLACE_HOME)
-        Py_RETURN_NONE; /* a sub-interpreter */
+        Py_RETURN_NONE; /* in a sub-interpreter do nothing */
     standby.library = strdup(PyBytes_AS_STRING(library));
     standby.inject = strdup(PyBytes_AS_STRING(inject));
     if (!standby.library || !standby.inject)

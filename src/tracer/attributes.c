@@ -1,6 +1,8 @@
 /* tracer/attributes.c -- values of the program as JSON. See tracer/attributes.h.
  *
- * Runs in: the traced process, under the GIL. */
+ * Runs in: the traced process, under the GIL. Without a GIL another thread may change a container
+ * meanwhile. So we own a reference to each item that we write, and the items may come from
+ * different moments. If our reference becomes the last one, the item's finalizer runs here. */
 #include "tracer/attributes.h"
 
 #include <math.h>
@@ -65,8 +67,8 @@ static void put_unicode(struct attributes *to, PyObject *value, size_t most, boo
     free(made.text);
 }
 
-/* Append VALUE's type, and the length of a container or the shape of an array. Runs no code of the
- * program. */
+/* Append the type of VALUE, and the length of a container or the shape of an array. Runs no code of
+ * the program. */
 static void put_type(struct attributes *to, PyObject *value)
 {
     char shape[100];
@@ -82,7 +84,7 @@ static void put_type(struct attributes *to, PyObject *value)
     put_string(to, words, strlen(words));
 }
 
-/* Append the int or float VALUE. Numbers that JSON lacks become strings. */
+/* Append the int or float VALUE. JSON has no nan and no infinity: they become strings. */
 static void put_number(struct attributes *to, PyObject *value)
 {
     char words[64];
@@ -109,7 +111,8 @@ static void put_number(struct attributes *to, PyObject *value)
 
 static void put_value(struct attributes *to, PyObject *value, enum secret level, int depth);
 
-/* Append KEY and VALUE. LEVEL says how secret the name of the value around them is. */
+/* Append KEY and VALUE as a member of an object. LEVEL says how secret the name of the object
+ * is. */
 static void put_key(struct attributes *to, PyObject *key, PyObject *value, enum secret level,
                     int depth)
 {
@@ -123,7 +126,7 @@ static void put_key(struct attributes *to, PyObject *key, PyObject *value, enum 
     put_value(to, value, own > level ? own : level, depth);
 }
 
-/* Append the items of the list or tuple VALUE. LEVEL says how secret VALUE's name is. */
+/* Append the items of the list or tuple VALUE. LEVEL says how secret the value's name is. */
 static void put_items(struct attributes *to, PyObject *value, enum secret level, int depth)
 {
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
@@ -156,7 +159,7 @@ static void put_dict(struct attributes *to, PyObject *value, enum secret level, 
     put_words(to, "}");
 }
 
-/* Append a tensor's description. Returns false if VALUE is no tensor. */
+/* Append a description of VALUE if it is a tensor. Returns false if it is not. */
 static bool put_tensor(struct attributes *to, PyObject *value)
 {
     OWNED PyObject *words =
@@ -168,7 +171,7 @@ static bool put_tensor(struct attributes *to, PyObject *value)
     return words != NULL;
 }
 
-/* Append VALUE if it is of a builtin type that is not a container. Returns false if it is not. */
+/* Append VALUE if it is None, a bool, a number or a str. Returns false if it is another object. */
 static bool put_plain(struct attributes *to, PyObject *value, enum secret level)
 {
     const bool is_number = PyLong_CheckExact(value) || PyFloat_CheckExact(value);
@@ -190,7 +193,7 @@ static bool put_plain(struct attributes *to, PyObject *value, enum secret level)
     return true;
 }
 
-/* Append VALUE. LEVEL says how secret VALUE's name is. */
+/* Append VALUE, whatever it is. LEVEL says how secret the value's name is. */
 static void put_value(struct attributes *to, PyObject *value, enum secret level, int depth)
 {
     const bool is_list = PyTuple_CheckExact(value) || PyList_CheckExact(value);
@@ -211,7 +214,7 @@ static void put_value(struct attributes *to, PyObject *value, enum secret level,
         put_type(to, value);
 }
 
-/* Append the attribute KEY with VALUE. Returns false if there is no room for it. */
+/* Append the attribute KEY with VALUE, or nothing if there is no room. Returns false then. */
 static bool put_attribute(struct attributes *to, PyObject *key, PyObject *value, int depth)
 {
     const size_t before = to->used;

@@ -1,8 +1,11 @@
-/* tracer/builtins.c -- wraps built-in functions: those that start a program, those of sys that read
- * the PEP 523 slot, and some after which we check that slot.
+/* tracer/builtins.c -- wraps built-in functions that start a program, functions of sys that read
+ * the PEP 523 slot, and functions at whose calls we check that slot.
  *
  * The functions are patched in place. The function object keeps its identity, name and repr; only
- * its C entry point is ours, which calls the original. */
+ * its C entry point is ours, which calls the original.
+ *
+ * Without a GIL: they are patched while the world is stopped. The session's name is copied before a
+ * child's environment is made, because the session may end meanwhile. */
 #include "tracer/tracer.h"
 
 #include <fcntl.h>
@@ -15,18 +18,18 @@
 enum {
     WORDS = 128,
     DEPTH_MOST = 8,
-    FIRST_LINE = 256, /* bytes of a script's first line that the kernel reads */
+    FIRST_LINE = 256, /* the most bytes of a script's first line that the kernel reads */
 };
 
 struct wrapped {
     const char *module, *name;
     PyObject *(*entry)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
-    /* what the entry point does; it must call call_original() */
+    /* what runs in place of the original, which it calls by call_original() */
     PyObject *(*run)(const struct wrapped *f, PyObject *self, PyObject *const *args,
                      Py_ssize_t count, PyObject *names);
     /* For a function that starts a program: position of its environment argument, or -1 if the
-     * child inherits C's environment. For a function before which the slot is checked: 1 if this is
-     * the last check. */
+     * child inherits the C library's environment. For a function before which the slot is checked:
+     * 1 if this is the last check. */
     int environment;
     /* positions of the program's name and of its arguments; program is -1 if
      * the function takes one text for a shell */
@@ -34,8 +37,8 @@ struct wrapped {
     PyMethodDef real; /* the method definition before the patch; all interpreters share it */
 };
 
-/* Call the original function. A function object for it is made for the module of the calling
- * interpreter. SELF is the entry point's. */
+/* Call the original of patched function F. Makes a function object for it, for the module of the
+ * calling interpreter. SELF is the argument of our entry point. */
 static PyObject *call_original(const struct wrapped *f, PyObject *self, PyObject *const *args,
                                Py_ssize_t count, PyObject *names)
 {
@@ -46,13 +49,13 @@ static PyObject *call_original(const struct wrapped *f, PyObject *self, PyObject
     return function ? PyObject_Vectorcall(function, args, (size_t)count, names) : NULL;
 }
 
-/* ---- a loss row for a child that cannot be recorded ----
+/* ---- write a loss row for a child that cannot be recorded ----
  *
  * The arguments are the program's objects, so only exact str and bytes in exact lists and tuples
- * are read: no code of the program runs. Only the first command of a shell's text is read: in
+ * are read: no code of the program runs. Of a shell's text only the first command is read: in
  * `false && python3 -I` the shell never starts Python. */
 
-#define COMMAND_ENDS "\n;|&()`" /* unquoted characters that end a command of a shell */
+#define COMMAND_ENDS "\n;|&()`" /* unquoted characters that end a shell command */
 
 static const char *text_of(PyObject *word)
 {
@@ -65,12 +68,14 @@ static const char *text_of(PyObject *word)
     return text ? text : "";
 }
 
-/* What the launchers before a program do to it. */
+/* How a program is started through launchers, such as env or a shell, which change its
+ * environment. */
 struct start {
-    const char *by; /* the launcher that does not pass the environment on, or NULL */
-    bool paths;     /* a launcher gives the program another PYTHONPATH */
-    bool elsewhere; /* started in another directory: relative names cannot be resolved here */
-    int depth;      /* number of launchers and scripts around the program */
+    const char *by; /* a launcher that does not pass the environment on; NULL if there is none */
+    bool paths;     /* a launcher gives the program another PYTHONPATH than ours */
+    /* the program starts in another directory, so relative names cannot be resolved here */
+    bool elsewhere;
+    int depth; /* number of launchers and scripts around the program */
 };
 
 /* Write a loss row if the Python in WORDS, which end with a NULL, cannot be recorded. */
@@ -131,8 +136,8 @@ static void note_split(const char *text, struct start start)
     free(command);
 }
 
-/* Fill LINE with the first line of PATH behind its "#!". Returns false if PATH is no script. Only a
- * regular file is opened, because opening a FIFO or a device may have effects. */
+/* If PATH is a script, copy its first line behind the "#!" to LINE. Returns false if it is none.
+ * Only a regular file is opened, because opening a FIFO or a device may have effects. */
 static bool read_first_line(const char *path, char line[FIRST_LINE + 1])
 {
     struct stat is;
@@ -155,7 +160,7 @@ static bool read_first_line(const char *path, char line[FIRST_LINE + 1])
         return false;
     end = memchr(line, '\n', (size_t)length);
     if (!end && length == FIRST_LINE)
-        return false; /* the line is longer than the kernel reads */
+        return false; /* the kernel would not read the whole line either */
     if (!end)
         end = line + length;
     while (end > line + 2 && strchr(" \t", end[-1]))
@@ -217,7 +222,7 @@ static void note_words(const char *const *words, struct start start)
         note_file(words[0], start);
 }
 
-/* Copy the word at *FROM to *TO without its quotes, and add a NUL. Returns true if the word has an
+/* Copy the word at *FROM to *TO, without quotes and with a NUL. Returns true if the word has an
  * unquoted '='. */
 static bool take_word(const char **from, char **to)
 {
@@ -291,7 +296,7 @@ static void note_program(PyObject *program, PyObject *list, bool elsewhere)
     note_words(words, (struct start){.elsewhere = elsewhere});
 }
 
-/* ---- children are traced too ----
+/* ---- give a child the environment that makes it join the session ----
  *
  * os.environ does not show our variables (inject.h), so the program may pass a child an environment
  * without them. We add them to the child's environment; the child's sitecustomize removes them
@@ -390,10 +395,10 @@ static PyObject *mend_mapping(PyObject *mapping, const char *session)
     return copy;
 }
 
-/* Does the call start the program in another directory? */
+/* Does the call of F start the program in another directory than ours? */
 static bool has_directory(const struct wrapped *f, PyObject *const *args, Py_ssize_t count)
 {
-    /* an argument of fork_exec(), before the environment */
+    /* in fork_exec() the directory comes before the environment */
     const Py_ssize_t directory = f->environment - 1;
 
     return !strcmp(f->name, "fork_exec") && count > directory && args[directory] != Py_None;
@@ -418,7 +423,7 @@ static PyObject *follow_call(const struct wrapped *f, PyObject *self, PyObject *
             if (!PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i - count), "env"))
                 at = i;
         if (!P.session)
-            ; /* nothing is recorded, so nothing can be missing */
+            ; /* without a recording no loss is written */
         else if (f->program >= 0 && count > f->program && count > f->words)
             note_program(args[f->program], args[f->words], has_directory(f, args, count));
         else if (f->program < 0 && given)
@@ -439,26 +444,28 @@ static PyObject *follow_call(const struct wrapped *f, PyObject *self, PyObject *
     return result;
 }
 
-/* ---- perf's trampolines ----
+/* ---- take our hook out of the slot while perf's trampolines are switched ----
  *
  * With -X perf, or sys.activate_stack_trampoline(), CPython puts its own evaluator into the PEP 523
  * slot. Our hook calls the evaluator that it found there (record_evaluate), so the trampolines run.
- * But sys.*_stack_trampoline(), and CPython after a fork, read the slot itself. While they run, the
- * slot holds what it would hold without us:
  *
- *     sys.*_stack_trampoline()    hook out, the original, what it left is what we call from now on,
- *                                 hook in
- *     fork                        hook out in the child, before CPython starts the trampolines
- *                                 there again; hook in by a function registered with
- *                                 os.register_at_fork */
+ * But sys.*_stack_trampoline(), and CPython after a fork, read the slot itself. While they run, the
+ * slot holds the evaluator that it would hold without us:
+ *
+ *     sys.*_stack_trampoline()   take our hook out; call the original; put our hook in, which
+ *                                from now on calls the evaluator that the original left in the
+ *                                slot
+ *     fork                       take our hook out in the child, before CPython starts the
+ *                                trampolines there again; a function registered with
+ *                                os.register_at_fork puts it in again */
 
-static bool watched; /* our after_fork() is registered */
-static bool aside;   /* in a child that was just forked: the hook is out of the slot */
+static bool watched; /* after_fork() is registered with os.register_at_fork */
+static bool aside;   /* in a child that has just been forked: our hook is out of the slot */
 
 static bool take_out(void)
 {
     if (!P.hook || compat_evaluator(P.interpreter) != P.hook)
-        return false; /* another hook above ours is in the slot */
+        return false; /* another hook is in the slot in place of ours */
     slot_set_evaluator(P.evaluate);
     return true;
 }
@@ -516,7 +523,7 @@ static PyObject *without_us(const struct wrapped *f, PyObject *self, PyObject *c
     return result;
 }
 
-/* ---- points at which to check that our hook is still called (tracer/slot.c) ---- */
+/* ---- functions at whose calls we check that our hook is still called (tracer/slot.c) ---- */
 
 static PyObject *look_before(const struct wrapped *f, PyObject *self, PyObject *const *args,
                              Py_ssize_t count, PyObject *names)
@@ -535,7 +542,7 @@ static PyObject *look_after(const struct wrapped *f, PyObject *self, PyObject *c
     return result;
 }
 
-/* ---- the functions ---- */
+/* ---- the table of patched functions, and how they are patched ---- */
 
 enum { FOLLOWED = 11, WRAPPED = 14 };
 
@@ -580,10 +587,10 @@ static struct wrapped wrapped[WRAPPED] = {
     {"sys", "deactivate_stack_trampoline", entry_13, without_us, 0, 0, 0, {0}},
 };
 
-/* Patch one function, for good and in all interpreters. The module's method table is changed, not
- * only the function object, so that a module that is imported again later is patched, too. The
- * module stays in sys.modules only if it was there before. Anything else than the known built-in is
- * not patched. */
+/* Patch one function, permanently and in all interpreters. The module's method table is changed,
+ * not only the function object, so that a module that is imported again later is patched, too. The
+ * module stays in sys.modules only if it was there before. If the name is not a built-in function
+ * any more, nothing is patched. */
 static void wrap_builtin(struct wrapped *f)
 {
     PyObject *modules = PyImport_GetModuleDict(); /* borrowed */

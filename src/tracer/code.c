@@ -8,7 +8,11 @@
  *     id << CODE_SHIFT | CODE_SEEN  [| CODE_SKIP [| CODE_LEFT [| CODE_NAMED]]] [| CODE_INIT]
  *     [| CODE_ARGS] [| CODE_RANGE] [| session << CODE_STAMP_SHIFT]
  *
- * so that --frames, --include and --exclude are applied only once per code object. */
+ * so that --frames, --include and --exclude are applied only once per code object.
+ *
+ * Without a GIL: two threads may meet a code object for the first time at once. Each of them first
+ * reads the data for the code's facts. Then one thread, in a critical section of the code object,
+ * sets the mark, which the other thread finds. */
 #include "tracer/hooks.h"
 
 #include <fnmatch.h>
@@ -17,10 +21,10 @@
 
 enum { NAME_MAX_BYTES = 16 << 10 };
 
-/* ---- whether to record ---- */
+/* ---- decide whether frames of a code object are recorded ---- */
 
-/* Is FILE of the standard library or an installed package? "<frozen ...>" is the standard library,
- * too; "<string>" and "<stdin>" are the user's. */
+/* Does FILE belong to the standard library or to an installed package? "<frozen ...>" counts as the
+ * standard library; "<string>" and "<stdin>" are the user's code. */
 static bool is_library(const char *file)
 {
     size_t length = strlen(P.standard_library);
@@ -30,7 +34,7 @@ static bool is_library(const char *file)
            !strncmp(file, "<frozen ", 8);
 }
 
-/* Did the program come with -c, so that its own code is "<string>"? */
+/* Was the program given by `python -c`? Then "<string>" is the file name of its own code. */
 static bool is_from_command_line(void)
 {
     PyObject *argv = PySys_GetObject("orig_argv"); /* borrowed */
@@ -48,8 +52,8 @@ static bool is_from_command_line(void)
     return false;
 }
 
-/* Did a library make the code of FILE with exec or compile? The view `functions` (is_own) has the
- * same rule; here the process has torch. */
+/* Was the code of FILE made by a library, with exec or compile? In a process with torch, the column
+ * is_own of the view `functions` has the same rule. */
 static bool is_generated(const char *file)
 {
     static const char *const of_users[] = {
@@ -66,14 +70,14 @@ static bool is_generated(const char *file)
 
 static bool ends_in(const char *name, size_t bytes, const char *end);
 
-/* Is FILE a module of torch, and NAME the name of a module's body? */
+/* Is the function NAME of FILE the body of a torch module? */
 static bool is_torch_module(const char *file, struct fact_text name)
 {
     return ends_in(name.text, (size_t)name.bytes, "<module>") && strstr(file, "/torch/") &&
            is_library(file);
 }
 
-/* Is FILE code of dyntrace that runs while the program is recorded? */
+/* Is FILE dyntrace's own Python code that runs in the traced program? */
 static bool is_ours(const char *file)
 {
     const char *at = strstr(file, "/dyntrace/_");
@@ -86,7 +90,7 @@ static bool is_ours(const char *file)
 /* Does --frames user leave out frames of this function? */
 static bool is_left(const char *file, const char *name)
 {
-    /* torch's function around each user function */
+    /* keep this function of torch, because it wraps each user function */
     const bool around_users = !strcmp(name, "wrap_inline.<locals>.inner");
 
     return P.session->frames == SESSION_USER && is_library(file) && !around_users;
@@ -99,8 +103,8 @@ static bool is_chosen(const char *file, const char *name)
     bool any_include = false;
     bool included = false;
 
-    glob += strlen(glob) + 1; /* skip the spill directory */
-    glob += strlen(glob) + 1; /* skip the path of the trace */
+    glob += strlen(glob) + 1; /* the first string is the spill directory */
+    glob += strlen(glob) + 1; /* the second string is the path of the trace */
     for (uint32_t n = 0; n < P.session->globs; n++, glob += strlen(glob) + 1) {
         bool match = !fnmatch(glob + 1, file, 0) || !fnmatch(glob + 1, name, 0);
         if (*glob == '-' && match)
@@ -150,7 +154,7 @@ bool tracer_is_users(PyCodeObject *code)
 
     size_t library = strlen(P.standard_library);
 
-    /* CPython's own tests lie in the standard library, but count as programs */
+    /* CPython's own tests lie in the standard library, but are the user's program when they run */
     if (library && !strncmp(file, P.standard_library, library) &&
         !strncmp(file + library, "/test/", 6))
         return true;
@@ -167,7 +171,7 @@ bool tracer_is_wanted(PyCodeObject *code)
     return !P.session || !skip_of(file, name);
 }
 
-/* ---- fingerprint ---- */
+/* ---- compute the fingerprint of a code object ---- */
 
 static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
 {
@@ -178,14 +182,14 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
     return hash;
 }
 
-enum { HASHED_DEPTH = 8 }; /* deepest level of nested tuples and functions that is hashed */
+enum { HASHED_DEPTH = 8 }; /* deeper nested tuples and functions are not hashed */
 
 static uint64_t hash_object(uint64_t hash, PyObject *object, int depth);
 static uint64_t hash_code(uint64_t hash, PyCodeObject *code, int depth);
 
 /* Hash the items of SET. The result does not depend on their order, which differs between
- * processes. Neither this function nor its callees create an object that the garbage collector
- * tracks, since a collection may run code of the program. */
+ * processes. No object is created here that the garbage collector tracks, because a collection may
+ * run code of the program. */
 static uint64_t hash_set(uint64_t hash, PySetObject *set, int depth)
 {
     uint64_t sum = 0;
@@ -196,14 +200,15 @@ static uint64_t hash_set(uint64_t hash, PySetObject *set, int depth)
     return hash_bytes(hash, &sum, sizeof sum);
 }
 
-/* Hash NUMBER's value, not Python's hash, which is equal for -1 and -2. */
+/* Hash the value of NUMBER. Python's own hash would be the same for -1 and -2. */
 static uint64_t hash_integer(uint64_t hash, PyObject *number)
 {
     int is_large;
     long long value = PyLong_AsLongLongAndOverflow(number, &is_large);
 
     if (is_large)
-        value = PyObject_Hash(number); /* hashes of numbers are not randomised */
+        /* other than for str, Python's hashes of numbers are the same in each process */
+        value = PyObject_Hash(number);
     return hash_bytes(hash, &value, sizeof value);
 }
 
@@ -214,7 +219,8 @@ static uint64_t hash_slice(uint64_t hash, PySliceObject *slice, int depth)
     return hash_object(hash, slice->step, depth + 1);
 }
 
-/* Hash a constant of a code object that lies DEPTH tuples and functions deep. */
+/* Hash OBJECT, a constant of a code object. DEPTH is how deep it is nested in tuples and
+ * functions. */
 static uint64_t hash_object(uint64_t hash, PyObject *object, int depth)
 {
     const char *type = Py_TYPE(object)->tp_name;
@@ -248,11 +254,11 @@ static uint64_t hash_object(uint64_t hash, PyObject *object, int depth)
     return hash;
 }
 
-/* Hash CODE and its nested functions. For a module or a class hash only the names of its functions,
- * because these functions have fingerprints of their own. */
+/* Hash CODE and its nested functions. For a module or a class only the names of functions are
+ * hashed, because each function has a fingerprint of its own. */
 static uint64_t hash_code(uint64_t hash, PyCodeObject *code, int depth)
 {
-    /* the bytecode without specialisations */
+    /* the bytecode as compiled, not specialised by CPython */
     OWNED PyObject *bytecode = NULL;
     bool is_inside = depth > 0;
     bool is_function = code->co_flags & CO_OPTIMIZED;
@@ -286,7 +292,7 @@ static uint64_t fingerprint(PyCodeObject *code)
     return hash_code(UINT64_C(0xcbf29ce484222325), code, 0);
 }
 
-/* ---- code that interpreters share ---- */
+/* ---- read and set the marks of code that interpreters share ---- */
 
 /* Is CODE static code, and is this not the main interpreter? Only the main interpreter uses the
  * extra slots of static code objects. */
@@ -306,8 +312,7 @@ static void mark_put(PyCodeObject *code, uintptr_t mark)
         PyErr_Clear();
 }
 
-/* Set CODE's mark to MARK. Returns the mark that holds from now on, because another interpreter may
- * have set one first. */
+/* Set CODE's mark to MARK, unless another interpreter has set a mark first. Returns CODE's mark. */
 static uintptr_t mark_keep(PyCodeObject *code, uintptr_t mark)
 {
     if (compat_is_shared(code))
@@ -317,7 +322,7 @@ static uintptr_t mark_keep(PyCodeObject *code, uintptr_t mark)
     return mark;
 }
 
-/* ---- giving a code object its mark: an id, or that it is skipped ---- */
+/* ---- set the mark of a code object when it is first seen ---- */
 
 static bool ends_in(const char *name, size_t bytes, const char *end)
 {
@@ -351,8 +356,9 @@ static uintptr_t give_id(PyCodeObject *code, struct fact_text name, struct fact_
     return (uintptr_t)id << CODE_SHIFT;
 }
 
-/* Is CODE the line in which `dyntrace attach` runs its code (src/cmd/attach/inject.c)? The line has
- * the name of that code among its constants. */
+/* Is CODE the line of Python that `dyntrace attach` injects into the program
+ * (src/cmd/attach/inject.c)? That line has the constant "<dyntrace>", the file name of the code
+ * that it runs. */
 static bool is_injected(PyCodeObject *code)
 {
     PyObject *constants = code->co_consts;
@@ -379,7 +385,8 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
         mark_keep(code, mark);
     if (mark & CODE_SEEN)
         return mark;
-    if (!P.session || slot_is_probe(code)) /* the session may have ended since the caller looked */
+    /* the session may have ended since the caller checked */
+    if (!P.session || slot_is_probe(code))
         return CODE_SEEN | CODE_SKIP;
 
     KEPT struct tracer_exception pending = tracer_exception_aside();

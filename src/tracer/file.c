@@ -3,7 +3,10 @@
  *
  * The program may close every descriptor it finds, change its user, or lose access to the session's
  * directory. So mapping more of the file needs only the header's mapping (mremap), and the file has
- * its final size from the start. A forked child makes its own file, or nests it in its parent's. */
+ * its final size from the start. A forked child makes its own file, or nests it in its parent's.
+ *
+ * Without a GIL: the list of mappings and the chunk of facts are under tracer_lock(); the file
+ * itself is opened and closed while the world is stopped. */
 #include "tracer/file.h"
 #include "job.h"
 #include "tracer/redact.h"
@@ -19,17 +22,19 @@
 #include "session_check.h"
 
 #define P tracer_process
-#define FILE_BYTES (UINT64_C(64) << 30) /* sparse; room for some thousand nested processes */
+/* size of the file, which is sparse: room for some thousand nested processes */
+#define FILE_BYTES (UINT64_C(64) << 30)
 
 enum {
     HEADER_BYTES = (sizeof(struct process_file) + 4095) & ~4095,
     FIRST_FACTS = 128 << 10, /* bytes of the first chunk of facts */
     MORE_FACTS = 512 << 10,  /* size of the extents that hold later chunks */
     ARGV_MAX = 64 << 10,
-    LOOKED_NS = 250000000, /* longest wait for the collector, which polls every few milliseconds */
+    /* how long to wait for the collector, which looks every few milliseconds */
+    LOOKED_NS = 250000000,
 };
 
-/* The parts of the file that this process has mapped; the first is the header at offset 0. */
+/* The parts of the file that are mapped. The first is the header at offset 0. */
 static struct mapping {
     char *at;
     size_t bytes;
@@ -39,14 +44,14 @@ static size_t mapping_count;
 static dev_t file_device;
 static ino_t file_inode;
 
-/* ---- extents ---- */
+/* ---- get memory in the file and map it ---- */
 
 int file_reserve(char *at, size_t bytes)
 {
     int error = madvise(at, bytes, MADV_POPULATE_WRITE) ? errno : 0;
 
-    /* Before Linux 5.14: a system call that stores to the page. It returns EFAULT where a store
-     * of our own would raise SIGBUS. */
+    /* Linux before 5.14 has no MADV_POPULATE_WRITE: let a system call store to each page. It
+     * returns EFAULT where a store of our own would raise SIGBUS. */
     if (error == EINVAL) {
         error = 0;
         for (size_t i = 0; i < bytes && !error; i += 4096)
@@ -58,7 +63,7 @@ int file_reserve(char *at, size_t bytes)
     return error == EFAULT ? ENOSPC : error;
 }
 
-/* Is there room for BYTES in the filesystem now? This early check makes later reservations seldom
+/* Has the filesystem BYTES of free space now? If not, reserving memory later would probably
  * fail. */
 static bool has_free(size_t bytes)
 {
@@ -113,9 +118,9 @@ static int file_again(void)
     return fd;
 }
 
-/* Map BYTES more of the file, at offset AT. mremap() of a shared mapping with old size 0 maps the
- * same file a second time, from the same offset, without a descriptor or a name. Returns NULL with
- * errno on failure. */
+/* Map BYTES more of the file, from offset AT on. Needs no descriptor and no name: mremap() of a
+ * shared mapping with old size 0 maps the same file once more, from the same offset. Returns NULL
+ * with errno on failure. */
 static void *map_extent(uint64_t at, size_t bytes)
 {
     const struct mapping *near = &mappings[mapping_count - 1];
@@ -161,9 +166,9 @@ void *file_extent(size_t bytes, size_t reserved, uint64_t *offset)
     return mapped;
 }
 
-/* ---- facts ---- */
+/* ---- write facts ---- */
 
-static struct facts *facts; /* the chunk being filled */
+static struct facts *facts; /* the chunk to which facts are written */
 
 /* From now on facts are written to CHUNK, which has BYTES bytes. CHUNK is NULL if there is no
  * file. */
@@ -263,11 +268,11 @@ void facts_of_process(void)
         tracer_fact(RANK, .rank = rank_in(JOB_RANK), .local_rank = rank_in(JOB_LOCAL_RANK));
 }
 
-/* ---- from one session to the next ---- */
+/* ---- keep facts for the next session of this process ---- */
 
 static char *kept;
 static size_t kept_bytes;
-static uint8_t *died; /* a bit for each entry */
+static uint8_t *died; /* one bit for each cache entry: set if the entry has died */
 static size_t died_bytes;
 
 void facts_entry_died(uint32_t entry)
@@ -287,7 +292,8 @@ void facts_entry_died(uint32_t entry)
     tracer_unlock();
 }
 
-/* May the next session refer to FACT's id? Yes for code objects, signatures and living entries. */
+/* May the next session refer to the id in FACT? Yes for code objects, signatures and living cache
+ * entries. */
 static bool is_kept(const struct fact *fact)
 {
     uint64_t entry = (uint64_t)fact->number[0];
@@ -333,13 +339,13 @@ void facts_again(void)
     tracer_unlock();
 }
 
-/* ---- the header ---- */
+/* ---- make the file, or nest it in the parent's file ---- */
 
-/* What tells this process from others in its header. */
+/* When and how this process began, for the header of its file. */
 struct birth {
-    uint64_t ticks;     /* start time in the kernel's ticks */
-    uint64_t clock;     /* time of the fork, or of the beginning of the recording */
-    const char *parent; /* file of the process from which this one was forked, or "" */
+    uint64_t ticks;     /* start time of the process in the kernel's ticks; 0 if not known */
+    uint64_t clock;     /* the session's clock at the fork, or when the recording began */
+    const char *parent; /* for a forked process: name of its parent's file; else "" */
 };
 
 /* Return the start time of this process in ticks: /proc/PID/stat, field 22. Returns 0 if it is not
@@ -355,14 +361,16 @@ static uint64_t start_ticks(void)
     if (got <= 0)
         return 0;
     buffer[got] = 0;
-    field = strrchr(buffer, ')'); /* the command's name may hold spaces */
+    /* search from the last ')', because the command's name before it may have spaces */
+    field = strrchr(buffer, ')');
     for (int i = 2; field && i < 22; i++)
         field = strchr(field + 1, ' ');
     return field ? strtoull(field + 1, NULL, 10) : 0;
 }
 
-/* Return the pid namespace of this process, or 0 if not known. Without /proc, as after chroot(), a
- * child uses its parent's namespace if it can see the parent. From a new namespace it cannot. */
+/* Return the pid namespace of this process; 0 if it is not known. Without /proc, as after chroot(),
+ * a child is in its parent's namespace if it can see its parent: a child in a new pid namespace
+ * cannot. */
 static uint64_t find_namespace(void)
 {
     static uint64_t last;
@@ -376,8 +384,8 @@ static uint64_t find_namespace(void)
     return found;
 }
 
-/* Fill in the zeroed header FILE at OFFSET of a file. The header is complete afterwards; facts come
- * next. */
+/* Fill in FILE, the zeroed header at OFFSET of a file. Sets `ready`; from here on facts can be
+ * written. */
 static void header_fill(struct process_file *file, const struct birth *birth, uint64_t offset)
 {
     memcpy(file->magic, RING_PROCESS_MAGIC, sizeof file->magic);
@@ -403,7 +411,7 @@ static void header_fill(struct process_file *file, const struct birth *birth, ui
     atomic_store_explicit(&file->ready, 1, memory_order_release);
 }
 
-/* Make the file in DIRECTORY; "" means that there is no such directory. Returns 0 or an errno. */
+/* Make the process file in DIRECTORY, which is "" if there is none. Returns 0 or an errno. */
 static int file_make(const char *directory, const struct birth *birth)
 {
     char name[sizeof P.file_name];
@@ -416,7 +424,7 @@ static int file_make(const char *directory, const struct birth *birth)
     struct process_file *file = MAP_FAILED;
     struct stat status;
 
-    /* writing to a file above RLIMIT_FSIZE would raise SIGXFSZ */
+    /* not beyond RLIMIT_FSIZE, where writing would raise SIGXFSZ */
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
         bytes = limit.rlim_cur & ~UINT64_C(4095);
     if (!error && bytes < HEADER_BYTES + FIRST_FACTS)
@@ -439,7 +447,7 @@ static int file_make(const char *directory, const struct birth *birth)
         file = mmap(NULL, HEADER_BYTES + FIRST_FACTS, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         error = file == MAP_FAILED ? errno : file_reserve((char *)file, HEADER_BYTES + FIRST_FACTS);
     }
-    /* Two mappings, because a forked child keeps only the parent's header mapped. */
+    /* two mappings, so that a forked child can keep the header's alone */
     if (!error && !(mapping_note(file, HEADER_BYTES, 0) &&
                     mapping_note((char *)file + HEADER_BYTES, FIRST_FACTS, HEADER_BYTES)))
         error = ENOMEM;
@@ -466,8 +474,8 @@ static int file_make(const char *directory, const struct birth *birth)
     return error;
 }
 
-/* Give this forked process, which could not create a file, a header in its parent's file. The fork
- * left that file mapped. Returns 0 or an errno. */
+/* This forked process could not make a file: give it a header in its parent's file, which the fork
+ * has left mapped. Returns 0 or an errno. */
 static int file_nest_in_parent(const struct birth *birth)
 {
     uint64_t offset, newest;
@@ -503,9 +511,9 @@ static void file_wait_for_look(void)
             break;
 }
 
-/* Make the file in the session's directory, or in the spill directory if the first is full. A
- * forked child that can do neither nests its file in its parent's. If there is no room at all, the
- * collector is told by `orphans` in the parent's file, or by an empty file. */
+/* Make the process file in the session's directory; if that is full, in the spill directory; if
+ * that fails, too, a forked child nests it in its parent's file. If there is no room at all, the
+ * collector learns it from `orphans` in the parent's file, or from an empty file. */
 void file_open(const char *parent, uint64_t clock)
 {
     struct process_file *forked = P.root; /* root of the parent's file, or NULL */

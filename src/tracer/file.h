@@ -1,4 +1,5 @@
-/* tracer/file.h -- functions of file.c and ring.c: a process's shared file and its rings (ring.h).
+/* tracer/file.h -- a process's shared file and its rings: functions of file.c and ring.c (see
+ * ring.h).
  *
  * Runs in: the traced process; everything here is a slow path. */
 #ifndef DYNTRACE_TRACER_FILE_H
@@ -7,8 +8,9 @@
 #include "tracer/tracer.h"
 
 /* tracer/file.c */
-/* Make this process's file. PARENT is the file of the process that it was forked from at CLOCK, or
- * "". On failure P.file is NULL; the parent's file or an empty file then tells the collector. */
+/* Make this process's file. PARENT is the file of the process that forked this one, at CLOCK; or
+ * "". On failure P.file is NULL, and the collector learns it from the parent's file or from an
+ * empty file. */
 void file_open(const char *parent, uint64_t clock);
 /* In a forked child: unmap the parent's file except its header. */
 void file_forked(void);
@@ -27,10 +29,11 @@ void facts_keep(void);
 void facts_again(void);
 
 /* tracer/ring.c */
-/* In a forked child: drop all rings, which are the parent's. THREAD is the only thread left, or
- * NULL if we have not recorded this thread. */
+/* In a forked child: drop all rings, because they are those of the parent. THREAD is the only
+ * thread that is left, or NULL if it was not recorded. */
 void rings_forked(struct tracer *thread);
-/* Called when the session is left: wake waiting threads, and detach every thread's ring. */
+/* The session is being left: wake the threads that wait for the collector, and take each thread's
+ * ring away. */
 void rings_leave(void);
 
 #endif

@@ -2,16 +2,18 @@
  * libraries that switch them.
  *
  * A library that switches stacks replaces, in the thread state, the memory chunks that hold the
- * frames' data. So each event compares the current chunk with that of the event before: two loads
- * and a compare. A stack is identified by its lowest chunk. Each stack has its own list of open
- * frames (struct open_frame). The list lies on the stack's C stack, which greenlet moves to the
- * heap while another stack runs. So a list is read only while its stack runs. A CONTROL_SWITCH word
- * in the ring names the stack that the following words are about (tracer/ring.c). */
+ * frames' data. So each event compares the current chunk with the chunk at the event before: two
+ * loads and a compare. A stack is identified by its lowest chunk. Each stack has its own list of
+ * open frames (struct open_frame). The list lies on the stack's C stack, which greenlet moves to
+ * the heap while another stack runs. So we read a stack's list only while the stack runs. A
+ * CONTROL_SWITCH word in the ring names the stack that the following words are about
+ * (tracer/ring.c). */
 #include "tracer/tracer.h"
 
 #include <search.h>
 
-/* The bottom of a stack without chunks: a greenlet that has run nothing but a generator's frame. */
+/* Stands for the bottom of a stack without chunks: a greenlet that has run nothing but a
+ * generator's frame. */
 static const char no_chunk;
 
 const void *tracer_stack_bottom(PyThreadState *ts)
@@ -31,7 +33,7 @@ static int by_bottom(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Is no code of ours running on T's stack, so that a switch has nothing to save? */
+/* Has a switch from thread T's stack nothing to save, because no code of ours is running there? */
 static bool is_idle(const struct tracer *t)
 {
     const struct stack_state *own = &t->own;
@@ -40,8 +42,9 @@ static bool is_idle(const struct tracer *t)
     return !runs && !own->quiet && !own->masked && own->callback == t->given;
 }
 
-/* Save the state of T's running stack before a switch to another. No last reference is dropped
- * here, because T->given holds the callback, too. */
+/* Save what belongs to the running stack of thread T, before a switch to another stack. The
+ * callback's reference dropped here is not the last one, because T->given holds the callback,
+ * too. */
 static void save_stack_state(struct tracer *t)
 {
     struct tracer_stack *here = t->here;
@@ -56,7 +59,8 @@ static void save_stack_state(struct tracer *t)
     here->own = t->own;
 }
 
-/* Switch T to the stack TO. If none of our code is active on TO, TO gets the thread's callback. */
+/* Make TO the running stack of thread T. If no code of ours is running on it, it gets the thread's
+ * callback. */
 static void restore_stack_state(struct tracer *t, struct tracer_stack *to)
 {
     t->here = to;
@@ -73,7 +77,7 @@ static void restore_stack_state(struct tracer *t, struct tracer_stack *to)
     to->apart = false;
 }
 
-/* Clear STACK, whose greenlet is gone, and drop the state that an unfinished greenlet left. */
+/* The greenlet of STACK is gone: drop what it has left there. */
 static void clear_stack(struct tracer *t, struct tracer_stack *stack)
 {
     PyObject *callback = stack->own.callback;
@@ -102,7 +106,7 @@ void tracer_stacks_forget(struct tracer *t)
     t->apart = 0;
 }
 
-/* Set the lowest chunk of the running stack to BOTTOM. */
+/* Note BOTTOM as the lowest chunk of the running stack, by which the stack is found. */
 static void set_bottom(struct tracer *t, const void *bottom)
 {
     tdelete(t->here, &t->stacks, by_bottom);
@@ -145,21 +149,23 @@ static void switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)
     struct tracer_stack **found, *to;
 
     if (t->switches != ts) {
-        /* another interpreter, or the program that embeds Python, runs frames on top of ours */
+        /* do nothing while another interpreter, or a program that embeds Python, runs frames on top
+         * of ours */
         if (t->open || !is_idle(t))
             return;
         t->switches = ts;
         set_bottom(t, key.bottom);
         return;
     }
-    if (t->here->bottom == key.bottom) /* the same stack has grown or shrunk */
+    if (t->here->bottom == key.bottom) /* no switch: the stack has grown or shrunk */
         return;
     found = tfind(&key, &t->stacks, by_bottom);
     to = found ? *found : NULL;
     if (to && frame && compat_is_first(ts, frame))
-        clear_stack(t, to); /* a new stack has the address of a former one, which is gone */
+        clear_stack(t, to); /* a new stack of frames, at the address of a stack that is gone */
     if (!to && ((!t->open && is_idle(t)) || t->here->bottom == &no_chunk)) {
-        /* the former stack has no open frame, so it has probably ended */
+        /* take the former stack for the new one, because it has no open frame and has probably
+         * ended */
         set_bottom(t, key.bottom);
         return;
     }
@@ -168,13 +174,13 @@ static void switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)
             "memory: no room to follow another greenlet; the callers of its frames are not true");
         return;
     }
-    /* from now on do not continue deep recursion on segments of our own (tracer/stack.c) */
+    /* from now on do not continue deep recursion on our stack segments (tracer/stack.c) */
     if (!t->greenlets && t->stack_low == tracer_stack_low(false))
         t->stack_low = to->stack_low = tracer_stack_low(true);
     t->greenlets = true;
     save_stack_state(t);
     restore_stack_state(t, to);
-    t->limit = 0; /* the next event makes room for a CONTROL_SWITCH */
+    t->limit = 0; /* makes the next event write a CONTROL_SWITCH */
 }
 
 void tracer_switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)

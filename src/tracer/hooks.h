@@ -1,23 +1,23 @@
-/* tracer/hooks.h -- callbacks by which the tracer's base calls the parts above it.
+/* tracer/hooks.h -- callbacks by which the base of the tracer calls the folders above it.
  *
  * Runs in: the traced process.
  *
  * Calls run downwards: module.c > torch/, resume/ > evaluator/ > guards/ > the base, which is the
  * other files of tracer/ itself, tracer_shim.c and compat/. The base calls no function of those
- * parts directly, only members of this table.
+ * folders directly, only members of this table. Each folder fills in its members in its
+ * X_register(), which module.c calls when the extension is loaded, before anything is recorded.
+ * From then on only the owner of a member changes it, under the home's GIL. A NULL member is not
+ * called.
  *
- * Each part fills in its members in its X_register(), which module.c calls when the extension is
- * loaded, before anything is recorded. From then on only the owner of a member changes it, under
- * the home's GIL. A NULL member is not called.
- *
- * "GIL": the caller holds the GIL of the interpreter that runs. No member is called under
- * tracer_lock(). */
+ * "GIL": the caller holds the GIL of the interpreter that runs, or, in a free-threaded build, its
+ * thread state is attached (tracer/world.h). No member is called under tracer_lock(). */
 #ifndef DYNTRACE_TRACER_HOOKS_H
 #define DYNTRACE_TRACER_HOOKS_H
 
 #include "tracer/tracer.h"
 
-/* What a function of CODE_RANGE does: tracer/torch/ranges.c. */
+/* What a call of a function with CODE_RANGE does to torch's profiler ranges
+ * (tracer/torch/ranges.c). */
 enum range_act {
     RANGE_NONE,
     RANGE_ENTER,
@@ -28,67 +28,68 @@ enum range_act {
     RANGE_END
 };
 
-/* A call of a function that begins a range. */
+/* A call that begins or ends a range, between range_before() and range_after(). */
 struct range_call {
     enum range_act act;
-    PyObject *subject; /* owned: its first argument; NULL with RANGE_NONE */
+    PyObject *subject; /* owned: first argument of the call; NULL with RANGE_NONE */
 };
 
 struct tracer_hooks {
-    /* ---- evaluator/api.c ---- */
+    /* ---- provided by evaluator/api.c ---- */
 
     /* Evaluates frames while a thread has a callback, or while only decided frames are recorded.
-     * tracer_shim.c puts this function into the interpreter's slot, and calls it if a foreign
-     * evaluator above our hook calls us. GIL of the main interpreter; runs the program's code. */
+     * tracer_shim.c puts it into the interpreter's slot; if another evaluator is in the slot and
+     * calls us, tracer_shim.c calls it. GIL of the main interpreter; runs the program's code. */
     _PyFrameEvalFunction decide;
-    /* Called when the running thread has got its struct tracer, at its first frame: once for each
-     * thread, by tracer_attach(). GIL; the pending exception is put aside; may run the program's
-     * code. */
+    /* The running thread has got its struct tracer, at its first frame. tracer_attach() calls this
+     * once for each thread. GIL; the pending exception is put aside; may run the program's code. */
     void (*thread_begins)(void);
-    /* Forget, without releasing them, all references into the former main interpreter, which is
-     * initialised again. Called by tracer_place() at the first call in the new interpreter. GIL. */
+    /* The main interpreter was finalized and is initialised again: forget all references into the
+     * former one, without releasing them. tracer_place() calls this at the first call in the new
+     * interpreter. GIL. */
     void (*home_gone)(void);
-    /* Called by CPython when it frees a code object whose extra slot has SLOT, a mark or a
-     * code_state. GIL; an exception may be pending, and stays pending. */
+    /* CPython frees a code object whose extra slot has SLOT, a mark or a code_state. GIL; an
+     * exception may be pending, and stays pending. */
     void (*code_freed)(void *slot);
 
-    /* ---- resume/resume.c ---- */
+    /* ---- provided by resume/resume.c ---- */
 
-    /* Is CODE a resume function? If so, store in *ORIGIN a new reference to the code that was
-     * split, or NULL if that is gone. tracer_mark_code() calls it for code that gets an id. GIL;
-     * runs no code of the program. */
+    /* Is CODE a resume function? Then store in *ORIGIN a new reference to the code that was split,
+     * or NULL if that code is gone. tracer_mark_code() calls it for code that gets an id. GIL; runs
+     * no code of the program. */
     bool (*is_resume)(PyCodeObject *code, PyCodeObject **origin);
 
-    /* ---- torch/bridge.c ---- */
+    /* ---- provided by torch/bridge.c ---- */
 
-    /* Called when the module code of torch._dynamo is about to run in the home; with LATE, if it
-     * ran before the session began. tracer_mark_code() calls it, after it has set the code's mark.
-     * GIL; the pending exception is put aside; runs code of ours. */
+    /* The module torch._dynamo is about to run in the home interpreter; LATE: it ran before the
+     * session began. tracer_mark_code() calls this after it has set the code's mark. GIL; the
+     * pending exception is put aside; runs code of ours. */
     void (*torch_begins)(bool late);
-    /* Return the evaluator to put into the main interpreter's slot in place of HOOK, while frames
-     * are recorded: HOOK itself, or one that calls it. HOOK is NULL if we need none.
-     * tracer_rehook() calls it. GIL; runs no code of the program. */
+    /* Return the evaluator to put into the main interpreter's slot while frames are recorded: HOOK
+     * itself, or an evaluator that calls HOOK. HOOK is NULL if we need no hook. tracer_rehook()
+     * calls it. GIL; runs no code of the program. */
     _PyFrameEvalFunction (*hook_over)(_PyFrameEvalFunction hook);
-    /* `run --set`: change the limits of CODE if settings do. evaluator/decide.c calls it at a miss;
-     * NULL while no setting does. GIL; runs code of ours. */
+    /* `run --set`: if a setting changes the recompile limits of CODE, change *RECOMPILE and
+     * *ACCUMULATED. evaluator/decide.c calls it at a miss; NULL while there is no such setting.
+     * GIL; runs code of ours. */
     void (*limits)(PyCodeObject *code, unsigned long *recompile, unsigned long *accumulated);
-    /* Return a description of VALUE if it is a tensor, a new str. Returns NULL if it is no tensor,
-     * or with an exception. evaluator/decision.c calls it for values that missed. GIL; runs code of
-     * ours. */
+    /* Return a description of VALUE, a new str, if it is a tensor. Returns NULL if it is none, or
+     * with an exception. evaluator/decision.c calls it for the values of a call that missed,
+     * attributes.c for recorded values. GIL; runs code of ours. */
     PyObject *(*describe)(PyObject *value);
 
-    /* ---- torch/ranges.c ---- */
+    /* ---- provided by torch/ranges.c ---- */
 
     /* Does the function NAME of FILE begin or end a range of torch's profiler? tracer_mark_code()
      * calls it. GIL; runs no code of the program. */
     bool (*is_range)(const char *file, const char *name);
-    /* Called around the evaluation of FRAME, whose code has CODE_RANGE and which has not started:
-     * before its ENTER and after its EXIT. RESULT is NULL if it raised. GIL; a pending exception
-     * stays pending; runs no code of the program. */
+    /* Called around the evaluation of FRAME, whose code has CODE_RANGE: range_before() before its
+     * ENTER, when it has not started, range_after() after its EXIT. RESULT is NULL if it raised.
+     * GIL; a pending exception stays pending; runs no code of the program. */
     struct range_call (*range_before)(compat_frame *frame);
     void (*range_after)(struct range_call *call, PyObject *result);
 
-    /* ---- torch/observe.c ---- */
+    /* ---- provided by torch/observe.c ---- */
 
     /* Is EVALUATE torch's evaluator, or one of the hooks around it? slot.c calls it. GIL of the
      * main interpreter; runs no code of the program. */
@@ -97,11 +98,11 @@ struct tracer_hooks {
      * tracer_process.hook? tracer_rehook() calls it. GIL of the main interpreter; runs no code of
      * the program. */
     bool (*is_around)(_PyFrameEvalFunction evaluate);
-    /* Called by tracer_record() when recording began or ended. GIL of any interpreter; runs no code
-     * of the program. */
+    /* Recording has begun or ended; tracer_record() calls this. GIL of any interpreter; runs no
+     * code of the program. */
     void (*record_changed)(void);
 
-    /* ---- within the base: calls that would close a circle of files ---- */
+    /* ---- provided by the base itself, for calls that would close a circle of files ---- */
 
     /* Call tracer_record() of tracer_shim.c. ring.c calls it when the session is over. GIL. */
     void (*record)(bool on);

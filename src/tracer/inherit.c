@@ -2,27 +2,27 @@
  *
  * Runs in: the traced process; everything here is a slow path.
  *
- * The hook has not seen these frames begin, and will not see them end. Each gets a struct
- * open_frame on the heap, which stands among those on the C stack, and an ENTER of the kind
- * inherited:
+ * The hook was not called for these frames, so it notices neither their begin nor their end. Each
+ * gets an ENTER of the kind inherited, and a struct open_frame on the heap. This struct is linked
+ * into the same list as the open_frames on the C stack:
  *
- *     t->open -> step() -> [train()] -> main() -> [<module>]       [found], outermost last
+ *     t->open -> step() -> [train()] -> main() -> [<module>]     [inherited frame]
  *                  OPEN_BASE                OPEN_BASE
  *
- * Such a frame has returned when a frame begins whose callers do not include it. So while it is the
- * innermost open frame of a thread, `limit` is 0, each event takes the slow path, and
- * tracer_inherited_returned() compares. The end that the trace gives such a frame is the time of
- * that event, with the exit 'abandoned'. */
+ * An inherited frame has returned if it is not among the callers of a frame that begins later. So
+ * while an inherited frame is the innermost open frame of a thread, `limit` is 0, and each event
+ * takes the slow path, where tracer_remove_returned() looks for the frame among those that run. If
+ * it is not there, the trace has the time of this event as its end, with the exit 'abandoned'. */
 #include "tracer/hooks.h"
 
 struct inherited {
     struct open_frame open;
     const compat_frame *frame;
-    const PyCodeObject *code; /* compared only */
-    struct inherited *next;   /* list of struct tracer.found */
+    const PyCodeObject *code; /* borrowed: only its address is compared */
+    struct inherited *next;   /* next in the list tracer.found */
 };
 
-/* A frame of the running stack that is to be recorded. */
+/* A running frame that should be recorded as inherited. */
 struct caller {
     compat_frame *frame;
     uint32_t code; /* code id */
@@ -33,7 +33,8 @@ static compat_frame *innermost(PyThreadState *ts)
     return compat_python_frame(compat_current_frame(ts));
 }
 
-/* Is FRAME among the frames of the running thread? */
+/* Does the frame of FOUND still run on this thread? A later frame may have the same address, so the
+ * code is compared, too. */
 static bool is_running(const struct inherited *found)
 {
     compat_frame *frame = innermost(PyThreadState_GET());
@@ -76,7 +77,7 @@ static void forget_found(struct tracer *t)
         (*link)->code &= ~OPEN_BASE;
         link = &(*link)->outer;
     }
-    if (!t->greenlets) /* stacks that wait have others */
+    if (!t->greenlets) /* with greenlets, stacks that wait may still link to inherited frames */
         tracer_inherited_release(t);
 }
 
@@ -113,7 +114,8 @@ static struct open_frame **link_found(struct tracer *t, struct open_frame **link
     return &found->open.outer;
 }
 
-/* Return the first of the COUNT CALLERS from AT on with CODE; COUNT if there is none. */
+/* Return the index of the first of the CALLERS, from index AT on, that runs CODE; COUNT if there is
+ * none. */
 static size_t find_caller(const struct caller *callers, size_t at, size_t count, uint32_t code)
 {
     while (at < count && callers[at].code != (code & ~OPEN_BITS))

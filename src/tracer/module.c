@@ -5,7 +5,11 @@
  * remove the hook and restore it, for programs that measure themselves.
  *
  * The shim's objects belong to the home interpreter (tracer/place.c); in other interpreters the
- * shim's functions raise. */
+ * shim's functions raise. In a free-threaded build they raise everywhere, and none of the parts
+ * above the base (hooks.h) are registered: only frames, spans and arguments are recorded.
+ *
+ * Without a GIL: a thread is inside tracer_gate while it joins or leaves a session, pauses or
+ * resumes. */
 #include "tracer/attach.h"
 #include "tracer/evaluator/cache.h"
 #include "tracer/hooks.h"
@@ -18,7 +22,7 @@
 
 #define P tracer_process
 
-/* ---- interpreters ---- */
+/* ---- record another interpreter of the process ---- */
 
 void tracer_join_interpreter(void)
 {
@@ -42,11 +46,10 @@ void tracer_join_interpreter(void)
     }
 }
 
-/* ---- the module ---- */
+/* ---- functions of the module for a session's beginning and end ---- */
 
-/* Load the extension of SPEC. Returns a new reference, or NULL with an exception. It is loaded by
- * functions in C, because calls of importlib's Python functions would be recorded as the
- * program's. */
+/* Load the extension that SPEC describes. Returns a new reference, or NULL with an exception. Calls
+ * C functions, because calls of importlib's Python functions would be recorded as the program's. */
 static PyObject *extension_load(PyObject *spec)
 {
     OWNED PyObject *imp = PyImport_ImportModule("_imp");
@@ -62,7 +65,7 @@ static PyObject *extension_load(PyObject *spec)
     return Py_NewRef(extension);
 }
 
-/* Begin to capture the user's functions, for `dyntrace run --capture`. SPEC is the module spec of
+/* For `dyntrace run --capture`: begin to capture the user's functions. SPEC is the module spec of
  * `_dyntrace_capture`. Returns -1 with an exception on failure. */
 static int capture_begin(PyObject *module, PyObject *spec)
 {
@@ -205,7 +208,7 @@ static PyObject *resume_recording(PyObject *module, PyObject *ignored)
         tracer_join_interpreter();
     } else if (P.session && P.session->frames != SESSION_NONE) {
         if (COMPAT_INIT_BYPASSES_HOOK)
-            /* for interpreters that were created while recording was paused */
+            /* close the classes of interpreters that were made while recording was paused */
             tracer_fix_all_types(false);
         tracer_record(true);
         slot_excuse();
@@ -258,12 +261,12 @@ static PyObject *cost(PyObject *module, PyObject *function)
     return Py_BuildValue("(KK)", ns[0], ns[1]);
 }
 
-/* The module itself is a finder: sitecustomize.py puts it into sys.meta_path, so that the package
- * can be imported in programs that `dyntrace run` started: as dyntrace by the program, unless it
- * has another package of that name, and as _dyntrace_package by the tracer. Its find_spec() is
- * called at each import, and the program must not notice the call. Written in C, it is not a frame.
- * It is an object of a type of its own, because profile functions are called for built-in
- * functions, but not for other callables. */
+/* The module itself is a finder: sitecustomize.py puts it into sys.meta_path, so that programs that
+ * `dyntrace run` started can import the package. The program imports it as dyntrace, unless it has
+ * another package of that name; the tracer imports it as _dyntrace_package. Its find_spec() is
+ * called at each import, and the program must not notice the call. It is written in C, so the call
+ * makes no frame. It is not a built-in function but an object of a special type, because profile
+ * functions are called for built-in functions, and not for other callables. */
 static PyObject *find_spec(PyObject *self, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"fullname", "path", "target", NULL};
@@ -431,7 +434,8 @@ static struct PyModuleDef definition = {
     .m_traverse = traverse,
 };
 
-/* Fill in tracer/hooks.h: first the base's own members, then those of the parts above it. */
+/* Fill in tracer_hooks: first the members that the base provides, then those of the folders above
+ * it. */
 static void register_parts(void)
 {
     static const struct attach_calls of_attach = {join, leave};

@@ -2,16 +2,19 @@
  *
  * A process has one recording, however many interpreters it has; docs/internals.md lists what each
  * interpreter has for itself. The home is the main interpreter as it was first initialised;
- * sub-interpreters are recorded, too, if we get the same code-extra index there ("code data":
- * PyUnstable_Eval_RequestCodeExtraIndex). */
+ * sub-interpreters are recorded, too, if we get the same code-extra index there
+ * (PyUnstable_Eval_RequestCodeExtraIndex; our messages call it "code data").
+ *
+ * Without a GIL only the main interpreter has a place. It gets the place when it imports the
+ * module, which CPython does in one thread. */
 #include "tracer/hooks.h"
 
 #define P tracer_process
 
-/* The free functions of code-extra indices that were requested before ours. When we set our slot in
- * a code object, the slots of these indices come into being with NULL, and CPython would call their
- * free functions with this NULL (tracer/compat/cpython.h). CPython's documentation promises not to.
- * So wrappers call them only for other values. */
+/* The free functions of those code-extra indices that were requested before ours. When we set our
+ * slot in a code object, the slots of these indices get NULL, and CPython would call their free
+ * functions with this NULL (tracer/compat/cpython.h), although its documentation says that it does
+ * not. So wrappers call them only for other values. */
 static freefunc earlier[8];
 #define FREE_EARLIER(n)                       \
     static void free_earlier_##n(void *value) \
@@ -39,14 +42,14 @@ static Py_ssize_t request_extra(PyInterpreterState *interpreter)
     return ours;
 }
 
-/* Request our index in this interpreter, too: the same one as in the others. Returns false if it is
- * taken here. */
+/* Request code-extra indices in this interpreter until we get the index that we have in the others.
+ * Returns false if another extension has it here. */
 static bool request_same_extra(void)
 {
     Py_ssize_t index;
 
     do
-        index = compat_request_extra(NULL); /* a mark needs no free function */
+        index = compat_request_extra(NULL); /* NULL, because a mark needs no free function */
     while (index >= 0 && index < P.extra);
     return index == P.extra;
 }
@@ -59,10 +62,11 @@ static enum tracer_place place_new(PyInterpreterState *interpreter)
             return PLACE_NONE;
         if (interpreter != PyInterpreterState_Main())
             return PLACE_SUB;
-        /* the former main interpreter's references to our objects are gone */
+        /* The main interpreter was made anew; the references that the former one had to our objects
+         * are gone. */
         P.hook = NULL;
         P.evaluate = _PyEval_EvalFrameDefault;
-        P.torch_seen = true; /* do not wait for torch's import: torch cannot use the shim here */
+        P.torch_seen = true; /* torch cannot use the shim here, so do not wait for its import */
         P.active_threads = 0;
         tracer_forget_callbacks();
         if (tracer_hooks.home_gone)
@@ -76,8 +80,8 @@ static enum tracer_place place_new(PyInterpreterState *interpreter)
     return P.extra < 0 ? PLACE_NONE : PLACE_HOME;
 }
 
-/* Each interpreter stores its place in its own dict, because a new interpreter may get an old one's
- * address. */
+/* The place is kept in the interpreter's own dict, because a new interpreter may get the address of
+ * one that is gone. */
 enum tracer_place tracer_place(void)
 {
     PyInterpreterState *interpreter = PyInterpreterState_Get();

@@ -1,4 +1,4 @@
-/* tracer/quiet.c -- hides our own Python code in the program's process.
+/* tracer/quiet.c -- runs our own Python code unnoticed by the program and by the trace.
  *
  * Runs in: the traced process, under the GIL. Guards, captures and torch's bridge use it. */
 #include "tracer/tracer.h"
@@ -10,11 +10,11 @@ void torch_quiet_begin(struct torch_quiet *q)
     if (t)
         tracer_follow(t, PyThreadState_Get(), NULL);
     q->pending = tracer_exception_aside();
-    q->collects = PyGC_Disable(); /* a collection would run the program's finalisers */
+    q->collects = PyGC_Disable(); /* a collection of garbage would run finalisers of the program */
     PyThreadState_EnterTracing(PyThreadState_Get());
     if (t) {
         t->quiet++;
-        t->limit = 0; /* so that every event goes through tracer_room(), which refuses it */
+        t->limit = 0; /* 0 makes every event call tracer_room(), which refuses it */
     }
 }
 

@@ -1,4 +1,4 @@
-/* tracer/record.h -- the two words of a recorded frame.
+/* tracer/record.h -- writes the two words of a recorded frame, ENTER and EXIT.
  *
  * Runs in: the traced process, on every Python call; these functions are inline, because they are
  * hot. tracer_shim.c records frames with them, and tracer/evaluator/decide.c records the frames
@@ -8,7 +8,7 @@
 
 #include "tracer/tracer.h"
 
-/* Run the frame as CPython would, with the recursion depth that it would have without a hook
+/* Run the frame as CPython would, and with the recursion depth that it would have without a hook
  * (tracer/compat/cpython.h, tracer/stack.c). */
 static inline __attribute__((always_inline)) PyObject *
 record_evaluate_by(_PyFrameEvalFunction evaluate, struct tracer *t, PyThreadState *ts,
@@ -36,7 +36,7 @@ record_evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int th
     return record_evaluate_by(tracer_process.evaluate, t, ts, frame, throwflag);
 }
 
-/* Return the mark of the frame's code. Gives the code a mark if it has none. */
+/* Return the mark of the frame's code, which gets one if it has none. */
 static inline __attribute__((always_inline)) uintptr_t record_mark(compat_frame *frame)
 {
     uintptr_t mark = tracer_mark_in(compat_extra(compat_code(frame), tracer_process.extra));
@@ -54,7 +54,8 @@ static inline __attribute__((always_inline)) uintptr_t record_mark(compat_frame 
     return mark;
 }
 
-/* Return the mark of FRAME's code, where it may have an earlier session's CODE_ARGS. */
+/* Return the mark of the frame's code, with CODE_ARGS as this session wants it: an earlier session
+ * may have set it otherwise. */
 static inline uintptr_t record_mark_now(compat_frame *frame)
 {
     const uintptr_t mark = record_mark(frame);
@@ -62,7 +63,7 @@ static inline uintptr_t record_mark_now(compat_frame *frame)
     return unlikely(tracer_process.rechecks) ? tracer_recheck(compat_code(frame), mark) : mark;
 }
 
-/* Write the frame's ENTER, for which there is room. */
+/* Write the ENTER of a frame. There must be room for it. */
 static inline __attribute__((always_inline)) void record_open(struct tracer *t,
                                                               struct open_frame *open,
                                                               uint32_t code, enum ring_tag tag,
@@ -76,20 +77,20 @@ static inline __attribute__((always_inline)) void record_open(struct tracer *t,
     if (unlikely(code > RING_ID_MASK)) {
         t->words[t->head & t->mask] =
             RING_CONTROL_WORD(CONTROL_ENTER, 2, (uint64_t)tag << 37 | code);
-        t->head++; /* tracer_put() publishes this word together with the next */
+        t->head++; /* not published yet: tracer_put() does that for this word and the next */
         tracer_put(t, now);
     } else {
         tracer_put(t, RING_WORD(tag, code, now));
     }
 }
 
-/* Is a call that T makes now too deep to be recorded? */
+/* Would a call that thread T makes now be too deep to be recorded (--max-depth)? */
 static inline bool record_is_too_deep(const struct tracer *t)
 {
     return t->open && t->open->depth + 1 >= tracer_process.max_depth;
 }
 
-/* Write the frame's ENTER. Returns its time by the session's clock, or 0 if the frame is not
+/* Write the ENTER of a frame. Returns its time by the session's clock, or 0 if the frame is not
  * recorded. */
 static inline __attribute__((always_inline)) uint64_t
 record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag,
@@ -109,8 +110,8 @@ record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring
 }
 
 /* Write the ENTER of a frame whose code has MARK. Returns its time, or 0 if the frame is not
- * recorded. Nothing is written for code with a bit of CODE_NOTED: the caller removes these bits
- * from MARK first, or calls record_noted(). */
+ * recorded. Code with a bit of CODE_NOTED is not recorded here: the caller clears these bits in
+ * MARK, or calls record_noted(). */
 static inline __attribute__((always_inline)) uint64_t
 record_call(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame,
             uintptr_t mark, int throwflag, bool resumed, const enum session_clock clock,
@@ -130,7 +131,7 @@ record_call(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat
                         clock, limit_depth);
 }
 
-/* Write the EXIT of a frame that returned RESULT, which is NULL if it raised. */
+/* Write the EXIT of a frame that has returned RESULT; NULL if it has raised. */
 static inline __attribute__((always_inline)) void
 record_exit(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame,
             PyObject *result, bool resumed, const enum session_clock clock)
@@ -146,13 +147,13 @@ record_exit(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat
     }
     tracer_follow(t, ts, NULL);
     now = tracer_now_by(clock);
-    /* The frame stays open while room is made, because a fork during the wait gives open frames new
-     * ordinals. */
+    /* keep the frame open until there is room: a fork during the wait gives open frames new
+     * ordinals */
     if (likely(t->head < t->limit && now <= t->until) || (now = tracer_room(t, now)))
         tracer_put(t, RING_WORD(tag, open->ordinal & RING_ID_MASK, now));
     t->open = open->outer;
     if (unlikely(open->code & OPEN_BASE))
-        t->limit = 0; /* before the next event inherited frames are looked at */
+        t->limit = 0; /* makes the next event check whether inherited frames have returned */
 }
 
 #endif

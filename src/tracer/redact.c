@@ -6,7 +6,7 @@
 
 #define P tracer_process
 
-/* Return the session's patterns of names. */
+/* Return the patterns of `run --redact` that this session has. */
 static struct secret_rules session_rules(void)
 {
     const struct session_file *session = P.session;
@@ -43,8 +43,8 @@ enum secret redact_source(struct fact_text source)
     return secret_source(&rules, source.text, (size_t)source.bytes);
 }
 
-/* Replace TEXT by the redacted text in TO, if that differs. Without memory nothing of TEXT is
- * kept. */
+/* If the redacted text in TO differs from TEXT, make TEXT the redacted text. If memory ran out,
+ * make it SECRET_WORD. */
 static void text_replace(struct fact_text *text, const struct secret_text *to)
 {
     if (to->failed)
@@ -76,7 +76,7 @@ struct secret_text redact_text(struct fact_text *text)
     return to;
 }
 
-/* Leave secret values out of the command line in FACT. */
+/* Remove secret values from the command line in FACT. */
 static struct secret_text redact_argv(struct fact_ARGV *fact)
 {
     const struct secret_rules rules = session_rules();

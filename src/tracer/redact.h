@@ -7,25 +7,25 @@
 #include "secret.h"
 #include "tracer/tracer.h"
 
-/* A fact without secret values, and the texts that were made for it. */
+/* Copies of a fact and of its texts, without secret values. */
 struct redacted {
     union fact_any fact;
     unsigned count;
     struct secret_text owned[8];
 };
 
-/* Return FACT of KIND as it may be recorded: FACT itself, or R's copy, which lives until
- * redacted_free(). */
+/* Return FACT of KIND as it may be recorded: FACT itself, or a copy in R without secret values,
+ * which lives until redacted_free(). */
 const void *redact_fact(enum fact_kind kind, const void *fact, struct redacted *r);
 void redacted_free(struct redacted *r);
 
-/* Does the name, or a name in a guard's SOURCE, look secret in this session? */
+/* redact_name: does NAME look secret in this session? redact_source: does a name in a guard's
+ * SOURCE? */
 enum secret redact_name(const char *name, size_t bytes);
 enum secret redact_source(struct fact_text source);
 
-/* *TEXT is the value of a name, and LEVEL says how secret the name is. Replace all strings in *TEXT
- * and, with SECRET_ALL, all numbers. The caller frees `text` of the result when *TEXT is no longer
- * needed. */
+/* *TEXT is the value of a name of secrecy LEVEL. Replace its strings and, with SECRET_ALL, its
+ * numbers. The caller frees `text` of the result when *TEXT is no longer needed. */
 struct secret_text redact_literals(struct fact_text *text, enum secret level);
 /* Replace the values of secret names in *TEXT. The caller frees `text` of the result, as above. */
 struct secret_text redact_text(struct fact_text *text);

@@ -10,15 +10,15 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* A local variable that owns a reference, or is NULL. The reference is dropped at the end of the
- * variable's scope. */
+/* For a local variable that owns a reference, or is NULL: the reference is dropped at the end of
+ * the variable's scope. */
 #define OWNED __attribute__((cleanup(tracer_let_go)))
 static inline void tracer_let_go(PyObject **object)
 {
     Py_XDECREF(*object);
 }
-/* The pending exception, set aside until the end of its variable's scope. It is then restored, and
- * replaces any exception raised since. */
+/* For a local variable that has taken the pending exception: at the end of its scope the exception
+ * is restored, and replaces any that was raised since. */
 #define KEPT __attribute__((cleanup(tracer_exception_back)))
 struct tracer_exception {
     PyObject *type, *value, *traceback;

@@ -12,7 +12,11 @@
  * open frames are still open. CONTROL_ENTER words name the open frames that began in the gap. A
  * forked child also writes CONTROL_ENTER words for its open frames, which it knows because struct
  * open_frame lies on the C stack, and the child has a copy of that stack. Each greenlet has its own
- * frames and its own FACT_THREAD; words belong to one greenlet until the next CONTROL_SWITCH. */
+ * frames and its own FACT_THREAD; words belong to one greenlet until the next CONTROL_SWITCH.
+ *
+ * Without a GIL: each ring has one writer, its thread. A session ends while the world is stopped,
+ * so no writer is between two words then. Reading a thread's name may wait, so P.session is checked
+ * again afterwards. */
 #include "tracer/file.h"
 #include "tracer/hooks.h"
 #include "tracer/record.h"
@@ -33,22 +37,24 @@ enum {
 #define P tracer_process
 #define MS UINT64_C(1000000)
 
-/* A thread has waited for --max-stall in vain. Until the collector takes something, other threads
- * do not wait. */
+/* A thread has waited for --max-stall in vain. Other threads do not wait until the collector has
+ * taken something. */
 static _Atomic bool stalled;
-static _Atomic unsigned sleepers; /* threads that wait for their ring without the GIL */
-static _Atomic bool closing;      /* those threads must stop waiting */
+/* number of threads that wait for the collector, with or without the GIL */
+static _Atomic unsigned sleepers;
+static _Atomic bool closing; /* all threads that wait for the collector must stop waiting */
 
-/* Guarded by tracer_lock(): */
+/* The following variables are guarded by tracer_lock(). */
 static uint64_t ring_bytes_used;
-static struct ring *free_rings[RING_MAX]; /* rings whose threads have ended */
+static struct ring *free_rings[RING_MAX]; /* rings whose threads have ended, for new threads */
 static unsigned free_ring_count;
 static struct tracer *all_tracers;
 
-static pthread_key_t thread_key; /* its destructor is thread_ended */
+/* calls free_ended_thread() at the end of a thread; made under tracer_lock() */
+static pthread_key_t thread_key;
 static bool thread_key_made;
 
-/* ---- rings ---- */
+/* ---- make rings and read the names of threads ---- */
 
 /* Return how many of BYTES to reserve next. */
 static uint64_t step_of(uint64_t bytes)
@@ -56,8 +62,8 @@ static uint64_t step_of(uint64_t bytes)
     return bytes < RESERVE_STEP ? bytes : RESERVE_STEP;
 }
 
-/* Return the most bytes that one ring may take if the address space is limited (ulimit -v): a 64th,
- * because the program needs the rest. */
+/* If the address space is limited (ulimit -v), return a 64th of it: the most bytes that a ring may
+ * take, because the program needs most of it. */
 static uint64_t address_space_share(void)
 {
     struct rlimit limit;
@@ -65,9 +71,9 @@ static uint64_t address_space_share(void)
     return getrlimit(RLIMIT_AS, &limit) ? UINT64_MAX : limit.rlim_cur / 64;
 }
 
-/* Make a ring. Each further ring of a process is smaller, so that hundreds of threads stay near the
- * session's budget; beyond the budget a ring has 64 KB. Returns NULL if there is no room, which has
- * been recorded. */
+/* Make a ring. Each further ring of a process is smaller, so that even hundreds of threads stay
+ * near the session's budget; beyond the budget a ring has 64 KB. Returns NULL if there is no room;
+ * the process file then counts one more thread without a ring. */
 static struct ring *ring_new(void)
 {
     uint64_t left =
@@ -103,8 +109,8 @@ static struct ring *ring_new(void)
     return ring;
 }
 
-/* Return a ring for the running thread: a free ring that the collector has drained far enough, or a
- * new one. Returns NULL if there is no room. */
+/* Return a ring for the running thread: a new one, or one of an ended thread of which the collector
+ * has taken all but half. Returns NULL if there is no room. */
 static struct ring *ring_take(void)
 {
     for (unsigned i = free_ring_count; i-- > 0;) {
@@ -119,8 +125,8 @@ static struct ring *ring_take(void)
     return ring_new();
 }
 
-/* Cut NAME to the part that `threading` generated, "Thread-1"; a name that the program chose
- * becomes "". */
+/* If `threading` has generated NAME, keep only the generated part, "Thread-1". If the program has
+ * chosen it, make it "". */
 static void keep_generated_name(char *name)
 {
     static const char *const made_up[] = {"Thread-", "Dummy-", "ThreadPoolExecutor-", "asyncio_"};
@@ -128,7 +134,7 @@ static void keep_generated_name(char *name)
     for (size_t i = 0; i < sizeof made_up / sizeof *made_up; i++) {
         size_t length = strlen(made_up[i]);
         if (!strncmp(name, made_up[i], length)) {
-            /* cut "Thread-1 (work)" before the name of the program's function */
+            /* without the name of the program's function: "Thread-1 (work)" -> "Thread-1" */
             name[length + strspn(name + length, "0123456789_")] = 0;
             return;
         }
@@ -177,16 +183,17 @@ static void thread_name(const struct tracer *t, compat_frame *frame, char *name,
     PyErr_Clear();
 }
 
-/* ---- waiting ---- */
+/* ---- wait until the ring has room ---- */
 
-/* Does nobody read the ring any more? The session may be over, or the collector found the file
- * corrupt. */
+/* Has the collector stopped reading this process's rings, because the session is over, or because
+ * it has found the file corrupt? */
 static bool is_abandoned(void)
 {
     return atomic_load(&P.session->closed) || (P.file && atomic_load(&P.file->abandoned));
 }
 
-/* Get memory for the next part of the ring. Returns false if the filesystem is full. */
+/* Get memory for the next part of the ring: as much again as it has, but at most RESERVE_STEP.
+ * Returns false if the filesystem is full. */
 static bool reserve_more(struct ring *ring)
 {
     uint64_t bytes = step_of((ring->words - ring->reserved) * sizeof(uint64_t));
@@ -197,15 +204,16 @@ static bool reserve_more(struct ring *ring)
     return true;
 }
 
-/* Reread the tail of T's ring. Returns true if the ring has room for a control word and an event.
- * If it returns false with T->limit 0, the filesystem is full. */
+/* Read the tail of thread T's ring again. Returns true if the ring has room for a control word and
+ * an event. If false with T->limit 0, the filesystem is full. */
 static bool ring_has_room(struct tracer *t)
 {
-    /* D: matches the collector's C. */
+    /* Barrier D of ring.h: it matches barrier C in the collector. */
     uint64_t tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
 
     t->limit = tail + t->mask + 1 - RING_MARGIN;
-    if (t->ring->reserved <= t->mask) { /* the ring's words are written for the first time */
+    /* the ring is being written for the first time, so its memory may end before it */
+    if (t->ring->reserved <= t->mask) {
         if (t->head + RING_MARGIN >= t->ring->reserved && !reserve_more(t->ring))
             t->limit = 0;
         else if (t->limit > t->ring->reserved - RING_MARGIN)
@@ -219,16 +227,16 @@ static bool is_past(const struct ring *ring, uint64_t full)
     return (int64_t)(atomic_load_explicit(&ring->tail, memory_order_acquire) - full) > 0;
 }
 
-/* Sleep until the collector has taken some words of the full ring, at most --max-stall. Returns
- * false if the collector took nothing. The first HOLD_MS pass with the GIL held, because releasing
- * it can reorder the program's threads. Then the GIL is released if MAY_LET_GO. After a release
- * even the session may be another one, so the ring is not touched. */
+/* Sleep until the collector has taken words of the full ring, at most for --max-stall. Returns
+ * false if it has taken nothing. During the first HOLD_MS the GIL stays held, because releasing it
+ * can reorder the program's threads; then it is released if MAY_LET_GO. From then on the ring is
+ * not touched, because even the session may be another one. */
 static bool wait_for_collector(struct tracer *t, bool may_let_go, uint64_t *waited)
 {
     const uint64_t began = clock_monotonic_ns();
     const uint64_t most = atomic_load(&stalled) ? 0 : P.session->max_stall_ns;
     struct ring *ring = t->ring;
-    /* while the tail is not past this count, there is no room */
+    /* the ring has room as soon as its tail has passed this count */
     const uint64_t full = t->head - t->mask - 1 + RING_MARGIN;
     PyThreadState *let_go = NULL;
     uint64_t now = began;
@@ -270,9 +278,9 @@ static bool room_held(struct tracer *t, uint64_t *now)
     return room;
 }
 
-/* ---- gaps ---- */
+/* ---- gaps: stop writing when there is no room, and continue when there is ---- */
 
-/* Stop writing because of ERROR, or, with ERROR 0, because the collector takes nothing. */
+/* Begin a gap: stop writing. ERROR is the reason, an errno, or 0 if the collector takes nothing. */
 static void gap_begin(struct tracer *t, uint64_t now, int error)
 {
     t->limit = 0;
@@ -283,7 +291,7 @@ static void gap_begin(struct tracer *t, uint64_t now, int error)
 }
 
 /* Write an ENTER for each open frame whose ENTER is not in the ring, outermost first. Returns false
- * if there was not room for all of them. */
+ * if there was no room for some of them. */
 static bool gap_write_open(struct tracer *t, uint64_t *now)
 {
     struct open_frame **stack, *open;
@@ -295,7 +303,7 @@ static bool gap_write_open(struct tracer *t, uint64_t *now)
         count++;
     stack = count ? malloc(count * sizeof *stack) : NULL;
     if (!stack)
-        /* no memory: leave them out; the frames inside them get an outer frame as their parent */
+        /* no memory to write these frames: the frames inside them get a caller further out */
         return true;
     for (at = count, open = t->open; at; open = open->outer)
         stack[--at] = open;
@@ -328,22 +336,22 @@ static uint64_t open_written(const struct tracer *t, uint32_t *ordinal)
     return count;
 }
 
-/* Mark all open frames of T's stack as not in the ring. */
+/* Mark all open frames of thread T's running stack as not in the ring. */
 static void mark_open_unwritten(struct tracer *t)
 {
     for (struct open_frame *open = t->open; open; open = open->outer)
         open->code |= OPEN_LOST;
 }
 
-/* Write a CONTROL_SWITCH to T's stack, and then the open frames of this stack. Returns false if
- * there was not room for all of them. */
+/* Write a CONTROL_SWITCH to the running stack of thread T, and then those open frames of this stack
+ * that are not in the ring. Returns false if there was no room for some of them. */
 static bool write_switch(struct tracer *t, uint64_t *now)
 {
     struct tracer_stack *here = t->here;
     uint32_t innermost;
     uint64_t left;
 
-    if (here->rings != t->rings) { /* the first switch to this stack in this ring */
+    if (here->rings != t->rings) { /* the ring has no words about this stack of frames yet */
         char name[32];
         if (P.inherits)
             tracer_inherit(t, PyThreadState_GET());
@@ -362,9 +370,9 @@ static bool write_switch(struct tracer *t, uint64_t *now)
     return gap_write_open(t, now);
 }
 
-/* Write the CONTROL_GAP that tells what is missing. LEFT is the number of open frames that began
- * before the gap, INNERMOST the ordinal of the innermost of these, STILL_OPEN the number of open
- * frames that began in the gap. */
+/* Write a CONTROL_GAP with the number of lost frames. LEFT frames from before the gap are still
+ * open, and INNERMOST is the ordinal of the innermost of these. STILL_OPEN frames that began in the
+ * gap are open; they do not count as lost. */
 static void write_gap(struct tracer *t, uint64_t now, uint64_t left, uint32_t innermost,
                       uint64_t still_open)
 {
@@ -378,8 +386,7 @@ static void write_gap(struct tracer *t, uint64_t now, uint64_t left, uint32_t in
     t->until = now + RING_EPOCH_TICKS;
 }
 
-/* Begin a new gap, because there was not room for all open frames. Those not written count as
- * lost. */
+/* Begin another gap, because there was no room for some open frames. These count as lost. */
 static void gap_begin_again(struct tracer *t, uint64_t now)
 {
     gap_begin(t, now, 0);
@@ -387,8 +394,8 @@ static void gap_begin_again(struct tracer *t, uint64_t now)
         t->ring->lost++;
 }
 
-/* Write the CONTROL_GAP and the open frames, now that there is room again. Returns false, in a new
- * gap, if there was not room for all open frames. */
+/* End the gap, because there is room again: write the CONTROL_GAP and the open frames. Returns
+ * false if there was no room for some open frames, so that another gap has begun. */
 static bool gap_end(struct tracer *t, uint64_t *now)
 {
     uint64_t left;
@@ -414,10 +421,11 @@ static void stop(struct tracer *t, uint64_t now, int error)
         tracer_hooks.record(false);
 }
 
-/* ---- threads ---- */
+/* ---- attach rings to threads ---- */
 
-/* Give T a ring, and write which thread uses the ring and, after a fork, which frames are open. TS
- * is T's thread, FRAME its first frame or NULL. Returns false if there is no ring. */
+/* Give thread T a ring, and write which thread uses it from now on and, after a fork, which frames
+ * are open. TS is the thread's state, FRAME its first frame or NULL. Returns false if there is no
+ * ring. */
 static bool ring_attach(struct tracer *t, PyThreadState *ts, compat_frame *frame)
 {
     struct ring *ring;
@@ -448,7 +456,7 @@ static bool ring_attach(struct tracer *t, PyThreadState *ts, compat_frame *frame
         return false;
     }
     if (ring->lost_since)
-        write_gap(t, now, 0, 0, 0); /* end the gap of the ring's former thread */
+        write_gap(t, now, 0, 0, 0); /* end the gap in which the ring's former thread ended */
     tracer_put_control(t, CONTROL_THREAD, id, 1, &now);
     t->until = now + RING_EPOCH_TICKS;
     t->rings++;
@@ -505,7 +513,8 @@ static void thread_ended(void *value)
     free(t);
 }
 
-/* Make the tracer of the thread TS, which the kernel calls OS_TID. Returns NULL without memory. */
+/* Make the tracer of the thread with the state TS and the kernel's number OS_TID. Returns NULL
+ * without memory. */
 static struct tracer *tracer_new(PyThreadState *ts, uint64_t os_tid)
 {
     struct tracer *t = aligned_alloc(64, (sizeof *t + 63) & ~(size_t)63);
@@ -530,8 +539,9 @@ static struct tracer *tracer_new(PyThreadState *ts, uint64_t os_tid)
     return t;
 }
 
-/* Return the tracer of the thread TS, which the kernel calls OS_TID; NULL if there is none. The
- * kernel may have given the number of a thread that has ended to another. */
+/* Return the tracer of the thread with the state TS and the kernel's number OS_TID; NULL if it has
+ * none. An awaited tracer must have the id of TS, too, because the kernel may have given the number
+ * of an ended thread to this one. */
 static struct tracer *tracer_find(const PyThreadState *ts, uint64_t os_tid)
 {
     struct tracer *t;
@@ -554,7 +564,9 @@ void rings_inherit(void)
     for (; ts && P.session; ts = PyThreadState_Next(ts)) {
         const uint64_t os_tid = ts->native_thread_id;
         struct tracer *t = tracer_find(ts, os_tid);
-        bool waits = t && t->greenlets; /* which of its stacks runs is seen at its next event */
+        /* with greenlets, wait for the thread's next event, which finds out which of its stacks
+         * runs */
+        bool waits = t && t->greenlets;
         if (waits || !compat_python_frame(compat_current_frame(ts)))
             continue;
         if (!t && (t = tracer_new(ts, os_tid)))
@@ -566,7 +578,7 @@ void rings_inherit(void)
     }
 }
 
-/* Release the tracers of threads that have had no event. */
+/* Release the tracers that were made for threads which then had no event. */
 static void release_awaited(void)
 {
     struct tracer **link = &all_tracers;
@@ -587,7 +599,7 @@ static void release_awaited(void)
 struct tracer *tracer_attach(compat_frame *frame)
 {
     int saved_errno = errno;
-    /* generator.throw() starts a frame with the exception set */
+    /* put the exception aside with which generator.throw() starts a frame */
     KEPT struct tracer_exception pending = tracer_exception_aside();
     PyThreadState *ts = PyThreadState_GET();
     const uint64_t os_tid = (uint64_t)syscall(SYS_gettid);
@@ -611,8 +623,8 @@ struct tracer *tracer_attach(compat_frame *frame)
     return t;
 }
 
-/* Make room for an event. AT_FRAME says that the event is a frame's beginning or end, where a gap
- * may end and the GIL may be released. Returns false if the event must not be written. */
+/* Make room for an event. AT_FRAME: the event is a frame's beginning or end, and only there a gap
+ * may end, and the GIL be released. Returns false if the event must not be written. */
 static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
 {
     int saved_errno = errno;
@@ -625,7 +637,8 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
             t->written = NULL; /* a CONTROL_SWITCH tells how many are open */
     }
     while (!t->quiet && !room && P.session && !t->gone) {
-        /* the first event after a fork, or the first event in this session of an older thread */
+        /* no ring yet: this is the thread's first event after a fork, or its first in this
+         * session */
         if (!t->ring) {
             ring_attach(t, PyThreadState_GET(), NULL);
             *now = tracer_now();
@@ -646,7 +659,8 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
         } else {
             bool moved = wait_for_collector(t, at_frame, &waited);
             *now = tracer_now();
-            /* If the GIL was released, everything may have changed. */
+            /* checks the session and the ring again, which may have changed while the GIL was
+             * released */
             if (!moved && P.session && t->ring && !is_abandoned())
                 gap_begin(t, *now, 0);
         }
@@ -714,9 +728,9 @@ done:
     return entered;
 }
 
-/* ---- the session ends, or the process forks ---- */
+/* ---- take the rings away when the session ends or the process forks ---- */
 
-/* Take the ring from every thread. */
+/* Take the ring away from every thread. */
 static void detach_all(void)
 {
     for (struct tracer *t = all_tracers; t; t = t->next_tracer) {
@@ -744,7 +758,7 @@ void rings_forked(struct tracer *thread)
 void rings_leave(void)
 {
     atomic_store(&closing, true);
-    while (atomic_load(&sleepers)) /* sleepers see `closing` without needing the GIL */
+    while (atomic_load(&sleepers)) /* waiting threads need no GIL to see `closing` */
         usleep(1000);
     atomic_store(&closing, false);
     atomic_store(&stalled, false);

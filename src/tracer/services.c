@@ -1,4 +1,5 @@
-/* tracer/services.c -- the shim's functions for a watcher (capture/). See watcher.h.
+/* tracer/services.c -- the functions of the shim that a watcher (capture/) calls. See
+ * tracer/evaluator/watcher.h.
  *
  * Runs in: the traced process, under the GIL. */
 #include "tracer/evaluator/cache.h"
@@ -35,7 +36,8 @@ static struct masked_callback mask(PyThreadState *ts)
         return masked;
     tracer_follow(t, ts, NULL);
     masked.callback = t->callback;
-    masked.front = t->front; /* code that runs meanwhile may set torch's front end */
+    /* keep the front end, too, because code that runs until unmask() may set torch's */
+    masked.front = t->front;
     t->callback = NULL;
     return masked;
 }
@@ -80,7 +82,8 @@ static PyObject *quietly(PyObject *(*work)(void *data), void *data)
 
     torch_quiet_begin(&quiet);
     result = work(data);
-    /* torch_quiet_end() restores the exception that was pending before */
+    /* put the exception of this call aside, because torch_quiet_end() restores the one from before
+     * it */
     raised = tracer_exception_aside();
     torch_quiet_end(&quiet);
     if (raised.type)

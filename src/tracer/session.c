@@ -4,7 +4,10 @@
  *
  * fork()'s handler makes a file for the child, or a nested one (ring.h), and drops the parent's
  * rings. The child's first event attaches a ring and writes an ENTER for each frame that was open
- * (tracer/ring.c). */
+ * (tracer/ring.c).
+ *
+ * Without a GIL: a session is joined and left inside tracer_gate, and begins and ends for the other
+ * threads while the world is stopped. tracer_lock() is held during a fork. */
 #include "inject.h"
 #include "namespaces.h"
 #include "session_check.h"
@@ -16,13 +19,14 @@
 
 #define P tracer_process
 
-/* ---- fork() ---- */
+/* ---- what is done before and after a fork() ---- */
 
-static uint64_t fork_clock; /* time of the last fork() */
-static bool watched;        /* our handlers of fork() are registered */
+static uint64_t fork_clock; /* the session's clock at the last fork() */
+/* our functions before and after fork() are registered with pthread_atfork() */
+static bool watched;
 
-/* Measure how far this process's clock is ahead of the recorder's: the process may be in another
- * time namespace. */
+/* Measure how far this process's CLOCK_MONOTONIC is ahead of the recorder's, because the process
+ * may be in another time namespace. */
 static void clock_measure_namespace(void)
 {
     static int64_t own_ahead;
@@ -59,9 +63,9 @@ static void has_forked(void)
         tracer_unlock();
 }
 
-/* Called in the child of a fork(), where only this thread exists and little is safe to call. Runs
- * once, from the first caller. The parent's rings and facts are unmapped so that nothing can write
- * to them. The parent's header is unmapped, too, once the child has a file of its own. */
+/* Called in the child of a fork(), where this is the only thread and little is safe to call. The
+ * first caller does the work. The parent's rings and facts are unmapped, so that nothing can write
+ * to them. Its header is unmapped when the child has a file of its own. */
 void session_forked(void)
 {
     int saved_errno = errno;
@@ -84,12 +88,15 @@ void session_forked(void)
     errno = saved_errno;
 }
 
-/* ---- joining and leaving ---- */
+/* ---- join a session, and leave it ---- */
 
-enum { ANSWER_MS = 50 /* the collector looks every few milliseconds */ };
+enum {
+    /* how long to wait for the collector's answer: it looks every few milliseconds */
+    ANSWER_MS = 50
+};
 
-/* Tell the collector of the session in DIRECTORY, if it still listens, that this process cannot
- * join. */
+/* Report to the collector of the session in DIRECTORY, if it still listens, that this process
+ * cannot join. */
 static void report_absent(const char *directory)
 {
     struct sockaddr_un to;
@@ -102,15 +109,15 @@ static void report_absent(const char *directory)
 
     if (fd < 0)
         return;
-    /* Bind to a name that the kernel chooses, so that the collector can answer. Nobody answers
-     * after the session's end. */
+    /* Bind to a name that the kernel chooses, to which the collector can answer. After the
+     * session's end nobody answers. */
     if (bind(fd, (struct sockaddr *)&from, sizeof from.sun_family) == 0 &&
         sendto(fd, "", 1, MSG_NOSIGNAL, (struct sockaddr *)&to, length) == 1)
         poll(&answer, 1, ANSWER_MS);
     close(fd);
 }
 
-/* Map the session file in DIRECTORY. Returns MAP_FAILED with errno on failure. */
+/* Map the session's file in DIRECTORY. Returns MAP_FAILED with errno on failure. */
 static struct session_file *session_map(const char *directory)
 {
     int fd = session_open_in(directory, "session", O_RDONLY);
@@ -128,8 +135,8 @@ static struct session_file *session_map(const char *directory)
          session->format != RING_FORMAT || session->bytes != status.st_size ||
          ((char *)session)[status.st_size - 1] != 0 || session->ring_bytes < RING_SMALLEST ||
          (session->ring_bytes & (session->ring_bytes - 1)))) {
-        errno = session->format != RING_FORMAT ? EPROTO /* made by another version of dyntrace */
-                                               : ENOENT;
+        /* EPROTO if another version of dyntrace has made the session */
+        errno = session->format != RING_FORMAT ? EPROTO : ENOENT;
         munmap(session, (size_t)status.st_size);
         session = MAP_FAILED;
     }
@@ -142,8 +149,8 @@ static uint64_t selection_of(const struct session_file *session)
     const char *glob = session->text;
     uint64_t hash = session->frames == SESSION_USER;
 
-    glob += strlen(glob) + 1; /* skip the spill directory */
-    glob += strlen(glob) + 1; /* skip the path of the trace */
+    glob += strlen(glob) + 1; /* the first string is the spill directory */
+    glob += strlen(glob) + 1; /* the second string is the path of the trace */
     for (uint32_t n = 0; n < session->globs; n++) {
         size_t bytes = strlen(glob) + 1;
         for (size_t i = 0; i < bytes; i++)
@@ -153,8 +160,8 @@ static uint64_t selection_of(const struct session_file *session)
     return hash;
 }
 
-/* A code object is marked once, when it is called first, and keeps its mark in later sessions. Say
- * so if this session selects other code than the first one. */
+/* Write a loss row if this session selects other code than the process's first session. A code
+ * object gets its mark when it is first called, and keeps it in later sessions. */
 static void check_selection(void)
 {
     const uint64_t selection = selection_of(P.session);
@@ -185,8 +192,7 @@ static const char *open_session(const char *directory)
         return "over";
     }
     strcpy(P.session_directory, directory);
-    /* The spill directory has the same base name as the session's directory. Any other name is not
-     * believed. */
+    /* use the spill directory only if it has the same name as the session's directory */
     spill = session->text;
     P.spill_directory[0] = 0;
     if (strlen(spill) < sizeof P.spill_directory && !strcmp(basename(spill), basename(directory)))
@@ -230,7 +236,8 @@ const char *tracer_open_session(const char *directory)
     return why;
 }
 
-/* Programs that are started after `dyntrace attach` get the environment that they got before it. */
+/* Undo our changes of the environment, so that programs that start after the end of `dyntrace
+ * attach` get the same variables as before it. */
 static void environment_restore(void)
 {
     const char *session = getenv(INJECT_SESSION);
@@ -260,7 +267,7 @@ void tracer_close_session(void)
     rings_leave();
     file_close();
     environment_restore();
-    free(P.inject_directory); /* programs started from now on are not recorded */
+    free(P.inject_directory); /* NULL, so that programs started from now on are not recorded */
     P.inject_directory = NULL;
     P.inherits = false;
     P.now = NULL;

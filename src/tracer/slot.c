@@ -2,9 +2,9 @@
  *
  * Runs in: the traced process, never for a call.
  *
- * An evaluator put into the interpreter's slot after ours should call the one that it found there.
- * An evaluator that does not call ours ends the recording of frames, and our hook cannot notice. So
- * we compare the slot with our hook at points that the program passes anyway:
+ * An evaluator put into the interpreter's slot after ours should call the evaluator that it found
+ * there. An evaluator that does not call ours ends the recording of frames, and our hook cannot
+ * notice. So we compare the slot with our hook at points that the program passes anyway:
  *
  *     an extension module has been imported     it may be the other user
  *     a thread or a program is started, fork(), os._exit()
@@ -15,13 +15,16 @@
  *                                  |________calls ours__________________________________^
  *
  * Where CPython counts the changes of the slot (COMPAT_COUNTS_SLOT_CHANGES) we compare the count,
- * too. If there were more changes than ours and the one that put the present evaluator there,
- * another evaluator came and went between two looks.
+ * too. Our changes are known, and one change has put the present evaluator there. If there were
+ * more changes, another evaluator came and went between two looks.
  *
- * A suspect calls ours if a frame reaches our hook while the suspect is in the slot. To notice that
- * frame, all events take the slow path (slot_watched) until one comes. If no frame came until the
- * next look, or no more frames will come, we evaluate a frame of our own, the probe, and see
- * whether it reaches our hook. */
+ * If a frame reaches our hook while the suspect is in the slot, the suspect calls our hook. To
+ * notice such a frame, all events take the slow path (slot_watched) until a frame arrives. If none
+ * has arrived by the next look, or if this look is the last, we evaluate a frame of our own, the
+ * probe, and check whether the probe reaches our hook.
+ *
+ * Without a GIL: one thread at a time looks (tracer_gate). Another thread that wants to look
+ * meanwhile does not, because its look would show the same. */
 #include "tracer/file.h"
 #include "tracer/hooks.h"
 
@@ -29,31 +32,34 @@
 
 #define P tracer_process
 
-enum { ROWS_MAX = 100 /* changes of the slot recorded per process; more are not recorded */ };
+enum { ROWS_MAX = 100 /* the most changes of the slot that get loss rows in a process */ };
 
 static struct {
     enum { OURS, SUSPECT, LOST } state;
-    _PyFrameEvalFunction suspect; /* the foreign evaluator in the slot, while SUSPECT or LOST */
-    _PyFrameEvalFunction chains;  /* the last evaluator that was seen to call our hook; or NULL */
-    uint64_t sure;                /* clock when our hook was last known to be called */
-    uint64_t since;               /* clock when the suspect was noticed */
-    bool on; /* from slot_begin() until the interpreter or the recording ends */
+    /* the foreign evaluator in the slot, if the state is SUSPECT or LOST */
+    _PyFrameEvalFunction suspect;
+    /* the foreign evaluator of which we last learned that it calls our hook; or NULL */
+    _PyFrameEvalFunction chains;
+    uint64_t sure;  /* clock when we last knew that our hook was called */
+    uint64_t since; /* clock when `suspect` was first seen in the slot */
+    bool on;        /* set by slot_begin(), until the interpreter or the recording ends */
     unsigned rows;
-    _PyFrameEvalFunction seen; /* the evaluator in the slot when `changes` was read */
-    unsigned changes;          /* CPython's count of changes, of which all are explained */
-    /* clock when we noticed that an evaluator came and went; 0 if none did */
+    _PyFrameEvalFunction seen; /* the evaluator that was in the slot when `changes` was read */
+    unsigned changes;          /* CPython's count of changes of the slot; we know who made these */
+    /* clock when we noticed that an evaluator had come and gone; 0 if none has */
     uint64_t visited;
-    bool crowded;        /* torch is loaded, which may change the slot at any time */
-    PyCodeObject *probe; /* borrowed: the code of the probe, while it is evaluated */
-    bool arrived;        /* the probe has reached our hook */
-} watch;
+    bool crowded; /* torch is loaded, and may change the slot at any time */
+    /* borrowed: code of the frame with which we test the evaluator, while it runs */
+    PyCodeObject *probe;
+    bool arrived; /* the test frame has reached our hook */
+} watch;          /* guarded by tracer_gate; but `probe` and `arrived` are atomic */
 
 static bool is_over(void)
 {
     return !watch.on || !P.recording || !P.session || atomic_load(&P.session->closed);
 }
 
-/* Does the running thread belong to the main interpreter, with its GIL? */
+/* Is this thread one of the main interpreter, and does it hold the GIL? */
 static bool is_home(void)
 {
     PyThreadState *ts = PyGILState_GetThisThreadState();
@@ -61,8 +67,8 @@ static bool is_home(void)
     return ts && ts == PyThreadState_GET() && ts->interp == P.interpreter;
 }
 
-/* Convert CLOCK to seconds since the trace's start. Returns 0 before the collector has published
- * the length of a tick. */
+/* Convert CLOCK to seconds since the recording's start. Returns 0 if the collector has not
+ * published the length of a tick yet. */
 static double clock_seconds(uint64_t clock)
 {
     const uint64_t ticks = clock - P.session->start_clock;
@@ -70,8 +76,8 @@ static double clock_seconds(uint64_t clock)
     return (double)((unsigned __int128)ticks * P.session->ns_per_tick_32 >> 32) / 1e9;
 }
 
-/* Is EVALUATE, from the main interpreter's slot, our hook, or an evaluator known to call our
- * hook? */
+/* Is EVALUATE, an evaluator found in the main interpreter's slot, our hook, or one that is known to
+ * call it? */
 static bool is_ours(_PyFrameEvalFunction evaluate)
 {
     if (evaluate == P.hook)
@@ -79,9 +85,9 @@ static bool is_ours(_PyFrameEvalFunction evaluate)
     return tracer_hooks.is_observed && tracer_hooks.is_observed(evaluate);
 }
 
-/* ---- rows ---- */
+/* ---- write loss rows about the slot ---- */
 
-/* Store in WORDS the name of EVALUATE's library or function, for the loss row. */
+/* Describe EVALUATE in WORDS, for a loss row, with the file of the library that has it. */
 static void name_evaluator(_PyFrameEvalFunction evaluate, char *words, size_t room)
 {
     Dl_info info;
@@ -131,8 +137,8 @@ static void find_hook(uint64_t now)
     }
 }
 
-/* Write a loss row: an evaluator came and went between two looks. Nobody knows whether it called
- * ours. */
+/* Write a loss row: between two looks at the slot another evaluator came and went, and nobody knows
+ * whether it called our hook. */
 static void report_visit(void)
 {
     char cause[400];
@@ -159,7 +165,7 @@ static void clear_suspicion(void)
     P.slot_watched = false;
 }
 
-/* ---- does it call ours? ---- */
+/* ---- find out whether a foreign evaluator calls our hook ---- */
 
 bool slot_is_probe(const PyCodeObject *code)
 {
@@ -169,7 +175,7 @@ bool slot_is_probe(const PyCodeObject *code)
     return is;
 }
 
-/* Evaluate a frame of our own, which trace functions do not see. Returns true if it reached our
+/* Evaluate a frame of our own, which trace functions do not see. Returns true if it has reached our
  * hook. */
 static bool probe_hook(void)
 {
@@ -181,7 +187,7 @@ static bool probe_hook(void)
         watch.arrived = false;
         watch.probe = (PyCodeObject *)code;
         PyThreadState_EnterTracing(PyThreadState_Get());
-        /* raises AssertionError, because the code is empty */
+        /* the code is empty, so this raises AssertionError, which is dropped */
         result = PyEval_EvalCode(code, globals, globals);
         PyThreadState_LeaveTracing(PyThreadState_Get());
         watch.probe = NULL;
@@ -190,8 +196,8 @@ static bool probe_hook(void)
     return watch.arrived || !globals || !code;
 }
 
-/* Is EVALUATE torch's evaluator, outside of observe mode? It calls the evaluator that it found. A
- * probe would be compiled by it, so none is sent. */
+/* Is EVALUATE torch's evaluator, without our hooks around it? It needs no test: we know that it
+ * calls the evaluator that it found in the slot, and it would compile the test frame. */
 static bool is_torch(_PyFrameEvalFunction evaluate)
 {
     Dl_info info;
@@ -205,7 +211,7 @@ static bool calls_ours(_PyFrameEvalFunction evaluate)
     return evaluate != _PyEval_EvalFrameDefault && (is_torch(evaluate) || probe_hook());
 }
 
-/* ---- who came and went ---- */
+/* ---- find out from CPython's count whether an evaluator came and went ---- */
 
 /* Is torch loaded? Its own evaluator calls the one that it found (is_torch), and changes the slot
  * at each compiled call. */
@@ -230,8 +236,9 @@ void slot_set_evaluator(_PyFrameEvalFunction evaluator)
     watch.changes += compat_slot_changes(P.interpreter) - before;
 }
 
-/* Look for changes that we did not make. CURRENT is in the slot: one change explains another
- * evaluator than last time; more changes mean that one came and went. */
+/* Has CPython counted changes of the slot that we did not make? One is explained if the evaluator
+ * in the slot, CURRENT, is not the one at the last look. More mean that another evaluator came and
+ * went. */
 static void count_changes(_PyFrameEvalFunction current)
 {
     const unsigned expected = watch.changes + (current != watch.seen);
@@ -242,7 +249,7 @@ static void count_changes(_PyFrameEvalFunction current)
     slot_excuse();
 }
 
-/* ---- looking ---- */
+/* ---- look at the slot ---- */
 
 void slot_begin(void)
 {
@@ -272,7 +279,9 @@ static void compare_slot(void)
     if (watch.state != OURS)
         return;
     if (is_ours(current) || current == watch.chains) {
-        if (!watch.visited) /* report_visit() must write its row first */
+        /* wait until report_visit() has written its row, because it needs the times that this
+         * changes */
+        if (!watch.visited)
             watch.sure = tracer_now();
         return;
     }
@@ -336,7 +345,8 @@ void slot_reached(void)
     if (is_ours(current))
         find_hook(tracer_now());
     else if (watch.state == LOST)
-        return; /* a lost evaluator may call our hook now and then */
+        /* it stays LOST, although some frames arrive: it does not call our hook for every frame */
+        return;
     else
         watch.chains = current;
     clear_suspicion();

@@ -3,15 +3,21 @@
  * Runs in: the traced process, under the GIL.
  *
  *     with dyntrace.span("request", id=271):      a CONTROL_SPAN, and a CONTROL_SPAN_END (ring.h)
- *     @dyntrace.span                              one around each call
+ *     @dyntrace.span                              a span around each call
  *
  * While nothing is recorded, a span costs the creation of its object and two calls. While a span is
  * recorded, an object of type `open` stands for it. The innermost open span of a context is in a
  * context variable, so that tasks of asyncio, threads and greenlets have their own, and a task
- * begins with its maker's. `open` has none of the program's objects: nothing lives longer.
+ * begins with its maker's. `open` refers to none of the program's objects, so it does not make them
+ * live longer.
  *
- * A generator shares its caller's context. While it is suspended within a span, that span is not
- * around what the caller does: see is_around(). */
+ * A generator shares its caller's context. While the generator is suspended within a span, the
+ * caller's code is not part of that span: see is_around().
+ *
+ * Without a GIL: a thread inherits the context of the thread that starts it, and several threads
+ * may use the same `span` object at the same time. So `outer` is accessed in a critical section of
+ * its `open`, and the list that is linked by `before` in one of the `span`. Freed spans are not
+ * reused, and a span's bound methods are CPython's own, not the `halves` inside the span. */
 #include "tracer/span.h"
 
 #include "tracer/attributes.h"
@@ -28,26 +34,28 @@ enum {
 _Static_assert(NAME_BYTES + ATTRIBUTES_BYTES <= RING_SPAN_BYTES, "a span fits into its words");
 _Static_assert(4 + RING_SPAN_BYTES / 8 + 16 <= RING_MARGIN, "a span fits into the margin");
 
-/* ---- open spans ---- */
+/* ---- open spans, and which span is around which ---- */
 
-/* A span that is recorded. */
+/* A span that has begun and is being recorded. */
 struct open {
-    /* owned: the span that was the context's innermost before; or NULL. It may have ended, or
-     * belong to a suspended generator */
+    /* outer: owned, or NULL: the innermost span of the context when this span began. It may have
+     * ended since, or belong to a suspended generator */
     PyObject_HEAD struct open *outer;
     uint32_t id;
-    uint32_t session; /* tracer_process.sessions */
-    bool ended;
-    /* compared only: the frame of the generator in which the span began; or NULL */
+    uint32_t session; /* tracer_process.sessions when the span began */
+    bool ended;       /* atomic */
+    /* borrowed, only compared: the generator's frame in which the span began; or NULL */
     const compat_frame *generator;
     PyObject *before; /* owned: the span that the program's object had open before; or NULL */
 };
 
-/* The type in the home interpreter (tracer/place.c). Spans of other interpreters have no
- * parents. */
+/* The type of open spans in the home interpreter (tracer/place.c); in other interpreters a span has
+ * no parent. */
 static PyTypeObject *open_type;
-static PyObject *innermost; /* a context variable: the context's innermost struct open */
+static PyObject *innermost; /* a context variable with the innermost open span of the context */
 
+/* Free an open span. Its end may drop the last reference to the span around it, and so on through a
+ * long chain: so these spans are put into a list, and the outermost call frees them in a loop. */
 static void open_free(PyObject *self)
 {
     struct open *open = (struct open *)self;
@@ -114,8 +122,9 @@ static PyObject *context_value(void)
     return found;
 }
 
-/* Return the context's innermost span that has not ended, a new reference, or NULL if there is
- * none. Spans that overlap would make the list longer and longer, so ended ones leave it. */
+/* Return the innermost span of the context that has not ended: a new reference, or NULL. Ended
+ * spans are removed from the list of outer spans, which spans that overlap would make longer and
+ * longer. */
 static struct open *find_innermost(void)
 {
     PyObject *found = context_value();
@@ -142,7 +151,7 @@ static uint64_t parent_of(const struct open *open)
     return open ? (uint64_t)open->id + 1 : 0;
 }
 
-/* Make OPEN, or nothing if it is NULL, the context's innermost span. */
+/* Make OPEN the innermost span of the context; NULL: none. */
 static void set_innermost(struct open *open)
 {
     OWNED PyObject *token = PyContextVar_Set(innermost, open ? (PyObject *)open : Py_None);
@@ -166,7 +175,7 @@ static const compat_frame *running_generator(void)
     return flags & kinds && !(flags & CO_ITERABLE_COROUTINE) ? frame : NULL;
 }
 
-/* ---- writing ---- */
+/* ---- begin and end spans, and write their words ---- */
 
 /* Make room for the words of a span. Returns the time, or 0 if nothing must be written. */
 static uint64_t room_make(struct tracer *t)
@@ -212,7 +221,7 @@ static bool records(const struct tracer *t)
     return t && P.recording && !t->quiet;
 }
 
-/* Make a span within OUTER, which the function steals. */
+/* Make an open span, around which is OUTER. Steals OUTER. */
 static struct open *open_new(struct open *outer)
 {
     struct open *open = PyObject_New(struct open, open_type);
@@ -265,8 +274,8 @@ PyObject *span_begin(enum span_kind kind, PyObject *name, PyObject *keys, PyObje
     return (PyObject *)open;
 }
 
-/* If OPEN is the context's innermost span, make the span around it the innermost. In another
- * context than the one in which OPEN began, it is not the innermost. */
+/* If OPEN is the innermost span of this context, make the span around it the innermost. It is not
+ * if it ends in another context than the one in which it began. */
 static void leave_context(struct open *open)
 {
     OWNED PyObject *found = context_value();
@@ -285,7 +294,7 @@ void span_end(PyObject *self)
 
     open->ended = true;
     leave_context(open);
-    /* a forked child goes on in a span of its parent, which ends there */
+    /* a forked child is inside the span, too, but only the parent writes its end */
     if (!t || !P.session)
         return;
     if (open->session != P.sessions)
@@ -300,26 +309,31 @@ void span_end(PyObject *self)
         tracer_fact(SPAN_END, .span = open->id, .clock = (int64_t)tracer_now());
 }
 
-/* ---- the type `span` ---- */
+/* ---- the Python type dyntrace.span ---- */
 
-/* __enter__ or __exit__ of a span, in the span's own memory, so that `with` allocates neither. */
+/* The bound method __enter__ or __exit__ of a span. It lies in the span's own memory, so that a
+ * `with` allocates nothing for it. */
 struct half {
     PyObject_HEAD vectorcallfunc call;
-    struct span *span; /* owned; NULL: this half is not alive, and has no references */
+    struct span *span; /* owned: the span; NULL while the program does not hold this bound method */
 };
 enum { ENTER, EXIT, HALVES };
 
 /* An object of `dyntrace.span`. */
 struct span {
     PyObject_VAR_HEAD PyObject *name; /* owned: a str */
-    PyObject *keys;                   /* owned: a tuple of the attributes' names; or NULL */
-    PyObject *open; /* owned: the struct open that was begun last and has not ended; or NULL */
+    PyObject *keys;                   /* owned: a tuple with the names of the attributes; or NULL */
+    /* owned: the open span that this object has begun last and that has not ended; or NULL. Guarded
+     * by world_hold() */
+    PyObject *open;
     struct half halves[HALVES];
-    PyObject *values[]; /* owned: the attributes */
+    PyObject *values[]; /* owned: the values of the attributes */
 };
 
-/* Allocation takes longer than all else of a span, so a few freed ones with few attributes are
- * reused. The GIL protects the list: the extension is in the main interpreter only. */
+/* A few freed spans with few attributes are kept for reuse, because allocating takes longer than
+ * all else that a span does. The GIL of the only interpreter protects the list. It is not used
+ * if there are other interpreters, with GILs and allocators of their own, or in a free-threaded
+ * build. */
 enum { SPANS_FREE = 4, VALUES_FREE = 2 };
 static struct span *spans_free[SPANS_FREE];
 static int spans_free_count;
@@ -342,7 +356,7 @@ static PyTypeObject *type_of_module(PyTypeObject *type, const char *name)
     return module ? (PyTypeObject *)PyObject_GetAttrString(module, name) : NULL;
 }
 
-/* Return memory for a span with COUNT attributes, with a type and one reference. */
+/* Allocate a span with COUNT attributes. Only its type and its reference count are set. */
 static struct span *span_allocate(PyTypeObject *type, Py_ssize_t count)
 {
     const Py_ssize_t room = count < VALUES_FREE ? VALUES_FREE : count;
@@ -358,7 +372,7 @@ static struct span *span_allocate(PyTypeObject *type, Py_ssize_t count)
     return (struct span *)PyObject_InitVar((PyVarObject *)span, type, count);
 }
 
-/* Make a span called NAME with the VALUES of KEYS. */
+/* Make a span called NAME, whose attributes KEYS have the VALUES. */
 static struct span *span_new(PyTypeObject *type, PyObject *name, PyObject *keys,
                              PyObject *const *values)
 {
@@ -382,7 +396,7 @@ static struct span *span_new(PyTypeObject *type, PyObject *name, PyObject *keys,
     return span;
 }
 
-/* span(name, **attributes), or span(function). */
+/* What a call of the type does: span(name, **attributes), or span(function). */
 static PyObject *span_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf,
                                  PyObject *keys)
 {
@@ -422,7 +436,7 @@ static void span_free(PyObject *self)
 
     if (PyObject_GC_IsTracked(self))
         PyObject_GC_UnTrack(self);
-    while (span->open) { /* the program frees this object within its `with`: end its spans */
+    while (span->open) { /* drop open spans: the program frees this object within its own `with` */
         PyObject *open = span->open;
         span->open = Py_XNewRef(((struct open *)open)->before);
         Py_DECREF(open);
@@ -541,17 +555,18 @@ static PyType_Spec span_spec = {
     .slots = span_slots,
 };
 
-/* ---- __enter__ and __exit__ ---- */
+/* ---- __enter__ and __exit__ of a span, without allocating bound methods ---- */
 
-/* A `with` makes and frees a bound method for each of the two, which takes longer than all else. So
- * they are descriptors of our own, whose bound methods are part of the span. */
+/* Normally a `with` makes and frees a bound method for __enter__ and another for __exit__, which
+ * takes longer than all else that a span does. So both are descriptors of ours, whose bound methods
+ * lie inside the span object. */
 
-/* The descriptor of __enter__ or __exit__. */
+/* The descriptor for __enter__ or for __exit__. */
 struct descriptor {
     PyObject_HEAD vectorcallfunc call;
     const char *name;   /* static */
-    PyObject *method;   /* owned: the usual descriptor, which has the signature */
-    PyTypeObject *type; /* owned: of the halves */
+    PyObject *method;   /* owned: CPython's descriptor of the method, for its signature */
+    PyTypeObject *type; /* owned: the Python type of struct half */
     int half;           /* ENTER or EXIT */
 };
 
@@ -663,8 +678,8 @@ static PyType_Spec half_spec = {
     .slots = half_slots,
 };
 
-/* Put descriptors in the place of the methods of the type SPAN. Returns 0, or -1 with an exception.
- */
+/* Replace CPython's __enter__ and __exit__ of the type SPAN by our descriptors. Returns 0, or -1
+ * with an exception. */
 static int add_halves(PyTypeObject *span)
 {
     static const char *const names[HALVES] = {"__enter__", "__exit__"};
@@ -689,7 +704,7 @@ static int add_halves(PyTypeObject *span)
     return 0;
 }
 
-/* ---- decorated functions ---- */
+/* ---- functions that @dyntrace.span has decorated ---- */
 
 static PyObject *spanned_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
                                     PyObject *keys)
@@ -712,7 +727,7 @@ static PyObject *spanned_get(PyObject *self, PyObject *object, PyObject *type)
     return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
 }
 
-/* Read an attribute that the wrapper does not have from the function. */
+/* Return the attribute NAME of the wrapper; if it has none, that of the wrapped function. */
 static PyObject *spanned_attribute(PyObject *self, PyObject *name)
 {
     PyObject *value = PyObject_GenericGetAttr(self, name);
@@ -723,7 +738,7 @@ static PyObject *spanned_attribute(PyObject *self, PyObject *name)
     return PyObject_GetAttr(((struct spanned *)self)->function, name);
 }
 
-/* Pickled by its qualified name, like a function. */
+/* Make pickle store the wrapper by its qualified name, as it stores a function. */
 static PyObject *spanned_reduce(PyObject *self, PyObject *none)
 {
     return PyObject_GetAttrString(self, "__qualname__");

@@ -6,12 +6,12 @@
 
 #include "tracer/tracer.h"
 
-/* Begin a span called NAME, a str, on this thread. KEYS, a tuple of str or NULL, are the names of
- * its attributes, and VALUES their values. Returns a new reference for span_end(), or NULL if the
- * span is not recorded. Sets no exception, and runs no code of the program. */
+/* Begin a span called NAME, a str, on this thread. Its attributes KEYS (a tuple of str, or NULL)
+ * have the VALUES. Returns a new reference for span_end(), or NULL if the span is not recorded.
+ * Sets no exception, and runs no code of the program. */
 PyObject *span_begin(enum span_kind kind, PyObject *name, PyObject *keys, PyObject *const *values);
-/* End the span OPEN, which span_begin() returned, and drop the reference. Keeps the pending
- * exception. */
+/* End the span OPEN, which span_begin() has returned, and drop the reference. A pending exception
+ * stays pending. */
 void span_end(PyObject *open);
 
 /* Add the type `span` to MODULE. Returns 0, or -1 with an exception. */

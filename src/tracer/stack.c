@@ -9,7 +9,9 @@
  * A segment's lowest part is a margin for C code that recurses on its own below the last Python
  * frame (repr of nested lists, the compiler, pickle). A thread keeps one unused segment, so that a
  * loop that crosses the boundary does not map one each time. All segments together may take half of
- * the machine's memory; a recursion that needs more gets CPython's own RecursionError. */
+ * the machine's memory; a recursion that needs more gets CPython's own RecursionError.
+ *
+ * Without a GIL: each segment belongs to one thread, and the count of all segments is atomic. */
 #include "tracer/tracer.h"
 
 #include <pthread.h>
@@ -19,8 +21,8 @@
 enum { SEGMENT_BYTES = 64 << 20, SEGMENT_MARGIN = 8 << 20, HUGE_STACK = 100 << 20 };
 
 /* tracer_call_on_stack(ts, frame, throwflag, top, evaluate): call evaluate(ts, frame, throwflag)
- * with the stack pointer at `top`. The frame pointer points to the old stack, for our return and
- * for unwinders. */
+ * with the stack pointer at `top`. The frame pointer still points to the old stack, for the return
+ * and for unwinders. */
 PyObject *tracer_call_on_stack(PyThreadState *ts, compat_frame *frame, int throwflag, char *top,
                                _PyFrameEvalFunction evaluate) __attribute__((visibility("hidden")));
 __asm__(".text\n"
@@ -65,7 +67,7 @@ __asm__(".text\n"
         "    .cfi_endproc\n"
         ".size tracer_call_on_stack, . - tracer_call_on_stack\n");
 
-static atomic_size_t segments; /* segments in use by all threads */
+static atomic_size_t segments; /* number of stack segments that all threads use */
 
 static size_t segments_max(void)
 {
@@ -77,8 +79,8 @@ static size_t segments_max(void)
     return max;
 }
 
-/* Map a segment and return its lowest address. Returns NULL without memory, or if too many segments
- * are in use. */
+/* Map a stack segment and return its lowest address. Returns NULL without memory, or if too many
+ * segments are in use. */
 static char *segment_new(void)
 {
     char *base = segments < segments_max()
@@ -108,7 +110,8 @@ PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, comp
 
     if (segment)
         t->spare = NULL;
-    else if (!t->greenlets) /* greenlets copy everything between two addresses of the C stack */
+    /* no segments with greenlets, which copy everything between two addresses of the C stack */
+    else if (!t->greenlets)
         segment = segment_new();
     if (!segment) {
         int remaining = compat_recursion_remaining(ts);
@@ -120,9 +123,9 @@ PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, comp
     t->stack_low = segment + SEGMENT_MARGIN;
     bounds = compat_set_bounds(ts, segment, segment + SEGMENT_BYTES);
     result = tracer_call_on_stack(ts, frame, throwflag, segment + SEGMENT_BYTES - 64, evaluate);
-    /* A greenlet that began on the new stack may go on there, so keep the segment. greenlet does
-     * not switch the bounds, so they must be low enough for both stacks. C code that overflows the
-     * old stack is then no longer stopped by CPython. */
+    /* Keep the segment if a greenlet has begun on it, because the greenlet may go on there.
+     * greenlet does not switch the bounds, so they must be low enough for both stacks; CPython then
+     * no longer stops C code that overflows the old stack. */
     compat_restore_bounds(ts, bounds, t->greenlets);
     if (t->greenlets)
         return result;
@@ -140,7 +143,7 @@ void tracer_back_on_stack(struct tracer *t, char *low)
     t->stack_low = is_own ? tracer_stack_low(true) : low;
 }
 
-/* Free the thread's spare segment. The thread has ended. */
+/* A thread has ended: free its spare stack segment. */
 void tracer_stack_release(struct tracer *t)
 {
     if (t->spare)
@@ -148,8 +151,9 @@ void tracer_stack_release(struct tracer *t)
     t->spare = NULL;
 }
 
-/* Return the address at which half of the calling thread's stack is used; with MOST, nearly all of
- * it. Returns NULL if the stack's bounds are not known: the thread then never switches stacks. */
+/* Return the address below which half of the calling thread's C stack is used; with MOST, nearly
+ * all of it. Returns NULL if the stack's bounds are not known, so that the thread never switches
+ * stacks. */
 char *tracer_stack_low(bool most)
 {
     const size_t part = most ? 16 : 2;
@@ -164,8 +168,8 @@ char *tracer_stack_low(bool most)
     pthread_attr_destroy(&attributes);
     if (!base)
         return NULL;
-    /* The main thread's stack may be "unlimited": its lower part can hold other
-     * mappings, so only the top is certain. */
+    /* If the main thread's stack is "unlimited", other mappings may lie in its lower part, so only
+     * the top is certain. */
     if (bytes > HUGE_STACK)
         return (char *)base + bytes - HUGE_STACK + HUGE_STACK / part;
     return (char *)base + bytes / part;

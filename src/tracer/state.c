@@ -3,6 +3,9 @@
  *
  * Runs in: the traced process. This is the lowest file: it calls none of the others.
  *
+ * Without a GIL: tracer_lock() is the lock that tracer/world.h names, and is held during the whole
+ * of a fork(). Nothing that may wait for another thread is called under it.
+ *
  * The lock and fork() are in one file because a child starts with the parent's lock state: the
  * first call in the child that touches shared state resets it. */
 #include "tracer/hooks.h"
@@ -16,7 +19,7 @@ struct tracer_process tracer_process = {
 __thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));
 struct tracer_hooks tracer_hooks;
 
-/* recursive, because Python code in a fork handler may fork once more */
+/* recursive, because a fork handler in Python may fork once more */
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pid_t forking_pid; /* the process that is in fork(); 0 if none is */
 

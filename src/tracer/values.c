@@ -32,14 +32,14 @@ PyObject *values_name(PyObject *object)
 
     if (PyFunction_Check(object))
         return Py_NewRef(((PyCodeObject *)PyFunction_GET_CODE(object))->co_qualname);
-    /* type.__repr__ returns "<class 'a.b'>"; a metaclass may have another __repr__ */
+    /* not the repr of a metaclass of the program: type.__repr__ gives "<class 'a.b'>" */
     text = PyType_Type.tp_repr((PyObject *)Py_TYPE(object));
     if (text)
         Py_SETREF(text, PyUnicode_Substring(text, 8, PyUnicode_GET_LENGTH(text) - 2));
     return text;
 }
 
-/* Does VALUE's buffer come from a method of the program? */
+/* Would the buffer of VALUE come from a method of the program (__buffer__)? */
 static bool makes_buffer(PyObject *value)
 {
     OWNED PyObject *name =

@@ -11,9 +11,9 @@
 
 #include "tui/views.h"
 
-/* Keys that are not characters: X(our code, the key's name in a script, ncurses' code). curses.h
- * defines ncurses' code, so only files that include curses.h may use the third argument. 0 means
- * that ncurses has no code for the key. */
+/* Keys that are not characters: X(our code, the name in a script, ncurses' code). ncurses' codes
+ * are defined in curses.h, so only files that include it may use the third argument. 0 means that
+ * ncurses has no code for the key. */
 /* clang-format off */
 #define KEY_CODES(X)                                                                               \
     X(K_UP, "Up", KEY_UP)                                                                          \
@@ -41,20 +41,20 @@
 /* clang-format off */
 enum key_code {
     KEY_NONE,
-    KEY_FIRST = 0x200000, /* larger than every Unicode character */
+    KEY_FIRST = 0x200000, /* this and all codes below are larger than any Unicode character */
     KEY_CODES(KEY_CODE_)
-    K_CLOSED, /* no more keys will come: the terminal is gone */
+    K_CLOSED, /* no more keys will come, because the terminal is gone */
 };
 /* clang-format on */
 #undef KEY_CODE_
 #define K_CONTROL(letter) ((letter)&0x1f)
 
 struct key {
-    int code; /* a character or an enum key_code */
+    int code; /* the key: a character, or an enum key_code */
     int y, x; /* where the mouse was clicked; for K_RESIZE of a screen in memory: the new size */
 };
 
-/* X(request, name, keys, words in the help, other members of struct binding) */
+/* The keys: X(request, command name, keys, text in the help, other members of struct binding). */
 /* clang-format off */
 #define KEYS(X)                                                                                    \
     X(UP, "up", ('k', K_UP), "a line up", .group = "Moving")                                       \
@@ -139,11 +139,11 @@ enum request { REQUEST_NONE, KEYS(REQUEST_) REQUESTS };
 
 struct binding {
     const char *name;    /* the command's name: "page-down" for `:page-down` */
-    int keys[4];         /* the keys that are bound to the request; 0 ends the list */
+    int keys[4];         /* the keys that make this request; 0 ends the list */
     enum view_kind view; /* the view that the key opens, or VIEW_NONE */
-    const char *group;   /* the title of a part of the help that begins with this key, or NULL */
+    const char *group;   /* the heading in the help above this key, or NULL */
     const char *help;
-    const char *foot; /* the text for the line at the bottom of the screen, or NULL */
+    const char *foot; /* the text about this key at the bottom of the screen, or NULL */
 };
 
 /* The key bindings, indexed by enum request. The entry for REQUEST_NONE has no name. */
@@ -157,12 +157,12 @@ extern const struct binding bindings[REQUESTS];
  * characters, each of which is a key. */
 bool script_key(const char **at, struct key *key);
 
-/* Return the key that WORD (LENGTH bytes) names in the help: "Esc", "s", "C-c". Returns KEY_NONE if
- * WORD is longer than a character and no key's name. */
+/* Return the key whose name in the help is WORD, which has LENGTH bytes: "Esc", "s", "C-c". Returns
+ * KEY_NONE if WORD is longer than a character and not the name of a key. */
 int key_named(const char *word, size_t length);
 
-/* Return the name of the key CODE: "Enter", "C-z", "j". The name may be written into MADE, which
- * has room for 16 bytes. */
+/* Return the name of the key CODE: "Enter", "C-z", "j". The name is written into MADE, which has
+ * room for 16 bytes, unless it is a constant. */
 const char *key_label(int code, char *made);
 
 #endif

@@ -1,4 +1,4 @@
-/* tui/lead.c -- read view templates and find the targets of rows. See tui/lead.h. */
+/* tui/lead.c -- reads the templates of views, and finds what rows lead to. See tui/lead.h. */
 #include "tui/lead.h"
 
 #include "schema.h"

@@ -1,4 +1,4 @@
-/* tui/list.c -- a view that is a table of rows: its drawing and its keys. See tui/list.h. */
+/* tui/list.c -- draws a view that is a table of rows, and handles its keys. See tui/list.h. */
 #include "tui/list.h"
 
 #include <ctype.h>
@@ -8,8 +8,8 @@
 #include "trace/db.h"
 
 enum {
-    TEXT_WIDEST = 72, /* the widest that a text column becomes */
-    GAP = 2,          /* spaces between two columns */
+    TEXT_WIDEST = 72, /* the most columns of the screen that a text column takes */
+    GAP = 2,          /* blanks between two columns */
     LAYOUT_MOST = 64,
 };
 
@@ -27,8 +27,8 @@ struct layout {
     } at[LAYOUT_MOST];
 };
 
-/* Write a column's heading into MADE: the name, the unit of a time, the arrow of the sort
- * column. */
+/* Write a column's heading into MADE: its name, the unit of a time, and an arrow if the rows
+ * are sorted by it. */
 static const char *heading_print(char made[160], const struct list *list, int column)
 {
     const struct list_column *c = column_at(list, column);
@@ -41,7 +41,8 @@ static const char *heading_print(char made[160], const struct list *list, int co
     return made;
 }
 
-/* Return the width that COLUMN needs for its heading and for the rows that have been fetched. */
+/* Return how wide COLUMN must be to show its heading and the rows that have been
+ * fetched without cuts. */
 static int natural_width(const struct list *list, const struct screen *screen, int column)
 {
     const struct list_column *c = column_at(list, column);
@@ -64,8 +65,8 @@ static int natural_width(const struct list *list, const struct screen *screen, i
     return width;
 }
 
-/* Make each column that is narrower than its natural width one wider, while there is *ROOM.
- * Returns false if no column was widened. */
+/* Widen each column that is narrower than natural_width() by one, as long as there is *ROOM.
+ * Returns false if none was widened. */
 static bool widen_columns(struct layout *layout, const int natural[], int *room)
 {
     bool wider = false;
@@ -82,8 +83,8 @@ static bool widen_columns(struct layout *layout, const int natural[], int *room)
     return wider;
 }
 
-/* Choose the columns that fit on the screen, and their widths. The first column always stays;
- * the others begin with `scroll`. Text columns share the space that is left. */
+/* Choose the columns that fit on the screen, and their widths. The first column is always shown,
+ * and the column number `scroll` comes next. Text columns share the space that is left. */
 static struct layout layout_make(const struct list *list, const struct screen *screen)
 {
     struct layout layout = {0};
@@ -102,7 +103,7 @@ static struct layout layout_make(const struct list *list, const struct screen *s
         natural[layout.count] = width;
         if (is_text(c) && width > c->width)
             width = c->width;
-        /* the first column takes at most half of the line at first */
+        /* at first, the first column takes at most half of the line */
         if (!gap && width > room / 2)
             width = room / 2;
         if (room < width + gap)
@@ -165,14 +166,14 @@ static const char *text_beside(const struct list *list, const struct value *row,
     return beside;
 }
 
-/* Is BYTE inside a UTF-8 character, not its first byte? */
+/* Is BYTE inside a UTF-8 character, but not its first byte? */
 static bool is_inside_letter(char byte)
 {
     return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-/* If MADE is wider than its column, replace its beginning by "…", as long as that beginning is the
- * same in the text that it is compared with. */
+/* If MADE does not fit into WIDTH columns, make the first difference from the text of the other
+ * column visible: replace what comes long before it by "…". */
 static void difference_print(char made[CELL_TEXT], const struct list *list,
                              const struct screen *screen, const struct value *row, int column,
                              int width)
@@ -214,7 +215,8 @@ static void head_draw(struct list *list, struct screen *screen, const struct lay
     }
 }
 
-/* Draw the value of ROW in column C at row Y, column X of the screen, WIDTH columns wide. */
+/* Draw the value of ROW in column C. It begins at row Y, column X of the screen, and is
+ * WIDTH columns wide. */
 static void value_draw(const struct list *list, struct screen *screen, const struct value *row,
                        int c, int y, int x, int width, int selected)
 {
@@ -291,7 +293,7 @@ static void list_draw(struct view *view, struct screen *screen)
     }
 }
 
-/* ---- requests: moving, sorting, searching, filtering --------------------- */
+/* ---- moving, sorting, searching, filtering ------------------------------- */
 
 static bool is_column(const struct list *list, int column)
 {
@@ -308,7 +310,7 @@ static bool is_on_screen(const struct list *list, int column)
     return false;
 }
 
-/* Choose the next column that is shown, to the right (BY is 1) or left (-1), and scroll to it. */
+/* Choose the next visible column to the right (BY is 1) or left (-1), and scroll to it. */
 static void column_move(struct list *list, int by)
 {
     int to = list->column + by;
@@ -329,8 +331,8 @@ static void column_move(struct list *list, int by)
     }
 }
 
-/* Sort by COLUMN, numbers with the largest first. If COLUMN is the sort column already, reverse
- * the order. */
+/* Sort by COLUMN; numbers begin with the largest. If the rows are sorted by COLUMN already,
+ * reverse the order. */
 static void sort_by(struct list *list, int column)
 {
     struct question *q = &list->q;
@@ -390,7 +392,7 @@ static void list_subject(struct view *view, struct target *subject)
     *subject = target_of(list, &view->arena, block_word(list->block, "subject"));
 }
 
-/* Return the column that is drawn at X of the screen, or -1 if there is none. */
+/* Return the column that is drawn at column X of the screen, or -1 if there is none. */
 static int column_clicked(const struct list *list, int x)
 {
     struct layout layout = layout_make(list, list->view.tui->screen);
@@ -405,7 +407,7 @@ static int column_clicked(const struct list *list, int x)
     return column;
 }
 
-/* Handle a click: on a heading sort by that column, on a row choose the row, on the chosen cell
+/* Handle a click. On a heading: sort by this column. On a row: choose the row. On the chosen cell:
  * open its target. */
 static void list_clicked(struct list *list, const struct key *key)
 {
@@ -509,8 +511,8 @@ static size_t word_bytes(const char *text)
     return bytes;
 }
 
-/* Return the length of the quoted or bracketed text at TEXT with its quotes, or 0 if TEXT does
- * not begin with a quote. */
+/* Return the length of the quoted or bracketed text that begins at TEXT, with its quotes. Returns 0
+ * if TEXT does not begin with a quote or bracket. */
 static size_t quoted_bytes(const char *text)
 {
     bool opens = strchr("'\"[", *text);
@@ -540,7 +542,8 @@ static size_t unit_put(FILE *out, const char *text)
     return (size_t)(unit - text) + letters;
 }
 
-/* Is the word of LENGTH bytes at TEXT a column, with an operator behind it? */
+/* Is the word at TEXT, which has LENGTH bytes, the name of a column, and does an
+ * operator follow? */
 static bool is_compared(const struct list *list, struct arena *arena, const char *text,
                         size_t length)
 {
@@ -560,9 +563,9 @@ static size_t number_bytes(const char *text)
     return (size_t)(end - text);
 }
 
-/* Make SQL of the condition that the user typed: numbers with units (10ms, 2k, 3M) become plain
- * numbers, and columns before an operator are quoted, because a column may be called `where`.
- * Quoted text stays. */
+/* Make SQL of the condition that the user typed. Numbers with units (10ms, 2k, 3M) become plain
+ * numbers. Columns before an operator are quoted, because a column may be called `where`. What the
+ * user quoted stays. */
 static const char *condition_make(const struct list *list, struct arena *arena, const char *text)
 {
     size_t bytes;

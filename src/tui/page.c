@@ -1,7 +1,5 @@
-/* tui/page.c -- text views made by templates in schemas/tui/, and lines of source in them. See
- * tui/text.h.
- *
- * Runs in: the viewer, in a thread. */
+/* tui/page.c -- makes text views from templates in schemas/tui/, and adds source lines to them. See
+ * tui/text.h. Runs in: the viewer, in a thread. */
 #include "tui/text.h"
 
 #include <inttypes.h>
@@ -26,8 +24,8 @@ static bool is_word(const struct template_line *line, const char *word)
     return !strcmp(line->word, word);
 }
 
-/* Fill in the template line TEXT for ROW, and add the result to DOC with its target: as a
- * heading if PART, else as wrapped text. ARENA is for temporary strings. */
+/* Fill in TEXT, a line of a template, for ROW, and add it to DOC with its target. If PART, it
+ * becomes a heading, otherwise wrapped text. ARENA keeps strings that are needed only meanwhile. */
 static void line_put(struct doc *doc, struct arena *arena, const struct row *row, const char *text,
                      bool part)
 {
@@ -45,8 +43,8 @@ static void line_put(struct doc *doc, struct arena *arena, const struct row *row
     doc_target(doc, target);
 }
 
-/* Return the whole text of the first field in TEXT, or NULL if the field is not text. Values in
- * ROW may have been cut. */
+/* Return the whole text of the first field in TEXT, because the value in ROW may have been cut.
+ * Returns NULL if the field is not a text. */
 static const char *field_whole(struct query *query, const struct row *row, const char *text)
 {
     const struct value *value = row_field(row, text);
@@ -63,7 +61,7 @@ static void part_put(struct doc *doc, struct db *db, struct query *row, const ch
             part->put(doc, db, row);
 }
 
-/* Make key o on the last line open the source of ROW's code object. */
+/* Let the key o on the last line of DOC open the source of the code object of ROW. */
 static void place_put(struct doc *doc, const struct row *row)
 {
     struct doc_line *last = &doc->lines.at[doc->lines.count - 1];
@@ -74,8 +72,8 @@ static void place_put(struct doc *doc, const struct row *row)
         last->file = doc_print(doc, "%s", file->text);
 }
 
-/* May row NUMBER (from 0) of BLOCK be left out if the screen is full? True for rows behind the N
- * of the template's `fill N`. */
+/* May row NUMBER (from 0) of BLOCK be left out if the screen is full? Yes for rows after the first
+ * N, if the template has a line `fill N`. */
 static bool may_leave_out(const struct template_block *block, int number)
 {
     const char *least = block_word(block, "fill");
@@ -83,7 +81,8 @@ static bool may_leave_out(const struct template_block *block, int number)
     return least && number > strtol(least, NULL, 10);
 }
 
-/* Add the heading that TEXT makes of ROW, unless the row before had the same heading. */
+/* Add the heading that TEXT, a line of a template, makes of ROW. If the row before had the same
+ * heading, add nothing. */
 static void heading_put(struct doc *doc, struct arena *arena, const struct row *row,
                         const char *text, int number)
 {
@@ -146,30 +145,30 @@ static bool has_room(const struct doc *doc)
     return (int)doc->lines.count + 1 < doc->rows;
 }
 
-/* A row of a query that is being added to a page by the lines of a template block. */
+/* A row of a query that is being added to a page, and what is needed for that. */
 struct page_row {
     struct doc *doc;
     struct db *db;
-    struct arena *arena; /* strings of this row only */
+    struct arena *arena; /* keeps strings of this row only */
     struct query *query;
     const struct row *row;
-    int number;   /* the number of the row, from 0 */
-    bool filling; /* leave the row out if the screen is full */
+    int number;   /* the number of this row of the query, from 0 */
+    bool filling; /* leave this row out if the screen is full */
 };
 
-/* What a template line does with a row, by the word that the line begins with. */
+/* What a line of a template does with a row. The first word of the line tells which kind it is. */
 enum line_kind {
     LINE_OTHER,
-    LINE_HEADING, /* `#`: add a heading, unless the row before had the same one */
-    LINE_TEXT,    /* `|`: add a line of text */
-    LINE_WHOLE,   /* `text`: add the lines of a field */
-    LINE_WRAP,    /* `wrap`: add a field as one paragraph */
-    LINE_CALL,    /* `call`: call a C function for the row */
-    LINE_TITLE,   /* `title`: set the title of the view */
-    LINE_SUBJECT, /* `subject`: set what the page is about */
-    LINE_START,   /* `start`: the cursor begins on the next line */
-    LINE_MORE,    /* `more N`: add this line in place of all rows after N */
-    LINE_FILL,    /* `fill N`: leave out rows after N if the screen is full */
+    LINE_HEADING, /* `#`: adds a heading, unless the row before had the same one */
+    LINE_TEXT,    /* `|`: adds a line of text to the page */
+    LINE_WHOLE,   /* `text`: adds the lines of a field to the page */
+    LINE_WRAP,    /* `wrap`: adds a field to the page as one paragraph */
+    LINE_CALL,    /* `call`: calls a C function for the row */
+    LINE_TITLE,   /* `title`: sets the title of the view */
+    LINE_SUBJECT, /* `subject`: sets what the page is about */
+    LINE_START,   /* `start`: the cursor is at the next line when the page is opened */
+    LINE_MORE,    /* `more N`: stands in place of all rows after the first N */
+    LINE_FILL,    /* `fill N`: rows after the first N are left out if the screen is full */
 };
 
 static enum line_kind line_kind(const struct template_line *line)
@@ -200,7 +199,8 @@ static const char *number_skip(char *text, long *number)
     return rest + (*rest == ' ');
 }
 
-/* Do what LINE of a template says for row R. Returns false if the block ends with this row. */
+/* Do with the row what LINE of a template says. Returns false if no other row of the block
+ * is to be added. */
 static bool row_line_put(const struct page_row *r, const struct template_line *line,
                          enum line_kind kind)
 {
@@ -239,7 +239,8 @@ static bool row_line_put(const struct page_row *r, const struct template_line *l
     return true;
 }
 
-/* Add row R to the page by all lines of BLOCK. Returns false if the block ends with this row. */
+/* Add the row to the page, as the lines of BLOCK say. Returns false if no other row of the block
+ * is to be added. */
 static bool row_put(const struct page_row *r, const struct template_block *block)
 {
     for (size_t i = 0; i < block->lines.count; i++) {
@@ -285,7 +286,7 @@ static void block_put(struct doc *doc, struct db *db, const struct template_bloc
     int columns = query_columns(query);
     struct value values[columns + 1];
     const char *names[columns + 1];
-    struct arena arena = {0}; /* strings of one row */
+    struct arena arena = {0}; /* keeps strings of one row */
     struct row row = {0};
     struct page_row r = {.doc = doc, .db = db, .arena = &arena, .query = query, .row = &row};
     bool more = true;
@@ -348,7 +349,7 @@ static const char *line_shown(struct doc *doc, const char *text)
     return doc_print(doc, "%*s%s", indent, "", doc_safe(doc, rest, 1000));
 }
 
-/* Combine the gutters that belong to LINE: take the first mark and the first note. */
+/* Several gutters may belong to LINE. Combine them: take the first mark and the first note. */
 static struct gutter gutter_at(const struct gutter *gutter, size_t gutters, int64_t line)
 {
     struct gutter found = {0};
@@ -364,8 +365,8 @@ static struct gutter gutter_at(const struct gutter *gutter, size_t gutters, int6
     return found;
 }
 
-/* Check that SOURCE was read and has line FROM. Returns false if not, and adds the reason to
- * DOC. If the file is newer than the recording, a warning is added. */
+/* Was SOURCE read, and has it the line FROM? If not, adds the reason to DOC and returns false. If
+ * the file is newer than the recording, adds a warning. */
 static bool source_check(struct doc *doc, struct db *db, const struct source *source, int64_t from)
 {
     int64_t started = db_meta_integer(db, "started_unix_ns", 0);

@@ -4,19 +4,20 @@
 #include <ctype.h>
 
 enum {
-    BESIDE_COLUMNS = 120 /* columns from which on a split screen has its halves side by side */
+    /* if the screen has this many columns, the halves of a split screen stand side by side */
+    BESIDE_COLUMNS = 120
 };
 
 /* ---- creating and freeing views ------------------------------------------ */
 
-/* Are the halves of a split screen side by side, not one below the other? */
+/* Do the halves of a split screen stand side by side? If not, one stands below the other. */
 static bool is_wide(const struct screen *screen)
 {
     return screen->columns >= BESIDE_COLUMNS;
 }
 
-/* Set VIEW's position and size. On a split screen ASIDE selects the right or lower half, whose
- * first line is left for the view's name. */
+/* Set position and size of VIEW. On a split screen, a view that is ASIDE is in the right or lower
+ * half, whose first line is left for the view's name. */
 static void view_fit(const struct places *places, struct view *view, bool aside)
 {
     const struct screen *screen = places->tui->screen;
@@ -117,7 +118,7 @@ static void leave_to(struct places *places, int depth)
     }
 }
 
-/* Return VIEW's position on the stack, or -1 if it is not on the stack. */
+/* Return the index of VIEW on the stack, or -1 if it is not on the stack. */
 static int depth_of(const struct places *places, const struct view *view)
 {
     for (int i = 0; view && i < places->depth; i++)
@@ -126,8 +127,8 @@ static int depth_of(const struct places *places, const struct view *view)
     return -1;
 }
 
-/* Push VIEW on the stack. If the stack is full, drop the second view: the first is where the
- * user began. */
+/* Push VIEW on the stack. If the stack is full, drop its second view: the first one stays, because
+ * the user began there. */
 static void view_push(struct places *places, struct view *view)
 {
     struct view **stack = places->stack;
@@ -249,7 +250,7 @@ void places_settle(struct places *places)
         view_settle(places->aside);
 }
 
-/* ---- drawing the views, the first line and the hint ---------------------- */
+/* ---- drawing the views and the lines around them, and clicks there ------- */
 
 static void view_show(struct places *places, struct view *view)
 {
@@ -260,7 +261,8 @@ static void view_show(struct places *places, struct view *view)
     screen_window(screen, 0, screen->columns);
 }
 
-/* Draw the edge of the view beside the one on top: its name above it, and "│" at its left. */
+/* Two views are side by side. For the view that is not on top, draw its name above it and a line at
+ * its left edge. */
 static void edge_draw(const struct places *places, const struct view *edge)
 {
     struct screen *screen = places->tui->screen;
@@ -292,8 +294,8 @@ void places_draw(struct places *places)
     edge_draw(places, &edge);
 }
 
-/* Draw the note of the view on top at the right of the first line. Returns how many columns are
- * left for the rest of the line. */
+/* Draw the note of the view on top at the right of the screen's first line. Returns how many
+ * columns of this line are left. */
 static int note_draw(const struct places *places, const struct view *view)
 {
     struct screen *screen = places->tui->screen;
@@ -306,8 +308,8 @@ static int note_draw(const struct places *places, const struct view *view)
     return left - 6;
 }
 
-/* Return the position on the stack of the last place: the views before it, except the first one,
- * are not in the path, so that number keys do not make it longer. */
+/* Return the index of the last place on the stack. The path on the screen leaves out the views
+ * between the first view and this place, so that number keys do not make the path longer. */
 static int last_place(const struct places *places)
 {
     int at = places->depth - 1;
@@ -317,13 +319,13 @@ static int last_place(const struct places *places)
     return at > 1 ? at : 1;
 }
 
-/* Draw the path in WIDE columns from X on, without the first names if not all fit. Note in
- * `crumbs` where each name stands, for clicks. */
+/* Draw the path to the view on top in WIDE columns from column X on. If not all names fit, the
+ * first ones are left out. `crumbs` gets where each name stands, for clicks. */
 static void path_draw(struct places *places, int x, int wide)
 {
     struct screen *screen = places->tui->screen;
     const char *title = places_top(places)->title;
-    /* the path as it is drawn: " > functions > function scale" */
+    /* the text of the path: " > functions > function scale" */
     char path[160 + PLACES_DEEP * 44];
     char *end = path;
     const char *starts[PLACES_DEEP] = {NULL};
@@ -365,8 +367,8 @@ void places_bar_draw(struct places *places, const char *name, const char *state)
     path_draw(places, x, room - x);
 }
 
-/* Write the hint to LINE, which has room for SCREEN_MOST bytes: keys with what they do in the view
- * on top, as many as fit. How to go back and how to end come first. */
+/* Write the hint to LINE, which has room for SCREEN_MOST bytes: as many keys as fit, with what they
+ * do in the view on top. Keys for going back and for ending come first. */
 static void hint_print(const struct places *places, char *line)
 {
     const char *own = view_op(places_top(places)->ops, keys);
@@ -400,9 +402,9 @@ void places_hint_draw(struct places *places)
     screen_put(screen, screen->rows - 1, 0, screen->columns, STYLE_DIM, line);
 }
 
-/* Return the key for a click on column X of WORDS (BYTES long), such as "+ - * zoom": the key at X
- * if there is one, else the first key. If WORDS does not begin with a key, return the key of the
- * help. */
+/* WORDS, which has BYTES bytes, is a part of the hint, such as "+ - * zoom". Return the key for a
+ * click on its column X: the key that is drawn there, otherwise the first key. If WORDS does not
+ * begin with a key, return the key of the help. */
 static int hint_key(const char *words, int bytes, int x)
 {
     int code = KEY_NONE;
@@ -435,8 +437,8 @@ int places_hint_click(const struct places *places, int x)
     return KEY_NONE;
 }
 
-/* Return the view on the stack whose name is at column X of the first line, or -1 if there is
- * none. */
+/* Return the index of the view whose name is drawn at column X of the first line, or -1 if
+ * there is none. */
 static int crumb_at(const struct places *places, int x)
 {
     const int *crumbs = places->crumbs;

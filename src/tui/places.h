@@ -1,10 +1,11 @@
 /* tui/places.h -- the open views: a stack of them, and one beside the top.
  *
- *     overview > functions > function slow          stack, up to `depth`: Esc goes back
- *     [ functions         ]
- *     [ > slow            ]
- *     [ function slow     ]                         aside: what Enter would open; follows the
- *                                                   cursor
+ * If the user opened `functions` from the overview and then a function, the stack has the views
+ *
+ *     overview > functions > function slow
+ *
+ * The last view is on top, and Esc goes back to the one before. On a split screen, `aside` is a
+ * view beside the one on top: it shows what Enter would open, and follows the cursor.
  *
  * A view that a number key opens is a place: there is only one of it. A place keeps its filter,
  * order and cursor after Esc has closed it, until its number is typed again. */
@@ -13,20 +14,21 @@
 
 #include "tui/view.h"
 
-enum { PLACES_DEEP = 64 /* views; if more are opened, the second oldest is closed */ };
+/* the most views on the stack; if more are opened, the second oldest is closed */
+enum { PLACES_DEEP = 64 };
 
 struct places {
     struct tui *tui;                 /* borrowed */
-    struct view *stack[PLACES_DEEP]; /* owned, except places, which `kept` owns */
-    int depth;                       /* how many views are on the stack; the last is on top */
-    /* owned: the places that have been opened, or NULL; `stack` borrows them */
+    struct view *stack[PLACES_DEEP]; /* owned, except views that are places, which `kept` owns */
+    int depth;                       /* number of views on the stack; the last one is on top */
+    /* owned: the places that have been opened; NULL for others. `stack` borrows them */
     struct view *kept[VIEW_KINDS];
-    /* owned: the view beside the one on top; NULL if the screen is not split, or if the line under
-     * the cursor has no target */
+    /* owned: the view beside the one on top. NULL if the screen is not split, or if the line under
+     * the cursor leads nowhere */
     struct view *aside;
-    struct arena lead; /* holds the strings of the target that places_lead() returned */
-    /* the column of the first screen line where each view's name was drawn, or 0 if it was not
-     * drawn */
+    struct arena lead; /* owns the strings of the target that places_lead() returned last */
+    /* for each view on the stack, the column of the first screen line where its name
+     * was drawn, or 0 */
     int crumbs[PLACES_DEEP + 1];
 };
 
@@ -38,44 +40,44 @@ static inline struct view *places_top(const struct places *places)
 /* Is TARGET a place: a view that a number key opens? */
 bool place_is(const struct target *target);
 
-/* Open the view that TARGET names. If TARGET is a place that is on the stack already, go back to
- * it. If TARGET is on top already, a place is opened afresh (returns true), and other views
- * stay. Returns false in all other cases. */
+/* Open the view that TARGET names. If it is a place that is on the stack already, go back to it. If
+ * TARGET is on top already, a place is opened anew, and true is returned; any other view stays as
+ * it is. Returns false in all other cases. */
 bool places_go(struct places *places, const struct target *target);
 
 /* Close the view on top and go back to the one below. Returns false if there is none below. */
 bool places_back(struct places *places);
 
-/* Split the screen, so that the view that Enter would open is shown beside the one on top; or
- * end the split. */
+/* Split the screen: beside the view on top, show what Enter would open. If the screen is split
+ * already, end that. */
 void places_split(struct places *places);
 
-/* Return the target that Enter would open from the view on top. The target's strings are valid
- * until the next call. */
+/* Return what Enter would open from the view on top. The strings of the target are valid until
+ * the next call. */
 struct target places_lead(struct places *places);
 
-/* Give each view its new position and size, after the screen was resized or split. */
+/* After the screen was resized or split: give each view its new position and size. */
 void places_fit(struct places *places);
 
 void places_settle(struct places *places);
 void places_refresh(struct places *places);
 
 /* places_draw() draws the view on top, and the one beside it. places_bar_draw() draws the first
- * line of the screen: the NAME and STATE of the trace, then the path to the view on top: the first
- * view, and the views from the last place on. */
+ * line of the screen: the NAME and STATE of the trace, and the path to the view on top. The path
+ * has the first view, and the views from the last place on. */
 void places_draw(struct places *places);
 void places_bar_draw(struct places *places, const char *name, const char *state);
 
-/* Draw the keys of the view on top in the last line of the screen. */
+/* Draw the keys of the view on top, with what they do, in the last line of the screen. */
 void places_hint_draw(struct places *places);
 
-/* Return the key that stands in column X of that line, or KEY_NONE. A click on a key's words is a
- * click on the key. */
+/* Return the key that is drawn in column X of the last line, or KEY_NONE. A click on the words
+ * behind a key counts as a click on the key. */
 int places_hint_click(const struct places *places, int x);
 
-/* Handle the click KEY, unless it is inside the view on top: a view's name in the first line
- * goes back to that view, the view beside opens. Returns true if the click is inside the view on
- * top, whose request() has to handle it. */
+/* Handle the click KEY. On a view's name in the first line: go back to that view. On the view
+ * beside: open it. If the click is inside the view on top, returns true, because the request() of
+ * that view has to handle it. */
 bool places_click(struct places *places, struct key *key);
 
 void places_close(struct places *places);

@@ -1,4 +1,4 @@
-/* tui/prompt.c -- a line that the user types at the bottom of the screen. See tui/prompt.h. */
+/* tui/prompt.c -- lets the user type a line at the bottom of the screen. See tui/prompt.h. */
 #include "tui/prompt.h"
 
 #include <histedit.h>
@@ -7,8 +7,8 @@
 
 enum { PAST_LINES = 1000 };
 
-/* Replace the bytes FROM to TO of the line by TEXT, and put the cursor behind it. If there is no
- * room, nothing changes. */
+/* Replace the bytes from FROM to TO of the line by TEXT, and put the cursor behind TEXT. If there
+ * is no room for it, nothing changes. */
 static void replace_bytes(struct prompt *prompt, size_t from, size_t to, const char *text)
 {
     size_t length = strlen(text);
@@ -45,7 +45,8 @@ void tui_prompt_past_keep(struct prompt *prompt)
 {
     HistEvent event;
 
-    if (prompt->path) /* a failure is not reported: the history is a convenience */
+    /* if the history cannot be written, this is not reported: the user can do without it */
+    if (prompt->path)
         history(prompt->past, &event, H_SAVE, prompt->path);
     if (prompt->past)
         history_end(prompt->past);
@@ -62,7 +63,7 @@ static void past_add(struct prompt *prompt)
     while (found >= 0 && strcmp(event.str, line))
         found = history(prompt->past, &event, H_NEXT);
     if (found >= 0 && history(prompt->past, &event, H_DEL, event.num) >= 0)
-        free((char *)event.str); /* libedit returned a copy of the deleted line */
+        free((char *)event.str); /* free the copy of the deleted line that libedit has returned */
     history(prompt->past, &event, H_ENTER, line);
     free(line);
 }
@@ -84,7 +85,7 @@ static void past_move(struct prompt *prompt, int by)
             left--;
             line = event.str + label;
         }
-    if (left) /* the history is not that long */
+    if (left) /* there is no such line, because the history is not that long */
         return;
     prompt->back = back;
     replace_bytes(prompt, 0, strlen(prompt->text), line);
@@ -104,7 +105,7 @@ static size_t rune_step(const struct prompt *prompt, size_t at, int by)
 /* Insert the character RUNE at the cursor, as UTF-8 whatever the locale is. */
 static void insert_rune(struct prompt *prompt, int rune)
 {
-    int more = 0; /* how many bytes follow the first */
+    int more = 0; /* number of bytes that follow the first byte of the character */
     char made[5] = {0};
 
     if (rune >= 0x80)
@@ -119,7 +120,7 @@ static void insert_rune(struct prompt *prompt, int rune)
     replace_bytes(prompt, prompt->at, prompt->at, made);
 }
 
-/* Return the beginning of the word that ends at AT. The characters of ENDS separate words. */
+/* Return the beginning of the word that ends at AT. Words end at the characters in ENDS. */
 static size_t word_begin(const struct prompt *prompt, size_t at, const char *ends)
 {
     while (at > 0 && !strchr(ends, prompt->text[at - 1]))
@@ -138,7 +139,8 @@ static void complete_word(struct prompt *prompt)
                  prompt->text + prompt->word);
     }
     found = prompt->complete(prompt->context, prompt->begun, prompt->word == 0, prompt->again++);
-    /* No more completions: start over with the first. If there are none, the word stays. */
+    /* there are no more completions: begin again with the first, or keep the word
+     * if there is none */
     if (!found) {
         prompt->again = 1;
         found = prompt->complete(prompt->context, prompt->begun, prompt->word == 0, 0);
@@ -154,7 +156,7 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
     size_t last = at;
 
     while (last > 0 && prompt->text[last - 1] == ' ')
-        last--; /* Ctrl-W deletes the spaces behind a word, too */
+        last--; /* Ctrl-W also deletes the blanks behind a word */
     if (key->code != K_TAB)
         prompt->again = 0;
     switch (key->code) {
@@ -220,7 +222,7 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
     return false;
 }
 
-/* Draw the line, scrolled so far to the left that the cursor is visible. */
+/* Draw the line. If it is long, it is scrolled so that the cursor is visible. */
 void tui_prompt_draw(struct prompt *prompt, struct screen *screen)
 {
     int y = screen->rows - 1;

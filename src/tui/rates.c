@@ -1,4 +1,5 @@
-/* tui/rates.c -- rates of a program per second while it is recorded. See tui/loop.h. */
+/* tui/rates.c -- computes and prints how many calls, hits and compiles a program makes per second.
+ * See tui/loop.h. */
 #include "tui/loop.h"
 
 #include <inttypes.h>
@@ -36,7 +37,7 @@ static void compiling_look(struct rates *rates, struct db *db)
     }
 }
 
-/* Return the increase from BEFORE to NOW per second, over SECONDS. */
+/* Return by how much a count increased per second: from BEFORE to NOW, in SECONDS. */
 static double rate_of(int64_t now, int64_t before, double seconds)
 {
     return now > before ? (double)(now - before) / seconds : 0;
@@ -73,8 +74,8 @@ void rates_look(struct rates *rates, struct db *db)
     compiling_look(rates, db);
 }
 
-/* Return the width of the bars of rate I if all rates share ROOM columns. If the bars would be too
- * narrow, only the rate of calls gets bars. */
+/* Return how wide the bars of the rate with the index I are, if the bars of all rates share ROOM
+ * columns. If they would be too narrow, only the rate of calls gets bars. */
 static int bars_width(const struct rates *rates, int room, int i)
 {
     int width = room / RATES - 1;
@@ -86,8 +87,8 @@ static int bars_width(const struct rates *rates, int room, int i)
     return width < rates->looks ? width : rates->looks;
 }
 
-/* Print the latest rates into LINE, each with bars for its last looks (the oldest first), in
- * ROOM columns. Returns the number of bytes printed. */
+/* Print the latest rates into LINE, each with bars for its last looks (the oldest first), in ROOM
+ * columns. Returns the number of bytes printed. */
 static size_t rates_put(const struct rates *rates, int room, char *line, size_t bytes)
 {
     static const char *const names[RATES] = {"calls", "hits", "compiles", "recompiles"};
@@ -136,7 +137,7 @@ void rates_print(const struct rates *rates, int pid, int columns, char *line, si
     int left = columns - MEMORY_COLUMNS - (int)compiling;
     size_t used;
 
-    /* rates_put() is called once with no room for bars, to learn how much room is left for them */
+    /* print the rates once without room for bars, to learn how much room is left for bars */
     left -= (int)rates_put(rates, 0, rest, room);
     used = rates_put(rates, left, rest, room);
     if (memory >= 0 && used + 1 < room)

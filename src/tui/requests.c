@@ -1,6 +1,6 @@
-/* tui/requests.c -- requests that the view on top does not handle, and lines that the user
- * types: commands after `:`, searches, filters, moments. Also the loop's functions for views
- * (tui/view.h). */
+/* tui/requests.c -- handles requests that the view on top does not handle, and lines that the user
+ * typed: commands after `:`, searches, filters, moments. It also has the functions of the loop that
+ * views call (tui/view.h). */
 #include "tui/loop.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "trace/db.h"
 #include "tui.h"
 
-/* ---- the functions of struct tui_calls ----------------------------------- */
+/* ---- functions of the loop that views call (struct tui_calls) ------------ */
 
 static void do_print(struct tui *tui, bool alarm, const char *format, ...)
 {
@@ -48,8 +48,8 @@ static struct target subject(struct loop *loop)
     return subject;
 }
 
-/* Have the view on top show the current moment, face.moment_ns. NEAR zooms in on it. Returns
- * false if the view shows no moments. */
+/* Let the view on top show the current moment, face.moment_ns. NEAR: zoom in on it. Returns false
+ * if the view shows no moments. */
 static bool moment_show(struct loop *loop, bool near)
 {
     struct view *view = loop_top(loop);
@@ -70,7 +70,7 @@ static void do_go(struct tui *tui, const struct target *target)
     if (was.at_ns > 0)
         tui->moment_ns = was.at_ns;
     again = places_go(&loop->places, target);
-    /* the overview was opened again: forget the moment and end the split as well */
+    /* the overview was opened again: forget the moment, and end the split */
     if (again && target->kind == VIEW_OVERVIEW) {
         tui->moment_ns = 0;
         if (tui->split)
@@ -91,15 +91,16 @@ static void do_open(struct tui *tui)
         tui_say(tui, "this leads nowhere further; o opens the source where there is one");
 }
 
-/* ---- prompts and commands ------------------------------------------------ */
+/* ---- prompts, and the commands that the user types ----------------------- */
 
-/* Commands of dyntrace that `:` runs on the trace; their output becomes a view. */
+/* Commands of dyntrace that the user can run on the trace after `:`. Their output
+ * becomes a view. */
 static const char *const commands[] = {"check",  "diff", "fsck",   "ranks",
                                        "report", "show", "verify", "why"};
 enum { COMMANDS = array_count(commands) };
 
-/* Return name I of those that `:` accepts: names of requests, then of views, then of commands.
- * Returns NULL if a request or view has no name. */
+/* Return one of the names that `:` accepts: I counts requests, then views, then commands. Returns
+ * NULL if the request or view has no name. */
 static const char *command_name(int i)
 {
     if (i < REQUESTS)
@@ -108,8 +109,8 @@ static const char *command_name(int i)
     return i < VIEW_KINDS ? view_name(i) : commands[i - VIEW_KINDS];
 }
 
-/* Return the name that begins with WORD, after skipping SKIP such names, or NULL. The caller
- * frees it. */
+/* Return a name that begins with WORD, which the caller frees. The first SKIP names that do are
+ * skipped. Returns NULL if there are no more. */
 static char *complete_command(const char *word, int skip)
 {
     size_t length = strlen(word);
@@ -125,8 +126,8 @@ static char *complete_command(const char *word, int skip)
     return NULL;
 }
 
-/* Return the view's column that begins with WORD, after skipping *SKIP such columns, or NULL.
- * *SKIP is reduced by the columns skipped. The caller frees the name. */
+/* Return a column of the view that begins with WORD; the caller frees it. The first *SKIP such
+ * columns are skipped, and *SKIP is reduced by their number. Returns NULL if there are no more. */
 static char *complete_column(struct view *view, const char *word, int *skip)
 {
     const char *(*column)(struct view * view, size_t at) = view_op(view->ops, column);

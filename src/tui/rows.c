@@ -1,6 +1,5 @@
-/* tui/rows.c -- the rows of a list: read in jobs, kept, filtered and sorted. See tui/list.h.
- *
- * Runs in: the viewer; list_run() in a thread. */
+/* tui/rows.c -- reads, keeps, filters and sorts the rows of a list. See tui/list.h. Runs in: the
+ * viewer; list_run() in a thread. */
 #include "lib/out_file.h"
 #include "lib/say.h"
 #include "lib/table.h"
@@ -9,13 +8,13 @@
 #include "tui/list.h"
 
 enum {
-    ROWS_MOST = 100000,    /* rows that a whole list keeps */
-    BYTES_MOST = 48 << 20, /* bytes that a whole list's rows may take */
-    IDS_MOST = 20000000,   /* rows that a windowed list may have */
-    FIRST_IDS = 400,       /* ids that the first query of a windowed list reads */
+    ROWS_MOST = 100000,    /* the most rows that a whole list keeps */
+    BYTES_MOST = 48 << 20, /* the most bytes that the rows of a whole list take */
+    IDS_MOST = 20000000,   /* the most rows of a windowed list */
+    FIRST_IDS = 400,       /* how many ids the first query of a windowed list reads */
     /* how long to wait for a window of rows before the screen is drawn without them */
     FETCH_WAIT_MS = 8,
-    WINDOW_MARGIN = 100, /* rows fetched above and below those on the screen */
+    WINDOW_MARGIN = 100, /* how many rows are fetched above and below those on the screen */
 };
 
 /* ---- writing the SQL of a list ------------------------------------------- */
@@ -139,7 +138,7 @@ bool row_has(const list_columns *columns, const struct value *row, const char *t
     return false;
 }
 
-/* Add the present row of QUERY to the rows of ASK. If QUERY is NULL, add a row of NULLs. */
+/* Add the current row of QUERY to the rows of the job. If QUERY is NULL, add a row of NULLs. */
 static void row_read(struct list_job *ask, struct query *query)
 {
     struct value *row = list_add_many(&ask->values, (size_t)ask->width);
@@ -205,7 +204,7 @@ static void ask_ids(struct list_job *ask, struct query *query)
     }
 }
 
-/* Step QUERY to the row with id number AT. Returns false if there is no such row. */
+/* Step QUERY to the row whose id has the index AT. Returns false if there is no such row. */
 static bool id_step(struct list_job *ask, struct query *query, size_t at)
 {
     query_reset(query);
@@ -216,7 +215,7 @@ static bool id_step(struct list_job *ask, struct query *query, size_t at)
 static void ask_window(struct list_job *ask, struct query *query)
 {
     for (size_t i = 0; i < ask->id_count && !query_failed(query); i++)
-        /* if the row has been deleted meanwhile, a row of NULLs stands in its place */
+        /* add a row of NULLs if the row has been deleted meanwhile */
         row_read(ask, id_step(ask, query, i) ? query : NULL);
 }
 
@@ -271,7 +270,7 @@ static void ask_export(struct list_job *ask, struct query *query)
         if (is_due && ferror(out.file))
             break;
     }
-    table_close(table); /* out_commit() reports write errors */
+    table_close(table); /* a write error is reported by out_commit() below */
     ask->found = !query_failed(query) && out_commit(&out);
     out_close(&out);
 }
@@ -306,7 +305,7 @@ static void list_job_free(struct job *job)
     free(ask->sql);
 }
 
-/* May the query take seconds? Then the job counts as slow (struct job). */
+/* May the query take seconds? If so, its job counts as slow (struct job). */
 static bool is_slow(const struct question *q, enum ask what, bool first)
 {
     switch (what) {
@@ -329,8 +328,7 @@ static struct work *work_of(const struct list *list)
     return list->view.tui->work;
 }
 
-/* Make a job that is not started yet, and store it in *HELD in place of the job there, which is
- * dropped. */
+/* Make a job, but do not start it. It replaces the job in *HELD, which is dropped. */
 static struct list_job *job_make(struct list *list, struct list_job **held, enum ask what,
                                  bool first)
 {
@@ -368,7 +366,8 @@ const struct value *row_at(const struct list *list, size_t at)
     return &job->values.at[at * (size_t)job->width];
 }
 
-/* Return the id that identifies row number AT when rows are read again, or -1 if it has none. */
+/* Return the id by which row number AT is found when the rows are read again, or -1
+ * if it has none. */
 static int64_t id_at(const struct list *list, size_t at)
 {
     const struct value *row;
@@ -434,7 +433,8 @@ static int order_compare(const void *a, const void *b, void *context)
 static void order_make(struct list *list)
 {
     const struct list_job *read = list->read;
-    bool by_sql = list->q.condition || list->q.cut; /* SQLite has filtered the rows already */
+    /* true if SQLite has filtered the rows already */
+    bool by_sql = list->q.condition || list->q.cut;
 
     list->view.count = 0;
     for (size_t i = 0; read && i < read->row_count; i++) {
@@ -449,7 +449,7 @@ static void order_make(struct list *list)
     place_restore(list);
 }
 
-/* ---- functions that start queries ---------------------------------------- */
+/* ---- starting queries ---------------------------------------------------- */
 
 static void rows_start(struct list *list, bool first)
 {
@@ -555,9 +555,9 @@ void rows_forget(struct list *list)
     list->view.count = 0;
 }
 
-/* ---- results of finished jobs -------------------------------------------- */
+/* ---- taking the results of finished jobs --------------------------------- */
 
-/* Return a format and width for a column of the user's SQL, guessed from its values. */
+/* Guess a format and a width for a column of the user's SQL from the column's values. */
 static struct list_column column_guess(const char *name, const struct list_job *job, int column)
 {
     struct list_column made = {.name = name, .format = AS_INTEGER, .width = 4};
@@ -598,8 +598,9 @@ static void empty_find(struct list *list, const struct list_job *job, bool whole
         column_at(list, i)->empty = hides && is_column_empty(job, i);
 }
 
-/* Return why JOB's result cannot be shown, or NULL. Columns of the result that the template does
- * not list are added: hidden, or visible if there is no template. */
+/* Return why the result of JOB cannot be shown, or NULL if it can. If the result has columns
+ * that the template does not list, they are added to the list. They are hidden, unless there
+ * is no template. */
 static const char *answer_fault(struct list *list, const struct list_job *job)
 {
     if (job->job.error)
@@ -624,7 +625,7 @@ static void columns_name(struct list *list)
     }
 }
 
-/* Make the result of JOB the list's rows. WHOLE: JOB has read all rows. */
+/* Show the result of JOB as the rows of the list. WHOLE: the job has read all rows. */
 static void rows_take(struct list *list, struct list_job *job, bool whole)
 {
     int columns = column_count(list);
@@ -655,8 +656,8 @@ static void places_take(struct list *list, bool whole)
         list->wanted_id = id_at(list, list->view.at);
 }
 
-/* Take the result of the job `asking`, and start the job for the remaining rows if there are
- * any. */
+/* Take the result of the job `asking`. If it has read only the first rows, start the
+ * job for all rows. */
 static void answer_take(struct list *list)
 {
     struct list_job *job = list->asking;
@@ -678,7 +679,7 @@ static void answer_take(struct list *list)
     more = job->first && !fault && !cancelled;
     if (windowed(list) && job->id_count < FIRST_IDS)
         more = false;
-    /* the query was cancelled, so the shown rows are still valid */
+    /* the query was cancelled, so the rows on the screen are still valid */
     still_true = fault && cancelled;
     if (!list->ready || !still_true)
         rows_forget(list);
@@ -688,8 +689,8 @@ static void answer_take(struct list *list)
     } else {
         bool ordered = list->q.sort >= 0 || list->q.filter;
         rows_take(list, job, !more);
-        /* Not all rows were kept, which was not known when the query was made: SQLite has to
-         * sort and filter them. */
+        /* not all rows could be kept, which was not known when the query was made: let SQLite
+         * sort and filter */
         again = !was_cut && list->q.cut && ordered;
     }
     places_take(list, !more);
@@ -715,7 +716,7 @@ static void window_take(struct list *list)
     work_drop(work_of(list), job);
 }
 
-/* Have rows FROM to TO been fetched? */
+/* Have the rows from FROM to TO been fetched? */
 static bool has_window(const struct list *list, size_t from, size_t to)
 {
     const struct list_job *window = list->window;
@@ -754,7 +755,7 @@ static void window_settle(struct list *list)
         window_settle(list);
 }
 
-/* Make the view's note, such as "filter: words  by total ↓  1/20". */
+/* Make the note of the view, such as "filter: words by total ↓ 1/20". */
 static void note_make(struct list *list)
 {
     struct view *view = &list->view;
@@ -778,7 +779,7 @@ static void note_make(struct list *list)
     fclose(out);
 }
 
-/* Take the result of a search or of the job that looked for a moment, and go to the row found. */
+/* A search, or the job that looked for a moment, has ended: go to the row that it found. */
 static void seek_take(struct list *list)
 {
     const struct list_job *seek = list->seeking;
@@ -795,7 +796,7 @@ static void seek_take(struct list *list)
     work_drop(work_of(list), list->seeking);
 }
 
-/* Report that the export has been written, or why not. */
+/* Report that the export has been written, or why it has not. */
 static void export_take(struct list *list)
 {
     const struct list_job *export = list->exporting;

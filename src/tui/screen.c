@@ -3,8 +3,8 @@
  * No other file uses ncurses.
  *
  * ncurses finds out which cells have changed, and writes them to the terminal. A signal handler
- * must not call ncurses. So when a signal kills the program, the handler restores the terminal
- * with text and modes that were saved in `rescue` at the start. */
+ * must not call ncurses. So if a signal kills the program, the handler restores the terminal by
+ * itself: `rescue` has the text and modes that were saved at the start. */
 #include "tui/screen.h"
 
 #include <errno.h>
@@ -32,13 +32,13 @@
 #include "lib/say.h"
 
 enum {
-    ESCAPE_MS = 25, /* the longest time between two bytes of one key */
-    /* A click of the left button. ncurses reports CLICKED instead of PRESSED if it reads press
-     * and release at once. */
+    ESCAPE_MS = 25, /* most time between two bytes of one key */
+    /* How ncurses reports a click of the left button. If it reads press and release at once, it
+     * reports CLICKED, otherwise PRESSED. */
     PRESSES = BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON1_DOUBLE_CLICKED | BUTTON1_TRIPLE_CLICKED,
 };
 
-/* ---- from text to cells -------------------------------------------------- */
+/* ---- writing text into the cells of the grid ----------------------------- */
 
 /* Return the ASCII character that replaces RUNE on a terminal without UTF-8. */
 static wchar_t ascii_of(unsigned long rune)
@@ -63,11 +63,11 @@ static bool rune_moves(unsigned long rune)
 
 enum { GLYPH = 12 };
 
-/* Write the spelling of the control character RUNE into MADE: "\\n" or "\\x1b". Returns its
- * length in columns. */
+/* Write how the control character RUNE is spelled into MADE: "\\n" or "\\x1b". Returns how many
+ * columns this takes. */
 static int control_spell(wchar_t made[GLYPH], unsigned long rune)
 {
-    /* each control character is followed by its letter */
+    /* pairs: a control character, and the letter that stands for it */
     static const char letters[] = "\nn\tt\rr";
     const char *named = strchr(letters, (int)rune);
 
@@ -76,9 +76,9 @@ static int control_spell(wchar_t made[GLYPH], unsigned long rune)
     return swprintf(made, GLYPH, L"\\x%02x", (unsigned)rune);
 }
 
-/* Read the next character of *TEXT, and move *TEXT behind it. MADE gets the character, or an
- * escaped spelling of one that cannot be shown. Returns the width in columns; 0 means that the
- * character combines with the one before. */
+/* Read the next character of *TEXT into MADE, and move *TEXT behind it. A character that cannot be
+ * shown becomes an escape. Returns how many columns it takes; 0 means that the character combines
+ * with the one before. */
 static int glyph_read(const struct screen *screen, const char **text, wchar_t made[GLYPH])
 {
     const unsigned char *p = (const unsigned char *)*text;
@@ -86,7 +86,8 @@ static int glyph_read(const struct screen *screen, const char **text, wchar_t ma
     size_t bytes;
     int columns = 1;
 
-    if (rune >= 0x20 && rune < 0x7f) { /* fast path for printable ASCII */
+    /* a printable ASCII character, which needs no further checks */
+    if (rune >= 0x20 && rune < 0x7f) {
         ++*text;
         made[0] = (wchar_t)rune;
         made[1] = 0;
@@ -117,8 +118,8 @@ static void cell_set(struct cell *cell, wchar_t rune, int width, int style)
     *cell = (struct cell){{rune}, (unsigned char)width, (unsigned char)style};
 }
 
-/* Write RUNE, which is WIDTH columns wide, into its cells. A wide character that is half
- * overwritten becomes a space. */
+/* Write the character RUNE, which is WIDTH columns wide, into its cells. A wide character that is
+ * half overwritten becomes a blank. */
 static void cell_put(struct screen *screen, int y, int x, wchar_t rune, int width, int style)
 {
     struct cell *cell = cell_at(screen, y, x);
@@ -134,7 +135,8 @@ static void cell_put(struct screen *screen, int y, int x, wchar_t rune, int widt
         cell_set(&cell[1], 0, 0, style);
 }
 
-/* Add the combining character RUNE to the cell before column X, unless that cell is full. */
+/* Add the combining character RUNE to the cell before column X, unless that cell has
+ * no room for it. */
 static void cell_join(struct screen *screen, int y, int x, wchar_t rune)
 {
     struct cell *cell = cell_at(screen, y, x - 1);
@@ -154,7 +156,8 @@ static bool is_inside(const struct screen *screen, int y, int x)
     return row_fits && column_fits;
 }
 
-/* Return the style that LETTER of a style mark means, or BASE for an unknown letter. */
+/* Return the style that the letter LETTER of a style mark stands for. Returns BASE if it
+ * stands for none. */
 static int style_marked(char letter, int base)
 {
     const char *found = strchr(STYLE_LETTERS, letter);
@@ -187,7 +190,8 @@ int screen_text(struct screen *screen, int y, int x, int width, int skip, int st
             cell_join(screen, y, x + used, made[0]);
         } else if (skip > 0) {
             skip -= columns;
-        } else if (used + columns > width) { /* no room for the rest: end with "…" */
+        } else if (used + columns > width) {
+            /* the text does not fit into its columns, so end it with "…" */
             int at = used < width ? used : width - 1;
             screen_fill(screen, y, x + at, width - at, style);
             cell_put(screen, y, x + at, screen->ascii ? L'~' : L'…', 1, style);
@@ -269,7 +273,8 @@ void screen_dump(const struct screen *screen, FILE *out)
 
 /* ---- restoring the terminal after a crash, and signals ------------------- */
 
-/* The modes and the text that restore the terminal. Saved while ncurses starts. */
+/* The modes and the text with which the terminal is restored. They are saved while
+ * ncurses starts. */
 static struct {
     struct termios modes;
     char text[512];
@@ -291,7 +296,7 @@ static void rescue_now(void)
     if (!rescue.armed)
         return;
     rescue.armed = 0;
-    /* if write() fails, the terminal is gone */
+    /* nothing can be done if write() fails, because the terminal is gone */
     if (write(STDOUT_FILENO, rescue.text, rescue.bytes) >= 0)
         tcsetattr(STDOUT_FILENO, TCSANOW, &rescue.modes);
 }
@@ -303,9 +308,10 @@ static void on_deadly_signal(int number)
 }
 
 static volatile sig_atomic_t size_changed, stop_asked;
-static bool stoppable; /* SIGTSTP was not ignored when we started */
+static bool stoppable; /* SIGTSTP was not ignored when the program started */
 
-/* Handle SIGWINCH, and SIGCONT, because the size may have changed while the process was stopped. */
+/* Handle SIGWINCH. Also handle SIGCONT, because the size may have changed while the
+ * process was stopped. */
 static void on_resize(int unused)
 {
     size_changed = 1;
@@ -338,7 +344,7 @@ static void signals_take(void)
     stoppable = sigaction(SIGTSTP, NULL, &stop) == 0 && stop.sa_handler != SIG_IGN;
     for (size_t i = 0; i < array_count(deadly); i++) {
         struct sigaction old;
-        /* A signal that is ignored, as SIGHUP under nohup, stays ignored. */
+        /* a signal that was ignored before, as SIGHUP under nohup, stays ignored */
         if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
             sigaction(deadly[i], &action, NULL);
     }
@@ -352,7 +358,7 @@ static void signals_take(void)
 static attr_t attributes[STYLES];
 static short pairs[STYLES];
 
-/* Start colours. Returns false if the terminal has too few, or the user wants none. */
+/* Begin to use colours. Returns false if the terminal has too few, or if the user wants none. */
 static bool colours_begin(void)
 {
     if (!say_colour(stdout) || !has_colors())
@@ -398,8 +404,8 @@ static void styles_make(void)
 
 /* ---- opening, closing and resizing a screen ------------------------------ */
 
-static SCREEN *terminal; /* owned: ncurses' screen */
-static FILE *keys_file;  /* where keys are read; owned if it is not stdin */
+static SCREEN *terminal; /* owned: the terminal, as ncurses knows it */
+static FILE *keys_file;  /* the file from which keys are read; owned if it is not stdin */
 
 struct screen *screen_open_memory(int rows, int columns, bool ascii)
 {
@@ -410,7 +416,7 @@ struct screen *screen_open_memory(int rows, int columns, bool ascii)
     return screen;
 }
 
-/* Start ncurses on the terminal. Returns why it cannot be used, or NULL on success. */
+/* Start ncurses on the terminal. Returns NULL, or why the terminal cannot be used. */
 static const char *terminal_start(void)
 {
     int error = 0;
@@ -485,8 +491,8 @@ struct screen *screen_open_terminal(bool ascii, const char **why)
 void screen_close(struct screen *screen)
 {
     if (screen->terminal) {
-        /* This terminal has no second screen to leave, so the last frame stays. Clear its last
-         * line for the shell's prompt. */
+        /* This terminal has no second screen that is left at the end, so the last frame stays.
+         * Clear its last line for the shell's prompt. */
         if (!*terminal_capability("rmcup")) {
             move(screen->rows - 1, 0);
             clrtoeol();
@@ -512,13 +518,13 @@ void screen_resize(struct screen *screen, int rows, int columns)
             return;
         rows = size.ws_row;
         columns = size.ws_col;
-        resize_term(rows, columns); /* resizeterm() would put a key into the input */
+        resize_term(rows, columns); /* not resizeterm(), which would add a key to the input */
         clearok(curscr, TRUE);
     }
     grid_resize(screen, rows, columns);
 }
 
-/* ---- showing the grid ---------------------------------------------------- */
+/* ---- showing the grid on the terminal ------------------------------------ */
 
 void screen_show(struct screen *screen)
 {
@@ -546,9 +552,9 @@ void screen_show(struct screen *screen)
     refresh();
 }
 
-/* ---- other programs on the same terminal --------------------------------- */
+/* ---- lending the terminal to other programs, and stopping ---------------- */
 
-/* Leave the terminal to another program: restore its modes, and let SIGTSTP stop us and that
+/* Leave the terminal to another program: restore its modes. SIGTSTP then stops us and that
  * program as usual. */
 static void terminal_lend(void)
 {
@@ -562,9 +568,9 @@ static void terminal_return(void)
 {
     stop_take(on_stop);
     rescue.armed = 1;
-    /* Draw now. Otherwise, if the next key is Q, endwin() would not restore the terminal again. */
+    /* draw now: otherwise, if the next key is Q, endwin() does not restore the terminal again */
     refresh();
-    size_changed = 1; /* the terminal's size may have changed meanwhile */
+    size_changed = 1; /* the size of the terminal may have changed meanwhile */
 }
 
 bool screen_shell(const char *const *command)
@@ -589,7 +595,7 @@ bool screen_shell(const char *const *command)
     return !WIFEXITED(status) || WEXITSTATUS(status) != 127;
 }
 
-/* Stop PROCESS, which is as for kill(2), and take the terminal back when we are continued. */
+/* Stop PROCESS, an argument for kill(2). When this process is continued, take the terminal back. */
 static void process_stop(pid_t process)
 {
     terminal_lend();
@@ -600,7 +606,7 @@ static void process_stop(pid_t process)
 void screen_stop(struct screen *screen)
 {
     if (screen->terminal)
-        process_stop(0); /* 0: all processes of our job, which Ctrl-Z on a terminal stops, too */
+        process_stop(0); /* 0 means all processes of our job, which Ctrl-Z in a terminal stops */
 }
 
 /* ---- reading keys -------------------------------------------------------- */
@@ -614,7 +620,7 @@ static struct key mouse_read(void)
         return key;
     key.y = event.y;
     key.x = event.x;
-    /* ncurses reports two clicks at once: put one back, so that it is read later */
+    /* ncurses reports two clicks at once: put one back, so that it is read next */
     if (event.bstate & (BUTTON1_DOUBLE_CLICKED | BUTTON1_TRIPLE_CLICKED)) {
         event.bstate = BUTTON1_PRESSED;
         ungetmouse(&event);
@@ -628,13 +634,13 @@ static struct key mouse_read(void)
     return key;
 }
 
-/* Read the rest of an escape sequence after ESC. A sequence that ncurses does not know
- * (Ctrl-Left on another terminal) is discarded. Returns false if there is no sequence: the user
- * typed Esc. */
+/* ESC was read: read the rest of an escape sequence. A sequence that ncurses does not know
+ * (Ctrl-Left on another terminal) is discarded. Returns false if there is none, because the
+ * user typed Esc. */
 static bool sequence_skip(void)
 {
     wint_t wide;
-    int got = get_wch(&wide); /* does not wait: ncurses has waited ESCAPE_MS already */
+    int got = get_wch(&wide); /* this does not wait, because ncurses has waited ESCAPE_MS already */
     bool csi = got == OK && wide == '[';
     bool single = got == OK && wide == 'O';
     bool typed = got == OK && !csi && !single;
@@ -655,7 +661,7 @@ static bool sequence_skip(void)
     return true;
 }
 
-/* Return the key of a character that was typed. */
+/* Return the key for WIDE, a character that was typed. */
 static int key_of(wint_t wide)
 {
     switch (wide) {
@@ -674,7 +680,7 @@ static int key_of(wint_t wide)
     }
 }
 
-/* Return our key for ncurses' key CODE, or KEY_NONE if we do not use it. */
+/* Return our key for CODE, a key of ncurses. Returns KEY_NONE if we do not use it. */
 static int key_of_curses(wint_t code)
 {
 #define CURSES_(code, name, curses) {curses, code},
@@ -690,7 +696,7 @@ static int key_of_curses(wint_t code)
     return key;
 }
 
-/* Has the terminal of the keys gone away? */
+/* Is the terminal gone from which keys are read? */
 static bool is_hung_up(const struct screen *screen)
 {
     struct pollfd poll_keys = {.fd = screen->keys_fd, .events = POLLIN};

@@ -1,9 +1,9 @@
 /* tui/screen.h -- the screen: a grid of cells, and the terminal that shows it.
  *
  * To draw: screen_clear(), then screen_put() for all texts, then screen_show(). Views draw only
- * into the grid, so they draw the same without a terminal, and screen_dump() prints that.
- * screen_put() escapes text cell by cell, so text of a traced program reaches the terminal only
- * as glyphs. */
+ * into the grid, so they draw the same without a terminal. screen_dump() prints the grid.
+ * screen_put() escapes text cell by cell, so no text of a traced program can control the terminal.
+ * */
 #ifndef DYNTRACE_TUI_SCREEN_H
 #define DYNTRACE_TUI_SCREEN_H
 
@@ -16,49 +16,53 @@
 enum { SCREEN_ROWS_LEAST = 12, SCREEN_COLUMNS_LEAST = 40, SCREEN_MOST = 1000, CELL_RUNES = 4 };
 
 struct cell {
-    wchar_t runes[CELL_RUNES]; /* a base character and its combining characters; 0 ends them */
-    unsigned char width;       /* width in columns; 0 in the right half of a wide character */
+    /* a base character and its combining characters, with a 0 at the end */
+    wchar_t runes[CELL_RUNES];
+    /* width in columns: 1 or 2; 0 in the right half of a wide character */
+    unsigned char width;
     unsigned char style;
 };
 
 struct screen {
     int rows, columns;
-    struct cell *cells; /* owned: rows * columns */
-    /* the part of the screen that is drawn into: its left edge, and its width */
+    struct cell *cells; /* owned: the cells of the grid, row by row */
+    /* the part of the screen that is drawn into: where it begins, and its width */
     int left, wide;
     bool terminal, ascii;
     int cursor_y, cursor_x; /* where the cursor is drawn; -1 hides it */
     int keys_fd;            /* a file descriptor that is readable when a key was typed */
 };
 
-/* Return why standard output cannot be a screen (it is no terminal), or NULL if it can. */
+/* Return NULL if standard output can be a screen, otherwise the reason why not: it
+ * is no terminal. */
 const char *screen_fault(void);
 
 /* Take over the terminal, or make a screen in memory. If screen_open_terminal() fails, it
- * returns NULL and sets *WHY to the reason (a borrowed string). Only one terminal screen can be
+ * returns NULL and sets *WHY to the reason, a borrowed string. Only one terminal screen can be
  * open at a time. */
 struct screen *screen_open_terminal(bool ascii, const char **why);
 struct screen *screen_open_memory(int rows, int columns, bool ascii);
 void screen_close(struct screen *screen);
 
-/* Resize the grid: of a screen in memory to ROWS and COLUMNS, of a terminal to the terminal's
- * present size. */
+/* Resize the grid. A screen in memory gets ROWS and COLUMNS, a terminal screen gets the size that
+ * the terminal has now. */
 void screen_resize(struct screen *screen, int rows, int columns);
 
 void screen_clear(struct screen *screen);
 
-/* Draw into WIDE columns from column LEFT on. Until the next call, column 0 is that at LEFT. */
+/* From now on draw only into the WIDE columns from column LEFT on. Until the next call, column 0
+ * means column LEFT. */
 void screen_window(struct screen *screen, int left, int wide);
 
-/* Draw TEXT in row Y from column X on, in at most WIDTH columns; if it does not fit, the last
- * column is "…". SKIP columns of the text are left out at its beginning. If MARKED, style marks
- * in the text change the style, which begins as STYLE. Returns the number of columns used. */
+/* Draw TEXT in row Y from column X on, in at most WIDTH columns. If it is longer, it ends
+ * with "…". The first SKIP columns of the text are left out. The text has the style STYLE; if
+ * MARKED, style marks in the text change that. Returns the number of columns used. */
 int screen_text(struct screen *screen, int y, int x, int width, int skip, int style,
                 const char *text, bool marked);
 #define screen_put(screen, y, x, width, style, text) \
     screen_text(screen, y, x, width, 0, style, text, false)
 
-/* Draw WIDTH spaces of STYLE. */
+/* Draw WIDTH blanks with the style STYLE. */
 void screen_fill(struct screen *screen, int y, int x, int width, int style);
 
 /* Return how many columns screen_put() needs for TEXT, at most LIMIT. */
@@ -70,8 +74,8 @@ void screen_dump(const struct screen *screen, FILE *out);
 /* Return the next typed key, or KEY_NONE if none was typed. Does not wait. */
 struct key screen_key(struct screen *screen);
 
-/* Lend the terminal to `/bin/sh`, with the arguments COMMAND (its first is the name), until the
- * shell ends. Returns false if the shell or the command could not be run. */
+/* Lend the terminal to `/bin/sh` until it ends. COMMAND has its arguments, of which the first is
+ * its name. Returns false if the shell or the command could not be run. */
 bool screen_shell(const char *const *command);
 
 /* Stop this process as Ctrl-Z does in a shell, and redraw when it is continued. */

@@ -1,4 +1,5 @@
-/* tui/text.c -- a view that is lines of text, and functions that make the lines. See tui/text.h. */
+/* tui/text.c -- a view that consists of lines of text, and functions that make the lines.
+ * See tui/text.h. */
 #include "tui/text.h"
 
 #include "lib/out_file.h"
@@ -56,8 +57,8 @@ void doc_beside(struct doc *doc, const char *left, int columns, const char *righ
     line->beside = target;
 }
 
-/* Return the letter of the style that is in effect behind the first BYTES of TEXT, if the style
- * was STYLE at its beginning. */
+/* Return the letter of the style that the text has behind the first BYTES of TEXT. At the beginning
+ * it has the style STYLE. */
 static char style_at_end(const char *text, size_t bytes, char style)
 {
     for (size_t i = 0; i + 1 < bytes; i++)
@@ -80,7 +81,7 @@ void doc_wrap(struct doc *doc, const char *text, struct target target)
         const char *rest;
         if (!text[room])
             break;
-        /* Not one word fits. If the word fits without the indentation, remove that. */
+        /* not even one word fits: remove the indentation if the word fits without it */
         if (cut <= leading) {
             const char *word = text + leading;
             cut = room;
@@ -166,7 +167,7 @@ static void text_refresh(struct view *view)
         doc_ask(text, false, true);
 }
 
-/* Return the chosen line, or NULL if there is none or the text is out of date. */
+/* Return the chosen line. Returns NULL if there is none, or if the text is out of date. */
 static const struct doc_line *chosen_line(const struct text *text)
 {
     const struct view *view = &text->view;
@@ -176,8 +177,8 @@ static const struct doc_line *chosen_line(const struct text *text)
     return &text->doc->lines.at[view->at];
 }
 
-/* Choose the right or the left half of the chosen line. Returns false if the line has no halves,
- * or that half is chosen already. */
+/* Choose the right or the left half of the chosen line. Returns false if the line has no halves, or
+ * if that half is chosen already. */
 static bool half_choose(struct text *text, bool right)
 {
     const struct doc_line *line = chosen_line(text);
@@ -202,8 +203,8 @@ static bool beside_go(struct text *text, const struct target *target)
     return target->kind;
 }
 
-/* Mark DOC as incomplete: its first line says WHY, and lines that end in "..." because more was to
- * come lose the "...". */
+/* Mark DOC as incomplete: WHY, the reason, becomes its first line. Each line " ...", which
+ * announces text to come, becomes " ?". */
 static void doc_failed(struct doc *doc, const char *why)
 {
     struct doc_line *lines;
@@ -235,7 +236,7 @@ static void keep_shown(struct text *text, struct doc *failed)
     view->at += !doc->failed;
     doc_failed(doc, failed->job.error);
     view->count = doc->lines.count;
-    /* so that is_resized() returns false and the text is not built again */
+    /* let is_resized() return false, so that the text is not made again */
     doc->columns = failed->columns;
     doc->rows = failed->rows;
     work_drop(view->tui->work, failed);
@@ -273,7 +274,8 @@ static void answer_take(struct text *text)
         doc_ask(text, doc->cut, true);
 }
 
-/* Was the text made for another size of the view? Lines are wrapped at its width. */
+/* Was the text made for another size of the view? Its lines are wrapped at the
+ * width of the view. */
 static bool is_resized(const struct text *text)
 {
     const struct view *view = &text->view;
@@ -310,7 +312,7 @@ static void line_draw(const struct text *text, struct screen *screen, size_t at)
     int selected = view_row(view, screen, y, at == view->at);
     bool found = searched[0] && strcasestr(line->text, searched);
     int style = (found ? STYLE_MATCH : STYLE_NORMAL) | selected;
-    int half = line->half - text->skip; /* the column where the right half begins on the screen */
+    int half = line->half - text->skip; /* the column of the screen where the right half begins */
     bool chose_right = selected && text->right;
 
     screen_text(screen, y, 1, view->columns - 1, text->skip, style, line->text, true);
@@ -364,7 +366,7 @@ static void text_lead(struct view *view, struct arena *arena, struct target *tar
         *target = line->target;
 }
 
-/* Scroll long lines by 8 columns, to the RIGHT or back. */
+/* Scroll long lines by 8 columns, to the right if RIGHT, otherwise back. */
 static void text_scroll(struct text *text, bool right)
 {
     if (right && text->skip < 4000)
@@ -430,7 +432,7 @@ static void line_write(const struct doc_line *line, FILE *out)
     for (const char *p = line->text; *p; p++) {
         bool is_mark = *p == MARK[0] && p[1];
         if (is_mark)
-            p++; /* skip the style's letter */
+            p++; /* skip the letter that follows a style mark */
         else
             putc(*p, out);
     }
@@ -443,7 +445,7 @@ static bool text_export(struct view *view, const char *path)
     struct out_file out;
     bool ok;
 
-    if (tui_wait(view->tui)) /* the rest of the text is still being made */
+    if (tui_wait(view->tui)) /* do not export a text that is still being made */
         return false;
     if (!out_open(&out, path, false))
         return false;
@@ -476,8 +478,8 @@ static bool is_decision(enum view_kind kind)
     return kind == VIEW_CALL || kind == VIEW_COMPILE || kind == VIEW_BREAK;
 }
 
-/* Set SUBJECT to the target of the chosen line, if that is a call, a compile or a graph break.
- * Otherwise set it to what the whole text is about. */
+/* If the chosen line leads to a call, a compile or a graph break, set SUBJECT to that. Otherwise
+ * set it to what the whole text is about. */
 static void text_subject(struct view *view, struct target *subject)
 {
     struct text *text = (struct text *)view;

@@ -1,6 +1,4 @@
-/* tui/trace_file.c -- open the trace that the loop shows, and follow its changes. See
- * tui/loop.h.
- *
+/* tui/trace_file.c -- opens the trace that the loop shows, and follows its changes. See tui/loop.h.
  * While the trace is shown, its file may be deleted, written to, or replaced by another file. */
 #include <errno.h>
 
@@ -70,7 +68,7 @@ void loop_look(struct loop *loop)
     }
     if (!loop->live || (loop->hold && !loop->replaced))
         return;
-    /* At its end the recorder replaces the live file by the finished trace. */
+    /* at its end, a recording replaces the live file by the finished trace */
     if (loop->replaced)
         loop_reopen(loop);
     rates_look(&loop->rates, loop->face.db);
@@ -81,7 +79,8 @@ void loop_look(struct loop *loop)
     state = db_meta(loop->face.db, "state");
     recording = !state || !strcmp(state, "recording");
     if (!recording)
-        /* Frames have been appended to the file without SQLite, which may not notice that. */
+        /* open new connections: frames were appended to the file without SQLite, which may
+         * not notice that */
         work_reconnect(loop->face.work);
     places_refresh(&loop->places);
     if (!recording) {
@@ -103,8 +102,8 @@ void loop_leave(struct loop *loop)
 
 bool loop_take(struct loop *loop, const char *path)
 {
-    /* read before the file is opened: if another file takes its place meanwhile, the next look
-     * notices */
+    /* the status of the file before it is opened: if the file is replaced in between, the next
+     * loop_check_file() notices */
     struct stat before;
     bool found = stat(path, &before) == 0;
     struct db *db = db_open(path);

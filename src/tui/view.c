@@ -1,5 +1,5 @@
-/* tui/view.c -- functions that all views share: names, targets, editor, chosen line. See
- * tui/view.h. */
+/* tui/view.c -- functions that all views share: names, targets, the editor, the chosen line.
+ * See tui/view.h. */
 #include "tui/view.h"
 
 #include <ctype.h>
@@ -72,9 +72,9 @@ bool view_export(struct view *view, const char *options, const char *path)
     return true;
 }
 
-/* Return a query at the row of schemas/tui/place.sql for TARGET; the caller closes it. Returns
- * NULL if there is no row, or if TARGET is a moment of the timeline, whose call has not been
- * looked up yet. */
+/* Return a query that is at the row for TARGET in schemas/tui/place.sql; the caller closes it.
+ * Returns NULL if there is no row. Also returns NULL if TARGET is a moment of the timeline, whose
+ * call has not been looked up yet. */
 static struct query *place_find(struct tui *tui, const struct target *target)
 {
     bool has_row = target->kind && target->id;
@@ -133,8 +133,8 @@ static const char *editor_name(void)
     return editor ? editor : "vi";
 }
 
-/* Find the source for the line under the cursor: the line's own place, or that of its target, or
- * that of the row that the line is about. */
+/* Find the source for the line under the cursor: that of the line itself, or else of what the line
+ * leads to, or else of the row that the line is about. */
 static bool find_place(struct view *view, const char **file, int64_t *line)
 {
     bool has_own = view_op(view->ops, place);
@@ -150,9 +150,8 @@ static bool find_place(struct view *view, const char **file, int64_t *line)
     return view_source(view, &about, file, line);
 }
 
-/* Run $VISUAL or $EDITOR at a line of a file. The name of the file comes from the trace, so it
- * is passed as an argument of its own, never inside a shell command, and never begins with a
- * dash. */
+/* Run $VISUAL or $EDITOR for a line of a file. The file's name comes from the trace. So it is
+ * passed as an argument of its own, never inside a shell command, and never begins with a dash. */
 void view_edit(struct view *view)
 {
     const char *editor = editor_name();
@@ -182,7 +181,7 @@ void view_edit(struct view *view)
     free(path);
 }
 
-/* Does TEXT have a sign, a point or a unit, so that it is a moment rather than a line number? */
+/* Has TEXT a sign, a point or a unit? Then it is a moment, not the number of a line. */
 static bool is_like_moment(const char *text)
 {
     const char *after = text + strspn(text, "0123456789");
@@ -236,7 +235,7 @@ bool view_move(struct view *view, enum request request)
     long height = view->rows - view->head;
     long page = height > 1 ? height - 1 : 1;
     long by = 0;
-    bool scrolls = false; /* the view scrolls by as many lines as the cursor moves */
+    bool scrolls = false; /* true if the view scrolls by as many lines as the cursor moves */
     bool may_come;
     long top, at;
 
@@ -278,7 +277,8 @@ bool view_move(struct view *view, enum request request)
     default:
         return false;
     }
-    may_come = !view->count || request == REQUEST_END; /* the line to go to may still be read */
+    /* true if the line to go to may not have been read yet */
+    may_come = !view->count || request == REQUEST_END;
     if (may_come && tui_wait(view->tui))
         return true;
     top = (long)view->top + (scrolls ? by : 0);
@@ -355,7 +355,8 @@ bool view_empty(struct view *view, struct screen *screen, const void *shown)
     return !shown;
 }
 
-/* Return the array of job pointers, which stands right behind VIEW in the view's own struct. */
+/* Return the view's array of pointers to jobs. It stands behind the struct view, at the beginning
+ * of the view's own struct. */
 static job_held *jobs_of(struct view *view)
 {
     return (job_held *)(view + 1);

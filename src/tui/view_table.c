@@ -1,7 +1,6 @@
-/* tui/view_table.c -- the tables of all views, and of the page parts that C functions make.
- *
- * Views never refer to this file; they get the tables through struct tui. Lists and pages have a
- * file in schemas/tui/. Other views, and the page parts, are in tui/views/. */
+/* tui/view_table.c -- tables of all views, and of the parts of pages that C functions make. Views
+ * never refer to this file; they get the tables through struct tui. Lists and pages have a file in
+ * schemas/tui/. Other views, and the parts of pages, are in tui/views/. */
 #include "tui/list.h"
 #include "tui/loop.h"
 #include "tui/text.h"

@@ -1,11 +1,11 @@
 /* tui/views.h -- the list of all views: how each is made, its name, its description in the help.
  *
- * To add a view, add a line to VIEWS and write its file.
+ * To add a view, add a line to VIEWS and write its file. There are three kinds:
  *
- * LIST   described wholly by schemas/tui/NAME.sql (tui/list.h). Arguments: name, description
- * PAGE   described by schemas/tui/NAME.sql, too (tui/text.h). Arguments: name, the view that
- * lists all such rows or NONE, description, and other members of struct view_ops
- * OWN    written in C. Arguments: name, a struct view_ops of a file in tui/views/ */
+ *   - LIST: described wholly by schemas/tui/NAME.sql (tui/list.h). Arguments: name, description.
+ *   - PAGE: described by schemas/tui/NAME.sql, too (tui/text.h). Arguments: name, the view that
+ *     lists all such rows or NONE, description, and other members of struct view_ops.
+ *   - OWN: written in C. Arguments: name, a struct view_ops of a file in tui/views/. */
 #ifndef DYNTRACE_TUI_VIEWS_H
 #define DYNTRACE_TUI_VIEWS_H
 

@@ -1,9 +1,9 @@
-/* tui/work.c -- run queries in threads, so that keys need not wait. See tui/work.h.
+/* tui/work.c -- runs queries in threads, so that keys need not wait. See tui/work.h.
  *
- *     waiting -> running -> ended       under `lock`; `changed` is signalled at each step
+ * A job first waits, then runs, and then has ended. It is changed only under `lock`, and
+ * `changed` is signalled at each step.
  *
- * work_drop() frees a job, unless a thread is running the job; then that thread frees it at its
- * end. */
+ * work_drop() frees a job, unless a thread is running it; then that thread frees it at its end. */
 #include "tui/work.h"
 
 #include <pthread.h>
@@ -20,8 +20,10 @@ enum { THREADS = 3 };
 struct worker {
     struct work *work; /* borrowed */
     pthread_t thread;
-    struct db *db;  /* owned */
-    int generation; /* of `db`; older than work->generation means that a new connection is due */
+    struct db *db; /* owned */
+    /* the generation of `db`; if work->generation is newer, the thread must open a
+     * new connection */
+    int generation;
 };
 
 struct work {
@@ -29,15 +31,15 @@ struct work {
     int started, slow_running;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct job *jobs; /* jobs that have not ended, oldest first; a job that runs has job->db set */
+    struct job *jobs; /* jobs that have not ended, oldest first; if a job runs, job->db is set */
     bool closing;
     bool damaged;   /* a job found that the trace is damaged */
     char *path;     /* owned: the path of the trace */
     int generation; /* counts the calls of work_reconnect() */
-    int ended_fd;   /* borrowed: an eventfd */
+    int ended_fd;   /* borrowed: an eventfd to write to when a job has ended */
 };
 
-/* Evaluate EXPRESSION while holding WORK's lock. */
+/* Evaluate EXPRESSION while WORK's lock is held. */
 #define locked(work, expression)                      \
     ({                                                \
         pthread_mutex_lock(&(work)->lock);            \
@@ -72,8 +74,8 @@ int job_percent(struct job *job)
     return all > 0 ? (int)(100.0 * (double)atomic_load(&job->done) / (double)all) : 0;
 }
 
-/* Return the oldest job that may run now, or NULL. A slow job may not take the last thread. Call
- * with the lock held. */
+/* Return the oldest job that may run now, or NULL. A slow job must leave one thread for others.
+ * Called with the lock held. */
 static struct job *job_next(const struct work *work)
 {
     struct job *job = work->jobs;
@@ -91,7 +93,7 @@ static void job_said(void *context, const char *line)
     const char *path = db_path(job->db);
     size_t length = strlen(path);
 
-    /* Leave out the file's name, which is on the screen already. */
+    /* leave out the name of the file, which is on the screen anyway */
     if (length && !strncmp(line, path, length) && line[length] == ':' && line[length + 1] == ' ')
         line += length + 2;
     if (!job->error)
@@ -102,13 +104,13 @@ static void job_tick(void *context)
 {
     struct job *job = context;
 
-    /* If cancel_job() interrupted before a statement was running, its interrupt had no effect:
-     * interrupt again. */
+    /* interrupt again: if cancel_job() interrupted before the statement ran, that had no effect */
     if (atomic_load(&job->cancelled))
         db_interrupt(job->db);
 }
 
-/* Open a connection with a small cache, because there are several. */
+/* Open a connection to the trace, with a small page cache, because there are
+ * several connections. */
 static struct db *open_connection(const char *path)
 {
     struct db *db = db_open(path);
@@ -187,7 +189,7 @@ struct work *work_open(const char *path, int ended_fd)
                           .ended_fd = ended_fd,
                           .lock = PTHREAD_MUTEX_INITIALIZER,
                           .changed = PTHREAD_COND_INITIALIZER};
-    /* Worker threads block signals, which are left to the main thread, except those of crashes. */
+    /* block all signals in the threads, except those of crashes: the main thread handles them */
     sigfillset(&all);
     for (size_t i = 0; i < 5; i++)
         sigdelset(&all, (int[]){SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}[i]);
@@ -245,7 +247,7 @@ void work_start(struct work *work, struct job *job)
     pthread_mutex_unlock(&work->lock);
 }
 
-/* Cancel JOB, and interrupt its query if it runs. Call with the lock held. */
+/* Cancel JOB, and interrupt its query if it runs. Called with the lock held. */
 static void cancel_job(struct job *job)
 {
     atomic_store(&job->cancelled, true);

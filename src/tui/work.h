@@ -1,12 +1,12 @@
-/* tui/work.h -- run queries in threads, so that keys need not wait.
+/* tui/work.h -- runs queries in threads, so that keys need not wait.
  *
  * Runs in: the viewer; a job's run() in a worker thread.
  *
- *     struct flame_job *job = job_new(sizeof *job, run, free, slow);      begins with a struct job
+ *     struct flame_job *job = job_new(sizeof *job, run, free, slow); // begins with a struct job
  *     work_start(work, &job->job);
- *     ... when work_done(work, &job->job) is true, the caller may read what run() stored ...
- *     work_drop(work, job);               at any time: cancels the job if it still runs, frees it
- *                                         when it has ended, and sets the pointer to NULL
+ *     ... when work_done(work, &job->job) is true, the caller may read what run() has stored ...
+ *     work_drop(work, job); // cancels the job if it runs, frees it when it has ended, and sets
+ *                           // the pointer to NULL; may be called at any time
  *
  * Each thread has its own connection to the trace, so a slow query delays neither keys nor quick
  * queries. */
@@ -22,20 +22,20 @@ struct db;
 struct work;
 
 struct job {
-    /* do the work, in a thread; may check `cancelled` */
+    /* do the work of the job, in a thread; may read `cancelled` */
     void (*run)(struct job *job, struct db *db);
-    /* optional: free what the job owns, except the job itself; called in the worker thread or by
-     * work_drop() */
+    /* optional: free what the job owns, but not the job itself; called in a worker thread or
+     * by work_drop() */
     void (*free)(struct job *job);
     /* the job may take seconds; slow jobs never occupy all threads */
     bool slow;
-    /* a limit on the frames that run() reads, for a first look; 0 means all */
+    /* for a first look: most frames that run() reads; 0 means all */
     int64_t most;
     atomic_bool cancelled;
     char *error;            /* owned: the first error that was reported during run(), or NULL */
-    atomic_llong done, all; /* progress, if run() stores it */
+    atomic_llong done, all; /* how much of all is done, if run() tells it */
 
-    /* ---- private to tui/work.c ---- */
+    /* ---- used only by tui/work.c ---- */
     struct job *next;
     struct db *db;
     bool ended, dropped;
@@ -44,16 +44,16 @@ struct job {
 /* Start the threads, with connections to the trace at PATH. When a job ends, ENDED_FD, an
  * eventfd, becomes readable. Returns NULL on error, which has been reported. */
 struct work *work_open(const char *path, int ended_fd);
-void work_close(struct work *work); /* WORK may be NULL */
+void work_close(struct work *work); /* End the threads and free WORK, which may be NULL. */
 
-/* Allocate SIZE zeroed bytes that begin with a struct job. */
+/* Allocate a struct of SIZE zeroed bytes, which begins with a struct job. */
 void *job_new(size_t size, void (*run)(struct job *job, struct db *db),
               void (*free)(struct job *job), bool slow);
 
 void work_start(struct work *work, struct job *job);
 
-/* Cancel and free the job HELD, and set HELD to NULL. HELD is a pointer to a struct that begins
- * with a struct job, or NULL. */
+/* Cancel the job HELD, free it, and set HELD to NULL. HELD is a variable: a pointer to a struct
+ * that begins with a struct job, or NULL. */
 #define work_drop(work, held) (work_drop_(work, (struct job *)(held)), (held) = NULL)
 void work_drop_(struct work *work, struct job *job);
 
@@ -68,8 +68,8 @@ bool work_cancel(struct work *work);
 bool work_wait(struct work *work, struct job *job, int ms);
 #define work_done(work, job) work_wait(work, job, 0)
 
-/* Have each thread open a new connection before its next job, because the file was changed in a
- * way that the old connections do not see. */
+/* The file was changed in a way that open connections do not see: let each thread open a new
+ * connection before its next job. */
 void work_reconnect(struct work *work);
 
 /* Has a job found that the trace is damaged? */

@@ -1,7 +1,8 @@
-"""A service under steady load, for tests/soak.py: soak_work.py SECONDS FRAMES_A_SECOND. Prints what it did, as JSON.
+"""A service under steady load, for tests/soak.py: soak_work.py SECONDS FRAMES_A_SECOND MINUTES. Prints what it did, as JSON.
 
 Threads serve requests: plain calls, generators, exceptions, calls of compiled code, and now and then a compile. A thread more does
-little and sleeps. Threads come and go.
+little and sleeps. Threads come and go. MINUTES times in all there is what a service does once a minute: a new thread, a forked child
+and a code object that is new each time.
 """
 import json
 import sys

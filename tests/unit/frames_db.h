@@ -3,7 +3,7 @@
  * Runs in: unit tests and fuzz programs.
  *
  *     frames_db_open(&f)               an empty trace in shared memory, an empty window
- *     ... frame_pages_put(&f.pages, ...) ...
+ *     ... rows_put(&f.pages, ...) ...
  *     frames_db_finish(&f)             frame_pages_finish, integrity_check, read all rows
  *     f.row[i], f.rows
  *     frames_db_close(&f)

@@ -54,7 +54,7 @@ def test_the_log_tells_the_same(both, what, sql):
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_each_named_query_answers_on_an_imported_log(dyntrace, both, query):
-    """Each answers on a real trace, recorded and imported."""
+    """Each query runs on the recording and on the imported log of one program."""
     for path in both:
         done = subprocess.run([dyntrace, "sql", path, query], capture_output=True, text=True, timeout=120)
         assert (done.returncode, done.stderr) == (0, ""), done.stderr

@@ -131,7 +131,7 @@ def test_processes_say_how_they_were_recorded(runs, parts, program, mode):
 @every
 @modes
 def test_outcomes_of_calls_are_those_that_the_program_knows(parts, program, mode):
-    """Each call that torch had to decide on, in order; of several threads, how many of each."""
+    """The outcomes of each function's calls are compared in order. Where several threads call, their numbers are."""
     for part in parts(program, mode):
         wanted = dict(part.known.get("calls", {}))
         found = {name: [] for name in wanted}
@@ -197,7 +197,7 @@ def differences(found, wanted):
 @every
 @modes
 def test_frames_are_the_calls_that_the_program_knows(parts, program, mode):
-    """How often Python entered a function: a frame for each, whatever ran in its place, and none for what was taken in."""
+    """Each call of a function that Python entered has a frame, whatever code ran. Inlined calls have none."""
     for part in parts(program, mode):
         for name, count in part.known.get("frames", {}).items():
             rows = part.of(f"SELECT process_id, count(*) FROM frames WHERE qualname = '{name}' AND kind = 'call' "
@@ -208,7 +208,7 @@ def test_frames_are_the_calls_that_the_program_knows(parts, program, mode):
 @monitored
 @modes
 def test_frames_are_those_that_python_counted(runs, program, mode):
-    """A fourth run, without us, in which sys.monitoring says how often each function of the program's file was entered."""
+    """In a fourth run, without us, sys.monitoring counts how often each function of the program's file was entered."""
     counted = runs(program, "counted")
     assert counted.known
     with open(counted.path, encoding="utf-8") as file:
@@ -237,7 +237,7 @@ def test_a_frame_says_what_its_lookup_says(runs, program, mode):
 @compiling
 @modes
 def test_compiles_are_those_that_torch_counted(parts, program, mode):
-    """Torch's own metrics have a record for each compilation that got as far as having an id."""
+    """torch's own metrics have a record for each compile that got an id."""
     for part in parts(program, mode):
         found = [(label, name.partition("@")[0].rpartition(".")[2], outcome)
                  for name, compiles in part.compiles().items() for _, label, outcome, _, _ in compiles if label]
@@ -272,7 +272,7 @@ def test_compiles_of_each_function(parts, program, mode):
 @compiling
 @modes
 def test_living_entries_are_those_that_torch_lists(parts, program, mode):
-    """Torch itself lists a function's entries; each was used as often as its calls say."""
+    """torch itself lists a function's entries. Each was hit as often as the recorded calls say."""
     for part in parts(program, mode):
         rows = part.of("SELECT c.process_id, c.qualname, e.label, e.died_ns IS NULL, e.backend, "
                        "(SELECT count(*) FROM lookup l WHERE l.cache_entry_id = e.cache_entry_id AND l.outcome = 1) "
@@ -330,7 +330,7 @@ def deciding(part):
 @compiling
 @modes
 def test_causes_of_recompiles_are_those_that_were_planted(parts, program, mode):
-    """The program's author knew which guard would decide, what it wanted and what it would see."""
+    """The author of the program knows which guard decides, and its expected and actual value."""
     for part in parts(program, mode):
         found = deciding(part)
         ours = {key for key in found if any(file.endswith("/" + part.known["file"]) for *_, file, _ in part.compiles()[key[0]])}
@@ -426,7 +426,7 @@ def test_graph_breaks_are_those_that_the_program_knows(parts, program, mode):
 @compiling
 @modes
 def test_graph_breaks_are_those_that_torch_counted(parts, program, mode):
-    """By message, as torch's counter has them."""
+    """The breaks are compared by message, as in torch's counter."""
     for part in parts(program, mode):
         counted = part.known["counters"].get("graph_break", {})
         found = collections.Counter(re.sub(r"0x[0-9a-f]+|\d{9,}", "N", reason) for reason, in part.of(
@@ -437,7 +437,7 @@ def test_graph_breaks_are_those_that_torch_counted(parts, program, mode):
 @compiling
 @modes
 def test_graphs_are_those_that_the_backend_was_given(parts, program, mode):
-    """Node for node what the program's own backend was given, in that order."""
+    """Each graph has the nodes that the program's own backend was given, in that order."""
     for part in parts(program, mode):
         nodes = collections.defaultdict(list)
         for graph, op, name in part.of("SELECT c.process_id, g.graph_id, n.opcode, n.name FROM graph g JOIN graph_node n USING (graph_id) "
@@ -455,7 +455,7 @@ def test_graphs_are_those_that_the_backend_was_given(parts, program, mode):
 @compiling
 @modes
 def test_a_compile_has_its_listings(runs, program, mode):
-    """Whatever was compiled has its bytecode before and after, and its guards."""
+    """Each compile has its bytecode before and after, and its guards."""
     run = runs(program, mode)
     wanted = {"original_bytecode", "modified_bytecode", "guards"}
     for compilation, in run.rows("SELECT compile_id FROM compile WHERE outcome = 'compiled'"):

@@ -1,8 +1,9 @@
 """_torch_facts: what is noted about torch's compiles, against what torch itself counts and returns.
 
-No recording takes part: a stub stands where the extension would be and collects the notes (it takes from the extension
-only what puts our functions round torch's), and begin() and end() are called round CatchErrorsWrapper.__call__, which is
-the callback that torch gives to set_eval_frame.
+A stub stands where the extension would be and collects the notes, and begin() and end() are called round
+CatchErrorsWrapper.__call__, which is the callback that torch gives to set_eval_frame. The stub takes from the extension
+only what puts our functions round torch's. The extension calls them only while it records, so a recording goes on. What
+the recorded process's own bridge to torch notes goes to the trace, which nobody reads.
 """
 import builtins
 import collections
@@ -563,7 +564,7 @@ def test_a_break_knows_its_place_and_what_follows(notes):
 
 
 def test_offsets_are_those_of_the_code_however_torch_has_changed_it(notes):
-    """Torch takes out EXTENDED_ARG, splits fused instructions, `is None` jumps and slices, and numbers all anew."""
+    """torch removes EXTENDED_ARG, splits fused instructions, `is None` jumps and slices, and renumbers the instructions."""
     lines = ["def f(x, a, b):"] + [f" k{number} = {number}.5" for number in range(300)] # names and constants beyond 255
     lines += [" x = x + k299", " if a is not None: x = x[1:] + 1", " y = a if b is None else b",
               " torch._dynamo.graph_break(); print(x.shape, end=''); torch._dynamo.graph_break()", " return x[0:2] * y"]
@@ -841,7 +842,7 @@ def test_nothing_is_kept_alive(notes):
 
 
 def test_our_hooks_are_never_compiled(notes):
-    """They may run while torch's evaluator is on: a backward that is compiled lazily."""
+    """Our hooks may run while torch's evaluator is on, as when torch compiles a backward lazily."""
     def function(x): # is given up, so what it calls comes to torch frame by frame
         for _ in range(1):
             x = x + 1

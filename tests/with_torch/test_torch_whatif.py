@@ -278,7 +278,7 @@ for size, kind in (4, torch.float), (5, torch.int64), (6, torch.float), (6, torc
 
 @pytest.mark.parametrize("seed", ["7"])
 def test_predictions_of_random_torch_programs_come_true(dyntrace, python, seed):
-    """Some of `make whatif-torch-pairs`: what is certain comes true, and what happens lies within the ranges."""
+    """Some pairs of `make whatif-torch-pairs`. Certain predictions come true, and counts lie within the predicted ranges."""
     done = subprocess.run([sys.executable, Path(__file__).resolve().parents[1] / "fuzz/whatif_torch.py", "--dyntrace", dyntrace, "--python", python, seed],
                           capture_output=True, text=True, timeout=280, env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0 and " 0 wrong; " in done.stdout and "; 0 outside" in done.stdout, done.stdout + done.stderr

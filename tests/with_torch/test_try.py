@@ -76,7 +76,7 @@ def test_the_table_of_the_docs_is_what_its_commands_print(dyntrace, python, tmp_
 
 @pytest.mark.slow
 def test_calls_after_a_function_was_given_up_are_not_counted(dyntrace, python, tmp_path):
-    """--frames decided has no frames, and nothing is looked up any more."""
+    """Such calls make no lookup, and --frames decided stores no other frames."""
     text = """
 import torch
 @torch.compile(backend="eager")

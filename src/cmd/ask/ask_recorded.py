@@ -1,8 +1,9 @@
-# Run by `dyntrace run`. Prints, with tabs between: nanoseconds of a recorded call; who has the slot when torch and CinderX
-# have been imported, as far as they are here; and which of them cannot be, and why, or that the
-# name dyntrace is another package's.
-# Of torch._dynamo only the first line is run: dyntrace has attached to torch by then, and the
-# rest takes as long as torch itself.
+# Run by `dyntrace doctor` under `dyntrace run`. Imports torch and CinderX if they are installed. Prints, separated by tabs:
+#     the nanoseconds of a recorded call
+#     the owner of CPython's PEP 523 slot after these imports
+#     why torch or CinderX cannot be imported, or that another package is named dyntrace; otherwise nothing
+# The import of torch._dynamo is stopped at its first submodule: dyntrace has attached to torch by then, and the whole
+# import takes long.
 import sys, time
 def call(): pass
 def calls():
@@ -33,6 +34,6 @@ except (AttributeError, OSError, TypeError):
 if not ours:
     why = why or ('`import dyntrace` is another package here (%s): only recording works, '
                   'not dyntrace.record() and the like; pip uninstall dyntrace, then pip install dyntrace-recorder' % place)
-def afterwards(): pass
+def afterwards(): pass  # schemas/doctor.sql looks for this call in the trace
 afterwards()
 print('\t%.1f\t%s\t%s' % (ns, sys.modules['_dyntrace']._owner(), why))

@@ -1,7 +1,7 @@
-# Run by `dyntrace run --set`, before the program. Prints "NUMBER WHY" for each of the settings argv[3:] that cannot be. argv[1] is
-# _settings.py; argv[2] is 1 where the program runs with this very interpreter, whose torch is looked at then.
+# Checks the settings argv[3:] of `dyntrace run --set` before the program runs. Prints "NUMBER WHY" for each invalid setting.
+# argv[1] is the path of _settings.py. argv[2] is 1 if the program runs with this interpreter: its torch is examined then.
 import sys
-sys.path[:] = filter(None, sys.path)  # nothing is imported from where the user happens to be
+sys.path[:] = filter(None, sys.path)  # import nothing from the working directory
 scope = {'__name__': 'dyntrace._settings'}
 with open(sys.argv[1], encoding='utf-8') as source:
     exec(compile(source.read(), sys.argv[1], 'exec'), scope)

@@ -1,16 +1,16 @@
-# Runs in gdb, which `dyntrace attach` starts, in gdb's own Python. Before it stand the lines that
-# src/cmd/attach/inject.c adds:
+# Makes a process run Python code. `dyntrace attach` starts gdb, whose Python runs this file.
+# src/cmd/attach/inject.c puts lines like these before it:
 #     pid, blocked = 1, False
-#     before, after = "", ""       # the text for the process, around "PAGE, SIZE"
+#     before, after = "", ""       # the code; the address and size of its page go between the parts
 #
-# The text is put into a page of its own, which a bare mmap() makes. Then
+# The code is written to a new page of the process, made by mmap(). One of two threads runs it:
 #
-#   * a main thread that has the GIL gets a pending call of PyRun_SimpleString(), which is a function
-#     as Py_AddPendingCall() takes it. The thread makes the call itself, between two instructions of
-#     Python, and never within malloc() or in the middle of anything.
-#   * a thread that sleeps in a system call without the GIL, called from Python and not from malloc(),
-#     the dynamic linker or the like, takes the GIL and runs the text here, like a callback of the
-#     function that sleeps. BLOCKED asks for this alone.
+#   * the main thread, if it has the GIL: it gets a pending call of PyRun_SimpleString(), whose type
+#     fits Py_AddPendingCall(). The thread makes the call later, between two bytecode instructions,
+#     and so never inside malloc() or another C function.
+#   * a thread that sleeps in a system call without the GIL, if Python code made the system call and
+#     not malloc(), the dynamic linker or the like. It takes the GIL and runs the code at once, as if
+#     the sleeping function called back. If `blocked` is set, only this way is tried.
 #
 # Prints "attach: done", "attach: later ADDRESS" or "attach: cannot REASON".
 import re
@@ -19,7 +19,7 @@ import time
 import gdb
 
 TRIES = 40
-# Symbols of others take time, while the process is stopped.
+# Only the symbols of these libraries are loaded: the process is stopped while symbols load.
 LIBRARIES = ("libpython", "libc.so", "libpthread", "ld-linux", "malloc")
 SLEEPS = re.compile(
     r"^_*(GI_)?_*(libc_|internal_)?(p?select|p?poll|epoll_p?wait2?|accept4?|recv(from|m?msg)?|p?read(v|v2)?"

@@ -1,9 +1,9 @@
-# Runs in the main thread of a process that `dyntrace attach` has chosen, and in nobody's namespace.
-# Before it stand the lines that src/cmd/attach/inject.c adds:
+# Makes a process join a session of `dyntrace attach`, or leave it. Runs in a thread of the process,
+# in a new namespace. src/cmd/attach/inject.c puts a line like this before it:
 #     session, inject, page, size = "", "", 0, 0
-# the directories as hexadecimal bytes; `session` is empty if the process is to leave its session.
-# page and size are the memory in which this text is. After _attach() there is no call of a Python
-# function, because it would be recorded.
+# session and inject are directories in hexadecimal. `session` is empty if the process should leave
+# its session. page and size are the memory that holds this text, if gdb has put it there. After
+# _attach() no Python function is called, because it would be recorded.
 import posix
 import sys
 
@@ -14,9 +14,9 @@ try:
         for name in (session, inject)
     ]
     if session:
-        posix.stat(session)  # attach may have given up
+        posix.stat(session)  # fails if `attach` has given up and removed it
         ours = sys.modules.get("_dyntrace")
-        if ours and ours._active():  # it came in by another way meanwhile
+        if ours and ours._active():  # the process has joined a session in another way meanwhile
             why = ours._attach(session, session, session)
     if session and not why:
         scope = {"__name__": "dyntrace", "__file__": inject + "/sitecustomize.py"}

@@ -1,16 +1,17 @@
-# Writes the rows that `dyntrace export --format parquet` hands over on standard input as a Parquet file for each table in the directory DIR, and
-# for each engine an SQL file with views of the tables and of the questions of schemas/engines/questions.sql. It ends with 0 when all is there;
-# without an end of the input, or after an error, nothing is left in DIR.
+# Writes the Parquet files of `dyntrace export --format parquet` to the directory argv[1], a file for each table. argv[2] is the name of
+# the directory in messages. src/cmd/parquet.c sends the rows to standard input. For each engine it also writes an SQL file with views of
+# the tables and of the questions of schemas/engines/questions.sql. Exits with 0 if everything was written. If the input ends early, or
+# after an error, it removes the directory.
 import sys
 
-sys.path[:] = filter(None, sys.path)  # nothing is imported from where the user happens to be
+sys.path[:] = filter(None, sys.path)  # import nothing from the working directory
 import array
 import json
 import os
 import shutil
 import signal
 
-signal.signal(signal.SIGINT, signal.SIG_IGN)  # dyntrace ends, and so the input does
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends dyntrace, which ends the input of this process
 folder, place = sys.argv[1:]
 try:
     import pyarrow
@@ -47,7 +48,7 @@ def table_open(name, columns):
     return pyarrow.parquet.ParquetWriter(os.path.join(folder, name + ".parquet"), schema, compression="zstd")
 
 
-ENGINES = {  # how each makes a view, and a view of one table's file; paths are relative, so that a dataset can be moved
+ENGINES = {  # the start of a view's statement, and the rest for a table's file; paths are relative, so the dataset can be moved
     "duckdb": ("CREATE VIEW", "AS SELECT * FROM read_parquet('./{name}.parquet')"),
     "clickhouse": ("CREATE VIEW", "AS SELECT * FROM file('./{name}.parquet', Parquet)"),
     "spark": ("CREATE OR REPLACE TEMPORARY VIEW", "USING parquet OPTIONS (path './{name}.parquet')"),
@@ -74,7 +75,7 @@ try:
             for name, sql in head["questions"].items():
                 out.write(f"{view} job_{name} AS\n{sql};\n")
     os.umask(mask := os.umask(0))
-    os.chmod(folder, 0o777 & ~mask)  # mkdtemp made it for one user
+    os.chmod(folder, 0o777 & ~mask)  # mkdtemp gave access only to its owner
 except BaseException as error:
     shutil.rmtree(folder, ignore_errors=True)
     sys.exit(1 if isinstance(error, EOFError) else f"dyntrace: export: {place}: {error}")

@@ -1,4 +1,4 @@
-/* cmd/attach/attach.h -- the parts of `dyntrace attach` and `detach`.
+/* cmd/attach/attach.h -- interface between the files of `dyntrace attach` and `detach`.
  *
  * Runs in: the command line. */
 #ifndef DYNTRACE_ATTACH_H
@@ -9,25 +9,35 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* ---- the process (target.c) ----------------------------------------------- */
+/* ---- what /proc tells about a process (target.c) ------------------------- */
 
-/* What /proc tells about a process. */
+/* A process to attach to or detach from, and what /proc tells about it. */
 struct target {
-    pid_t pid;        /* as we see it */
-    uint32_t own_pid; /* in its own pid namespace */
-    uint64_t started; /* start time, so that a later process with this pid is not taken for it */
-    uid_t uid;        /* effective ids */
+    pid_t pid;        /* the process's pid in our pid namespace */
+    uint32_t own_pid; /* the process's pid in its own pid namespace */
+    /* start time from /proc/PID/stat, which distinguishes it from a later process with the same
+     * pid */
+    uint64_t started;
+    uid_t uid; /* effective ids */
     gid_t gid;
-    char exe[PATH_MAX]; /* its program, by the name that it has there */
-    char root[40]; /* where we see its files: "", or "/proc/PID/root" in a namespace of its own */
-    int minor;     /* it is CPython 3.MINOR; 0: not known */
-    bool python;   /* its program is an interpreter */
-    bool listens;  /* it has our handler of SIGURG: tracer/attach.c */
-    char session[PATH_MAX]; /* the directory of the session that it is in, as it sees it; or "" */
+    /* path of the process's program, as the process itself sees the file system */
+    char exe[PATH_MAX];
+    /* what we put before a path of the process to open the file: "", or "/proc/PID/root" if the
+     * process has another root directory or mount namespace than we */
+    char root[40];
+    int minor;   /* the process runs CPython 3.MINOR; 0 if the version is not known */
+    bool python; /* the process's program is a Python interpreter */
+    /* our extension in the process handles SIGURG, at which it joins or leaves a session
+     * (tracer/attach.c) */
+    bool listens;
+    /* directory of the session that the process has joined, as the process sees the path; "" if the
+     * process is not recorded */
+    char session[PATH_MAX];
 };
 
-/* Read what /proc tells about the process that WORD names. Returns false if it cannot be attached
- * to, which has been reported in a line that begins with the name of COMMAND. */
+/* Read what /proc tells about the process whose pid is the text WORD. Returns false if the process
+ * cannot be attached to, which has been reported in a line that begins with COMMAND, "attach" or
+ * "detach". */
 bool target_read(struct target *target, const char *word, const char *command);
 
 /* Read what /proc tells about process PID, another of the user of TARGET, with its namespaces.
@@ -40,32 +50,35 @@ bool target_lives(const struct target *target);
 /* Read again whether it is in a session, and whether it listens. */
 void target_look(struct target *target);
 
-/* ---- the way into it (inject.c) ------------------------------------------- */
+/* ---- making the process run Python code (inject.c) ----------------------- */
 
-/* A process runs a few lines of Python of ours, at a point where its main thread could run a signal
- * handler. */
+/* The result of making a process run a few lines of Python. The lines run where the process could
+ * run a Python signal handler, or in a thread that sleeps in a system call. */
 enum inject_result {
-    INJECT_DONE,   /* the lines have run, or will run soon */
-    INJECT_LATER,  /* they run when the main thread comes back to Python */
-    INJECT_CANNOT, /* there is no way; the reason is in the text */
+    INJECT_DONE,   /* the lines have run, in a thread that slept in a system call */
+    INJECT_LATER,  /* the lines will run when the main thread next evaluates Python */
+    INJECT_CANNOT, /* no code can be run in the process; the caller's WHY has the reason */
 };
 
-/* A process that kept the rights which we gave up, and works for us. */
+/* The helper process of `attach`. It keeps root's rights when `attach` itself gives them up. */
 struct injector {
-    int link; /* socket; -1: we have all rights ourselves */
+    /* socket to the helper process; -1 if there is none, because `attach` gives up no rights */
+    int link;
 };
 
-/* Become the user of TARGET for good, if we are root and it is another user's. What needs root's
- * rights is done by a process that keeps them. Returns false on error, which has been reported. */
+/* If we are root and TARGET belongs to another user: give up root's rights irrevocably by becoming
+ * that user, and start a helper process that keeps them for the operations that need them. Returns
+ * false on error, which has been reported. */
 bool inject_open(struct injector *injector, const struct target *target);
 void inject_close(struct injector *injector);
 
-/* Have TARGET join the session in DIRECTORY, as it sees it; or with DIRECTORY NULL leave the one
- * that it is in. BLOCKED: only if a thread of it sleeps in a system call. WHY (of 600 bytes) gets
- * the reason for INJECT_CANNOT. */
+/* Make TARGET join the session in DIRECTORY, a path as TARGET sees it; if DIRECTORY is NULL, make
+ * it leave its session. If BLOCKED, use only a thread that sleeps in a system call. WHY (of 600
+ * bytes) gets the reason for INJECT_CANNOT. */
 enum inject_result inject_run(const struct injector *injector, const struct target *target,
                               const char *directory, bool blocked, char *why);
-/* Take back what inject_run() left, after INJECT_LATER. */
+/* To be called after INJECT_LATER: cancel the lines that TARGET is going to run, unless they have
+ * run already. */
 void inject_cancel(const struct injector *injector, const struct target *target);
 
 #endif

@@ -1,16 +1,17 @@
-/* cmd/attach/inject.c -- has a running process run a few lines of Python. See cmd/attach/attach.h.
+/* cmd/attach/inject.c -- makes a running process run a few lines of Python. See attach.h.
  *
  * Runs in: the command line.
  *
- * In this order:
+ * Ways that are tried, in this order:
  *
- *     SIGURG              a process that listens: on standby, or recorded by `attach`
- *     sys.remote_exec()   PEP 768, called by the process's own interpreter
- *     gdb                 src/cmd/ask/attach_gdb.py
+ *   1. SIGURG, if our extension handles it in the process, which is then on standby, or in a
+ *      session of `attach`.
+ *   2. sys.remote_exec() (PEP 768), called by the process's own interpreter.
+ *   3. gdb, with src/cmd/ask/attach_gdb.py.
  *
- * root that attaches to another user's process becomes that user, so what the process may write is
- * read without root's rights. Only gdb keeps them, in a process of its own: it cannot be told to do
- * anything else than this. */
+ * If root attaches to another user's process, this command becomes that user, because it
+ * reads files that the process may have written. A helper process keeps root's rights for
+ * sys.remote_exec() and gdb. The helper accepts only three requests: join, leave, cancel. */
 #include "cmd/attach/attach.h"
 
 #include <errno.h>
@@ -56,7 +57,7 @@ struct reply {
     char why[WHY_BYTES];
 };
 
-/* ---- the text ---- */
+/* ---- making the Python code that the process runs ------------------------ */
 
 static void put_hex(FILE *out, const char *text)
 {
@@ -128,7 +129,7 @@ static bool become(const struct target *target)
            setresuid(target->uid, target->uid, target->uid) == 0;
 }
 
-/* ---- programs ---- */
+/* ---- running a program such as gdb as a child ---------------------------- */
 
 /* Wait for the child PID. Returns its waitpid() status, or -1. */
 static int wait_for(pid_t pid)
@@ -169,7 +170,7 @@ static void execute(const char *const *argv, int source, const struct target *as
 
     if (enters && setns(pidfd, CLONE_NEWNS | CLONE_NEWPID))
         _exit(126);
-    if (enters) /* only a child is in the pid namespace */
+    if (enters) /* setns() puts only later children into the pid namespace */
         pid = fork();
     if (pid) {
         status = wait_for(pid);
@@ -186,9 +187,9 @@ static void execute(const char *const *argv, int source, const struct target *as
     _exit(errno == ENOENT ? 127 : 126);
 }
 
-/* Run ARGV with CODE, which it reads as descriptor 3, and store what it prints in TEXT. It is in a
- * session of its own, so that Ctrl-C does not end it while it has stopped the process. AS: as for
- * execute(). Returns its waitpid() status, or -1 with errno. */
+/* Run ARGV, which reads CODE from descriptor 3, and store the program's output in TEXT. The program
+ * runs in a new terminal session. Otherwise Ctrl-C could kill it while it has stopped the traced
+ * process. AS: see execute_as(). Returns the program's waitpid() status, or -1 with errno. */
 static int run_program(const char *const *argv, const char *code, const struct target *as,
                        char *text, size_t room)
 {
@@ -215,7 +216,7 @@ static int run_program(const char *const *argv, const char *code, const struct t
     return wait_for(pid);
 }
 
-/* ---- gdb ---- */
+/* ---- making the process run Python code by gdb --------------------------- */
 
 /* Return whether the kernel allows us to debug process PID; if not, the reason is in WHY. A child
  * tries it by PTRACE_SEIZE, which does not stop the process, and which ends with the child. */
@@ -238,7 +239,8 @@ static bool may_trace(pid_t pid, char *why)
     return false;
 }
 
-/* The page that a pending call will read, after INJECT_LATER; 0: none. */
+/* Address of the code that gdb has put into the traced process for a pending call, or 0 if there is
+ * none. */
 static uint64_t pending_page;
 
 static enum inject_result run_gdb(const struct target *target, const char *before,
@@ -287,9 +289,10 @@ static enum inject_result run_gdb(const struct target *target, const char *befor
     return result;
 }
 
-/* ---- sys.remote_exec() ---- */
+/* ---- making the process run Python code by sys.remote_exec() ------------- */
 
-/* Returns false if it cannot be done in this way. */
+/* Make TARGET run BEFORE and AFTER by sys.remote_exec(), from a file in the session's DIRECTORY.
+ * Returns false if this way does not work. */
 static bool run_remote(const struct target *target, const char *directory, const char *before,
                        const char *after)
 {
@@ -313,12 +316,12 @@ static bool run_remote(const struct target *target, const char *directory, const
     snprintf(number, sizeof number, "%u", elsewhere ? target->own_pid : (unsigned)target->pid);
     snprintf(program, sizeof program, "/proc/%d/exe", (int)target->pid);
     if (!elsewhere && access(target->exe, X_OK))
-        argv[0] = program; /* the program was replaced meanwhile */
+        argv[0] = program; /* the program's file has been replaced since the process started */
     status = run_program(argv, "", target, answer, sizeof answer);
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* ---- all ways ---- */
+/* ---- choosing between sys.remote_exec() and gdb -------------------------- */
 
 static enum inject_result run_here(const struct target *target, const struct request *request,
                                    char *why)
@@ -359,13 +362,13 @@ static void cancel_here(const struct target *target)
     if (fd < 0)
         return;
     if (pwrite(fd, "", 1, (off_t)pending_page) != 1) {
-        /* the call has been made, and the page is gone */
+        /* the pending call has run already, and has unmapped the page */
     }
     close(fd);
     pending_page = 0;
 }
 
-/* ---- the process that keeps root's rights ---- */
+/* ---- the helper process, which keeps root's rights ----------------------- */
 
 static void serve(int link, const struct target *target)
 {

@@ -1,4 +1,4 @@
-/* cmd/attach/target.c -- what /proc tells about a process. See cmd/attach/attach.h.
+/* cmd/attach/target.c -- reads what /proc tells about a process. See cmd/attach/attach.h.
  *
  * Runs in: the command line. */
 #include "cmd/attach/attach.h"
@@ -21,15 +21,16 @@
 #include "versions.h"
 
 enum {
-    STOPS_MS = 1000, /* how long a process may sleep without a way to interrupt it */
+    STOPS_MS = 1000, /* how long a process may stay in state D, an uninterruptible system call */
     LOOK_MS = 20,
 };
 
-/* What /proc/PID/status has. */
+/* Values read from /proc/PID/status. */
 struct status {
     char state;
     unsigned tracer, uid, gid, own_pid;
-    uint64_t caught; /* the signals with a handler, by number - 1 */
+    /* signals that the process handles: bit N - 1 is set if signal N has a handler */
+    uint64_t caught;
 };
 
 static bool status_read(pid_t pid, struct status *status)
@@ -60,9 +61,10 @@ bool target_lives(const struct target *target)
     return process_is((uint32_t)target->pid, target->started);
 }
 
-/* ---- its memory map ---- */
+/* ---- what the process's memory map tells: session, CPython's version ----- */
 
-/* Store the session's directory of the process file that a LINE of /proc/PID/maps names. */
+/* If PATH, a file that the process maps, is a ring file, store the directory of the session that it
+ * belongs to in SESSION. */
 static void find_session(const char *path, char session[PATH_MAX])
 {
     const char *file = strrchr(path, '/');
@@ -115,10 +117,9 @@ void target_look(struct target *target)
         extension && status_read(target->pid, &status) && status.caught >> (SIGURG - 1) & 1;
 }
 
-/* ---- can it be attached to? ---- */
+/* ---- can we attach to the process? --------------------------------------- */
 
-/* Has the program of the process CPython in it? A program that embeds CPython without a library
- * does. */
+/* Does the process run CPython? CPython may be a mapped library, or linked into the program. */
 static bool has_cpython(const struct target *target)
 {
     static const char function[] = "PyRun_SimpleString";
@@ -143,7 +144,7 @@ static bool has_cpython(const struct target *target)
     return has;
 }
 
-/* Does the process sleep in a system call that no signal interrupts, for STOPS_MS? */
+/* Does process PID stay in a system call that no signal interrupts (state D) for STOPS_MS? */
 static bool is_stuck(pid_t pid)
 {
     struct status status;
@@ -218,7 +219,7 @@ static bool is_elsewhere(pid_t pid)
     return root.st_dev != own.st_dev || root.st_ino != own.st_ino;
 }
 
-/* Fill TARGET, of which pid and started are set. */
+/* Fill the members of TARGET other than `pid` and `started`. */
 static void target_fill(struct target *target, const struct status *status)
 {
     char path[64];

@@ -1,4 +1,4 @@
-/* cmd/export/frames.c -- all frames as trace events or as CSV. See cmd/export/frames.h.
+/* cmd/export/frames.c -- writes all frames as trace events or as CSV. See cmd/export/frames.h.
  *
  * Runs in: the viewer. */
 #include "cmd/export/frames.h"
@@ -16,23 +16,23 @@
 #include "vocabulary.h"
 
 enum {
-    TICK = 1 << 14, /* frames between two calls of `tick` */
-    WORDS = 16,     /* words of a vocabulary that are looked up by number */
-    DIGITS = 24,    /* room for a number */
+    TICK = 1 << 14, /* how many frames are written between two calls of `tick` */
+    WORDS = 16,     /* the most words of a vocabulary */
+    DIGITS = 24,    /* the most characters of a number */
 };
-#define NO_ID INT64_MIN /* stands for NULL among ids */
+#define NO_ID INT64_MIN /* stands for an id that is NULL */
 
-/* A text that is written often. */
+/* A text that is made once and then written for many frames. */
 struct piece {
     char *text; /* owned */
     size_t bytes;
 };
 
-/* What is written about a thread or a code object. In an event `after` stands behind the frame's
- * id. */
+/* The texts to write for a thread or a code object. In an event, the text `before` stands before
+ * the frame's id, and the text `after` behind the id. */
 struct pieces {
     struct piece before, after;
-    int64_t end_ns; /* of a thread; has_end: whether it is known */
+    int64_t end_ns; /* end_ns: when the thread ended. has_end: this is known */
     bool has_end;
 };
 
@@ -42,15 +42,15 @@ struct writer {
     struct json *json;        /* of events */
     int64_t frames;
     LIST(struct pieces) all;
-    struct map codes, threads; /* id to index + 1 in `all` */
+    struct map codes, threads; /* map the id of a code object or thread to its index + 1 in `all` */
     const char *kinds[WORDS], *outcomes[WORDS], *exits[WORDS];
     struct arena arena; /* the words */
     struct query *code, *thread;
 };
 
-/* ---- writing ------------------------------------------------------------- */
+/* ---- writing numbers ----------------------------------------------------- */
 
-/* Write NUMBER to AT and return the end. */
+/* Write NUMBER in decimal to AT. Returns the end of the text, which has no NUL. */
 static char *number_put(char *at, int64_t number)
 {
     uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
@@ -103,7 +103,7 @@ static void piece_write(FILE *out, const struct piece *piece)
     fwrite_unlocked(piece->text, 1, piece->bytes, out);
 }
 
-/* ---- pieces -------------------------------------------------------------- */
+/* ---- texts about threads and code objects, made once for many frames ----- */
 
 /* Return the members of the first COLUMNS columns of QUERY as JSON without braces. */
 static struct piece members_make(struct query *query, int from, int columns)
@@ -121,7 +121,7 @@ static struct piece members_make(struct query *query, int from, int columns)
             result_member(&json, query_name(query, i), query, i);
     }
     fclose(json.out);
-    piece.bytes = bytes - 1; /* without the brace at the beginning */
+    piece.bytes = bytes - 1; /* leave out the brace at the beginning of the JSON */
     piece.text = memmove(text, text + 1, piece.bytes);
     return piece;
 }
@@ -253,10 +253,12 @@ static int64_t id_of(bool is_null, uint64_t id)
     return is_null ? NO_ID : (int64_t)id;
 }
 
-/* What is written of a frame beside its own columns. */
+/* What an output line tells about a frame in addition to the columns of the table `frame`: texts
+ * about its code object and thread, and words for its kind, outcome and exit. */
 struct about {
-    const struct pieces *code, *thread; /* borrowed until the next frame */
-    const char *kind, *outcome, *exit;  /* words, or NULL */
+    /* texts about the frame's code object and thread, borrowed until the next frame */
+    const struct pieces *code, *thread;
+    const char *kind, *outcome, *exit; /* words of the vocabulary, or NULL */
     bool is_open;
 };
 
@@ -285,7 +287,7 @@ static bool frame_counted(struct writer *w, int64_t frame_id)
     return w->frames % TICK || w->to->tick(w->to->context, frame_id);
 }
 
-/* ---- trace events -------------------------------------------------------- */
+/* ---- writing frames as Chrome's trace events ----------------------------- */
 
 static void word_write(FILE *out, const char *key, const char *word)
 {
@@ -339,7 +341,7 @@ void frames_write_events(const struct frames_to *to, struct json *json)
     writer_close(&w);
 }
 
-/* ---- CSV ----------------------------------------------------------------- */
+/* ---- writing frames as CSV ----------------------------------------------- */
 
 static void cell_write(FILE *out, bool is_null, int64_t number)
 {

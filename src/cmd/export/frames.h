@@ -1,8 +1,8 @@
 /* cmd/export/frames.h -- writes all frames of a trace as Chrome's trace events or as CSV.
  *
- * The result is byte for byte that of the statement export/track_frames, and of the view `frames`,
- * in a third of the time: frames are read from the pages of the file (trace/scan.h), and what is
- * written about a thread or a code object is made once. */
+ * The result has the same bytes as one made by the statement export/track_frames, or from the view
+ * `frames`, but takes a third of the time: frames are read directly from the pages of the file
+ * (trace/scan.h), and the texts about a thread or a code object are made once. */
 #ifndef DYNTRACE_EXPORT_FRAMES_H
 #define DYNTRACE_EXPORT_FRAMES_H
 
@@ -16,21 +16,22 @@ struct db;
 struct json;
 
 struct frames_to {
-    struct db *db;  /* borrowed */
-    FILE *out;      /* borrowed */
-    int64_t end_ns; /* the end of frames that have none, whose thread's end is not known */
+    struct db *db; /* borrowed */
+    FILE *out;     /* borrowed */
+    /* the end of frames that never ended, if the end of their thread is not known either */
+    int64_t end_ns;
     /* Called every few thousand frames; returns false to stop. */
     bool (*tick)(void *context, int64_t frame_id);
     void *context;
 };
 
-/* Write a line for each frame: an item of the list that is open in JSON, which writes to the same
- * file. */
+/* Write each frame as an item of the list that is open in JSON. JSON must write to the file of
+ * TO. */
 void frames_write_events(const struct frames_to *to, struct json *json);
 
-/* Write the view `frames` with a line of names. FORMAT is TABLE_CSV or TABLE_SAFE_CSV. Returns
- * false, and writes nothing, if the view has other columns than we know, or if TO is a terminal,
- * for which texts are escaped. */
+/* Write the rows of the view `frames` as CSV, with a line of column names. FORMAT is TABLE_CSV or
+ * TABLE_SAFE_CSV. Writes nothing and returns false if the view has other columns than we know. Does
+ * the same if TO's file is a terminal, because texts must be escaped there. */
 bool frames_write_csv(const struct frames_to *to, enum table_format format);
 
 #endif

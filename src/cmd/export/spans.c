@@ -16,21 +16,23 @@
 #include "schema.h"
 #include "trace/db.h"
 
-enum { LANES = 100 /* most lanes of a thread */ };
+enum { LANES = 100 /* the most lanes of a thread */ };
 
 struct item {
-    int64_t start_ns, end_ns, name; /* the name: an index among all names of spans */
+    /* name: the index of the span's name among all names of spans */
+    int64_t start_ns, end_ns, name;
 };
 
 struct lane {
-    LIST(struct item) items; /* in order of start_ns */
-    LIST(struct item) open;  /* those that have not ended at the last start_ns, outermost first */
+    LIST(struct item) items; /* the spans of the lane, in order of start_ns */
+    /* spans that were still open when the newest span of the lane began, outermost first */
+    LIST(struct item) open;
 };
 
 struct lanes {
     struct lane at[LANES];
     size_t used;
-    int64_t left_out; /* spans that had no lane */
+    int64_t left_out; /* number of spans that fitted into no lane */
 };
 
 static struct item *innermost(struct lane *lane)
@@ -81,7 +83,8 @@ static void ends_write(struct json *json, struct lane *lane, int64_t first, int6
     }
 }
 
-/* Write LANE as the profile NUMBER of the spans of THREAD. */
+/* Write LANE as a profile: lane NUMBER of the spans of THREAD. FIRST is the index of the first span
+ * name in shared.frames. */
 static void lane_write(struct json *json, struct lane *lane, int64_t first, const char *thread,
                        size_t number)
 {

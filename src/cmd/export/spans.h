@@ -7,11 +7,11 @@
 struct db;
 struct json;
 
-/* Write an item for each name of a span into the open list shared.frames. */
+/* Write each name of a span as an item of the list shared.frames, which is open in JSON. */
 void spans_write_names(struct db *db, struct json *json);
 
-/* Write the profiles of spans into the open list of profiles. FIRST is the index in shared.frames
- * of the first item that spans_write_names() wrote. */
+/* Write the profiles of spans into the list of profiles, which is open in JSON. FIRST is the index
+ * in shared.frames of the first name that spans_write_names() wrote. */
 void spans_write_profiles(struct db *db, struct json *json, int64_t first);
 
 #endif

@@ -1,8 +1,8 @@
-/* cmd/report/advice.c -- remedies and source lines on the HTML page. See cmd/report/advice.h.
+/* cmd/report/advice.c -- prints remedies and source lines for the HTML page. See advice.h.
  *
- * The remedies are those of `dyntrace why` (trace/why/why.h). A trace has no source, so lines are
- * read from the program's files, and only where they are certainly the lines that ran
- * (trace/lines.h). */
+ * The remedies are those of `dyntrace why` (trace/why/why.h). A trace does not contain source code,
+ * so source lines are read from the program's files. They are shown only if the file certainly has
+ * not changed since the recording (trace/lines.h). */
 #include "cmd/report/advice.h"
 
 #include <string.h>
@@ -18,12 +18,14 @@
 
 enum {
     FUNCTIONS_MOST = 3,
-    LINES_WHOLE = 60,   /* a function with more lines is shown around its marks only */
-    LINES_AROUND = 3,   /* lines shown before and after a mark */
-    ELSEWHERE_MOST = 60 /* marked lines of other functions that are shown */
+    /* a function with more lines than this is shown only around its marked lines */
+    LINES_WHOLE = 60,
+    LINES_AROUND = 3, /* lines shown before and after a marked line */
+    /* most marked lines shown of functions that were inlined into the advised function */
+    ELSEWHERE_MOST = 60
 };
 
-/* What a line of source did, as the statement report/marks numbers it. */
+/* Why a line of source is marked. The statement report/marks uses these numbers. */
 enum { MARK_RECOMPILE, MARK_BREAK, MARK_GUARD };
 
 struct source_mark {
@@ -31,29 +33,29 @@ struct source_mark {
     int64_t line;
     int64_t what;
     int64_t count;
-    const char *words; /* in `arena` of struct source_marks */
+    const char *words; /* the text of the mark, in `arena` of struct source_marks */
 };
 
 struct source_marks {
-    LIST(struct source_mark) at; /* by file, line and what */
+    LIST(struct source_mark) at; /* the marks, sorted by file, then line, then `what` */
     struct arena arena;
 };
 
-/* A function of the section. All texts are in the arena of advice_html(). */
+/* A function for which the section shows remedies. All texts are in the arena of advice_html(). */
 struct advised {
     const char *name, *file;
-    const char *ask; /* the name for `dyntrace why` */
-    const char *ids; /* its code ids, a JSON array */
+    const char *ask; /* what the user types as FUNC to get this function from `dyntrace why` */
+    const char *ids; /* the function's code ids, as a JSON array */
     int64_t first_line;
 };
 
-/* The function that is being printed. */
+/* The function about which the page is being printed. */
 static struct {
     struct report *report;
     const struct advised *advised;
 } now;
 
-/* ---- marks --------------------------------------------------------------- */
+/* ---- reading the marks of source lines ----------------------------------- */
 
 static int mark_order(const void *a, const void *b)
 {
@@ -106,7 +108,7 @@ static bool is_at(const struct source_mark *mark, const char *file, int64_t line
     return mark->line == line && !strcmp(mark->file, file);
 }
 
-/* Is a line of FILE from FIRST to LAST marked? */
+/* Is any line of FILE from FIRST to LAST marked? */
 static bool is_marked(const struct source_marks *marks, const char *file, int64_t first,
                       int64_t last)
 {
@@ -118,7 +120,7 @@ static bool is_marked(const struct source_marks *marks, const char *file, int64_
     return false;
 }
 
-/* ---- lines --------------------------------------------------------------- */
+/* ---- printing source lines ----------------------------------------------- */
 
 /* Print line LINE of FILE with its marks. TEXT is its source, or NULL; PLACE is its name if it is
  * not in the function, or NULL. */
@@ -164,7 +166,7 @@ static void function_html(struct page_text *page, const struct source_marks *mar
     page_text_row(page, "pages/html/source_end", 0);
 }
 
-/* Is MARK in the function's lines, of which LAST is the last? */
+/* Is MARK inside the function that is being printed, whose last line is LAST? */
 static bool is_inside(const struct source_mark *mark, int64_t last)
 {
     bool is_between = mark->line >= now.advised->first_line && mark->line <= last;
@@ -187,7 +189,7 @@ static void elsewhere_html(struct page_text *page, const struct source_marks *ma
 {
     struct lines *lines = db_lines(page->db);
     int64_t count = 0;
-    int64_t important = 0; /* marks that are no guards */
+    int64_t important = 0; /* number of marks that are not about guards */
     int64_t left;
 
     list_each(mark, &marks->at) {
@@ -235,7 +237,7 @@ static void source_html(struct page_text *page)
     marks_free(&marks);
 }
 
-/* ---- the section --------------------------------------------------------- */
+/* ---- printing the section "What would help" ------------------------------ */
 
 static void remedies_html(struct page_text *page, const char *ask)
 {
@@ -248,7 +250,7 @@ static void remedies_html(struct page_text *page, const char *ask)
         if (!db_failed(page->db))
             why_remedies_print(&why, page->out, page->way);
     }
-    why.db = NULL; /* it is the report's */
+    why.db = NULL; /* keep why_free() from closing the database, which the report owns */
     why_free(&why);
 }
 
@@ -283,7 +285,8 @@ void advice_html(struct report *report, struct page_text *page)
             .ask = arena_print(&arena, "%s", query_text(query, ASK, NULL)),
             .ids = arena_print(&arena, "%s", query_text(query, IDS, NULL)),
         };
-    query_close(query); /* db_each() needs that no statement is running */
+    /* close it first, because db_each() requires that no statement is running */
+    query_close(query);
     if (all.count) {
         report_link(report, "advice", "what would help");
         page_text_row(page, "pages/html/advice", 0);

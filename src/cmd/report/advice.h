@@ -5,9 +5,9 @@
 struct page_text;
 struct report;
 
-/* Print the section: for each of the three functions of the findings that a compiler had to do with
- * its remedies, and its source with the lines that need guards, that broke graphs, and that forced
- * recompiles. Prints nothing if there is no such function. */
+/* Print the section. It shows up to three functions: those of the findings that a compiler handled.
+ * For each function it prints the remedies, and the source with marks on lines that need guards,
+ * that broke graphs, or that forced recompiles. Prints nothing if there is no such function. */
 void advice_html(struct report *report, struct page_text *page);
 
 #endif

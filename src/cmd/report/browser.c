@@ -1,8 +1,8 @@
 /* cmd/report/browser.c -- opens a page in the user's browser. See cmd/report/browser.h.
  *
- * $BROWSER has the form that Python's webbrowser module reads: commands separated by ":". In each
- * command %s stands for the address, which else comes at the end. A command that ends with "&" is
- * not waited for. */
+ * $BROWSER has the form that Python's webbrowser module reads: commands separated by ":". In a
+ * command, %s stands for the address. If a command has no %s, the address is appended. A command
+ * that ends with "&" runs in the background. */
 #include "cmd/report/browser.h"
 
 #include <ctype.h>
@@ -19,7 +19,8 @@
 #include "lib/say.h"
 #include "trace/prose.h"
 
-/* Commands that open an address on the systems that we know: desktops, then Debian. */
+/* Commands that open an address, in the order in which they are tried: first that of all desktops,
+ * then those of Debian. */
 static const char system_browsers[] = "xdg-open:x-www-browser:www-browser";
 
 char *browser_place(const char *trace)

@@ -1,4 +1,4 @@
-/* cmd/report/browser.h -- opens a page that has been written in the user's browser. */
+/* cmd/report/browser.h -- opens a file in the user's browser. */
 #ifndef DYNTRACE_REPORT_BROWSER_H
 #define DYNTRACE_REPORT_BROWSER_H
 
@@ -9,11 +9,12 @@
  * been reported. */
 char *browser_place(const char *trace);
 
-/* Remove the directory of PLACE, which browser_place() returned, if it is empty. */
+/* Remove the temporary directory of PLACE, a path from browser_place(), if the directory is
+ * empty. */
 void browser_place_remove(const char *place);
 
-/* Show the file PATH in a browser: by the commands of $BROWSER, else by the system's. Returns false
- * if none of them works, which has been reported. */
+/* Show the file PATH in a browser. The commands of $BROWSER are tried first, then those of the
+ * system. If none of them works, reports that and returns false. */
 bool browser_open(const char *path);
 
 #endif

@@ -1,5 +1,5 @@
-/* cmd/report/facts.c -- facts about the recording as a whole, and how its calls were decided. See
- * report.h. */
+/* cmd/report/facts.c -- collects facts about the recording as a whole, and counts its calls by
+ * outcome. See report.h. */
 #include "cmd/report/report.h"
 #include "lib/json.h"
 #include "lib/table.h"
@@ -9,14 +9,14 @@
 #include "trace/doubts.h"
 
 enum {
-    COUNTABLE = 2000000, /* frames that can be counted quickly */
+    COUNTABLE = 2000000, /* if a trace has more frames, its open frames are not counted */
     TEXT_BYTES = 200,
 };
 
-/* ---- calls --------------------------------------------------------------- */
+/* ---- counting calls by outcome ------------------------------------------- */
 
-/* Keep about REPORT_MARKS of the calls that missed, evenly distributed. When the array is full,
- * every other call is dropped, and from then on only half as many are kept. */
+/* Keep about REPORT_MARKS of the calls that missed, evenly distributed over the run. When the array
+ * is full, every other call is dropped, and from then on only half as many calls are kept. */
 static void keep_missed_call(void *context, const struct counted_call *call)
 {
     struct report *report = context;
@@ -33,7 +33,7 @@ static void keep_missed_call(void *context, const struct counted_call *call)
     report->marks[report->mark_count++] = *call;
 }
 
-/* Add the calls that COUNT counted to the report, by outcome. */
+/* Add the calls of COUNT, a row of COUNTS, to the report's sums by outcome. */
 static void outcomes_add(struct report *report, const struct counts *counts,
                          const struct count *count)
 {
@@ -91,7 +91,7 @@ void report_outcomes(const struct report *report, struct json *json, const char 
     json_end(json);
 }
 
-/* ---- the recording as a whole -------------------------------------------- */
+/* ---- facts about the recording as a whole -------------------------------- */
 
 const char *report_state(const struct report *report)
 {
@@ -111,7 +111,8 @@ const char *report_state(const struct report *report)
     }
 }
 
-/* The function that receives facts, one after the other, and its first argument. */
+/* Receives the facts about the recording: a function, which is called with each fact, and its first
+ * argument. */
 struct facts_to {
     void (*put)(void *to, const char *name, const char *value);
     void *to;

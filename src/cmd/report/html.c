@@ -1,9 +1,9 @@
-/* cmd/report/html.c -- `dyntrace report --html`: one file for a browser. See cmd/report/report.h.
+/* cmd/report/html.c -- writes the page of `dyntrace report --html`. See cmd/report/report.h.
  *
  * schemas/pages/html.txt has the markup around the tables. The page's script (page/report.js) sorts
  * the tables and draws the pictures. The page loads nothing: its Content-Security-Policy forbids
  * the browser to load anything, or to run any script but the page's own, which has a random nonce.
- * Anybody may have chosen the names in a trace. The templates escape them, too. */
+ * The names in a trace may be malicious, so the templates escape them, too. */
 #include <inttypes.h>
 #include <sys/random.h>
 
@@ -18,11 +18,12 @@
 #include "trace/findings.h"
 #include "trace/page_text.h"
 
-extern const char report_css[], report_js[]; /* made by src/cmd/embed.sh */
+/* the page's style sheet and script, made of the files in page/ by src/cmd/embed.sh */
+extern const char report_css[], report_js[];
 
-/* ---- the head ------------------------------------------------------------ */
+/* ---- the figures at the head of the page --------------------------------- */
 
-/* The page that is being printed, by the blocks of schemas/pages/html.txt. */
+/* The page that is being printed, for the callbacks of its templates (schemas/pages/html.txt). */
 static struct {
     struct report *report;
     struct picture *picture;
@@ -47,9 +48,9 @@ static void cards_bind(const void *context, struct query *query)
     query_bind_integer(query, 5, report_decided(report));
 }
 
-/* ---- ranks --------------------------------------------------------------- */
+/* ---- comparing the ranks of the job -------------------------------------- */
 
-/* Compare the ranks of the trace if it is a finished job with several ranks, otherwise return NULL.
+/* If the trace is of a finished job with several ranks, compare the ranks. Otherwise return NULL.
  * The caller closes the result with db_close. */
 static struct db *ranks_of(const struct report *report)
 {
@@ -132,7 +133,8 @@ static void part_of_page(struct page_text *page, const char *block)
     page_text_row(page, block, 0);
 }
 
-/* Print the sections: what to do, then decisions, then times, then pictures and the recording. */
+/* Print the sections in this order: what to do, decisions, times, pictures, facts about the
+ * recording. */
 static void sections_put(struct page_text *page)
 {
     static const char *const compared[] = {"ranks/ranks", "ranks/differs", "ranks/storms"};
@@ -143,7 +145,8 @@ static void sections_put(struct page_text *page)
     struct report *report = now.report;
     struct db *ranks = ranks_of(report);
 
-    report_table(report, "losses", false); /* before everything that losses make uncertain */
+    /* losses come first, because they make the tables below uncertain */
+    report_table(report, "losses", false);
     report_link(report, "overview", "overview");
     part_of_page(page, "pages/html/overview");
     advice_html(report, page);
@@ -160,7 +163,8 @@ static void sections_put(struct page_text *page)
     report_table(report, "glossary", false);
 }
 
-/* Print the page to OUT. The sections come first, because the head has a link to each of them. */
+/* Print the page to OUT. The sections are made before the head, because the head has a link to each
+ * of them. */
 static void page_put(struct report *report, FILE *out)
 {
     struct page_text page = {
@@ -186,7 +190,8 @@ static void page_put(struct report *report, FILE *out)
 
 bool report_html(struct report *report)
 {
-    uint64_t random[2]; /* unknown to whoever made the trace */
+    /* random bits for the page's nonce, which the maker of a malicious trace cannot guess */
+    uint64_t random[2];
 
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
         say_error("report: no random numbers from the system");

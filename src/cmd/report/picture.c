@@ -1,5 +1,5 @@
-/* cmd/report/picture.c -- the data of the timeline and the flame graph of `dyntrace report --html`.
- * See cmd/report/picture.h. */
+/* cmd/report/picture.c -- collects the data of the timeline and the flame graph of `dyntrace report
+ * --html`. See cmd/report/picture.h. */
 #include "cmd/report/picture.h"
 
 #include "cmd/report/report.h"
@@ -24,11 +24,11 @@
  *     codes      {"7": ["f", "app.py", 12]}
  *     threads    {"1": ["MainThread of 4711"]} */
 enum {
-    LONGEST = 6000, /* frames of the timeline */
-    DEPTH = 40,     /* levels of a thread's frames in the timeline */
-    BOXES = 6000,   /* boxes of the flame graph */
+    LONGEST = 6000, /* the most frames that the timeline shows */
+    DEPTH = 40,     /* the most levels of a thread's frames that the timeline shows */
+    BOXES = 6000,   /* the most boxes that the flame graph has */
     FLAME_DEPTH = 250,
-    LONGEST_CODES = 2000, /* code objects whose longest calls are listed */
+    LONGEST_CODES = 2000, /* most code objects whose longest calls are listed */
 };
 
 struct long_frame {
@@ -38,11 +38,12 @@ struct long_frame {
 struct picture {
     struct report *report; /* borrowed */
     struct stacks stacks;
-    /* the longest frames so far, and newer ones until the array is full */
+    /* the longest frames so far, then candidates in order of time; if the array is full,
+     * keep_longest_frames removes the shorter half */
     struct long_frame frames[2 * LONGEST];
     size_t count;
     int64_t end_ns, last_frame;
-    int64_t least_ns; /* frames that took at most this long are not among the longest */
+    int64_t least_ns; /* frames that are not longer than this are not kept */
 };
 
 static bool picture_tick(void *context, int64_t frame_id)
@@ -96,7 +97,7 @@ static void picture_push(void *context, struct track *track)
 
 struct rows {
     struct json json;
-    struct map codes, threads; /* ids that occur in a row */
+    struct map codes, threads; /* ids that occur in the rows, whose names are written at the end */
 };
 
 static void row_put(struct rows *rows, size_t count, const int64_t *values)
@@ -264,7 +265,7 @@ char *picture_json(struct picture *picture)
     return made;
 }
 
-/* ---- the longest call of each code object -------------------------------- */
+/* ---- finding the longest call of each code object ------------------------ */
 
 static int node_longest_first(const void *a, const void *b)
 {

@@ -1,5 +1,5 @@
-/* cmd/report/picture.h -- what one walk over all frames finds for `dyntrace report --html`: the
- * pictures, and the longest calls. */
+/* cmd/report/picture.h -- collects the pictures and the longest calls of `dyntrace report --html`
+ * in one walk over all frames. */
 #ifndef DYNTRACE_REPORT_PICTURE_H
 #define DYNTRACE_REPORT_PICTURE_H
 

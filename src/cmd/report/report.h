@@ -1,4 +1,4 @@
-/* cmd/report/report.h -- what the forms of `dyntrace report` share.
+/* cmd/report/report.h -- shared by the files of `dyntrace report`.
  *
  * cmd/report.c           the command; prints for a terminal and for programs
  * cmd/report/facts.c     facts about the recording as a whole, and its calls
@@ -32,35 +32,36 @@ struct link {
 struct report {
     struct db *db; /* owned */
     FILE *out;     /* borrowed */
-    bool page;     /* --html was given */
-    int64_t limit; /* rows of a table, or -1 for all */
-    char *state;   /* owned: meta.state */
+    bool page;     /* the report is an HTML page, because --html was given */
+    int64_t limit; /* rows that are printed of each table, or -1 for all */
+    /* owned: whether the recording runs or how it ended (`state` in the table meta) */
+    char *state;
     enum liveness live;
-    /* From the recorder's counts. open_frames is counted here if the recorder did not and if that
-     * is quick. -1 if not known. */
+    /* Numbers of frames in the trace, -1 if not known. If the recorder has not counted the open
+     * frames, report_calls_read() counts them, unless there are too many frames. */
     int64_t frames, open_frames;
-    /* Calls by outcome and the time of their lookups, without calls of functions that the compiler
-     * skipped unread. */
+    /* Number of calls, and the time of their lookups, by outcome. Calls of functions that the
+     * compiler skipped without examining them (view turned_away) are not included. */
     int64_t calls[OUTCOMES], times_ns[OUTCOMES];
-    /* the same sums for functions that the compiler skipped unread */
+    /* number of calls in the view turned_away, and the time of their lookups */
     int64_t turned_away, turned_away_ns;
-    struct call_sums sums; /* sums of `calls` */
-    /* some of the calls that missed, evenly distributed over the run, for the timeline */
+    struct call_sums sums; /* sums over `calls`, from which shares are computed */
+    /* some of the calls that missed, evenly distributed over the run; the timeline shows them */
     struct counted_call marks[REPORT_MARKS];
     size_t mark_count;
     /* missed: how many calls missed; every STRIDEth of them is in `marks` */
     int64_t missed, stride;
     struct progress progress;
-    /* of an HTML page: */
-    char nonce[33]; /* the page's styles and script have it */
-    char *longest;  /* owned: frame_ids as JSON, see picture_longest() */
+    /* The members below are used only for an HTML page. */
+    char nonce[33]; /* a random text; the `nonce` attribute of the page's styles and script */
+    char *longest;  /* owned: ids of frames as JSON, see picture_longest() */
     LIST(struct link) links;
 };
 
 /* Count the trace's calls by outcome, and its open frames. */
 void report_calls_read(struct report *report);
 
-/* report_decided: was any call decided by a compiler?
+/* report_has_decisions: was any call decided by a compiler?
  *
  * report_percent: return PART in percent of the calls from which shares are computed
  * (trace/counts.h), or a negative number if there are no such calls. */
@@ -70,7 +71,8 @@ double report_percent(const struct report *report, int64_t part);
 /* Return the state of the trace in words, such as "still recording". */
 const char *report_state(const struct report *report);
 
-/* Pass facts about the recording to PUT, one after the other, such as "span" and "2.5 s". */
+/* Call PUT for each fact about the recording, with the fact's name and value, such as "span" and
+ * "2.5 s". TO is the first argument of PUT. */
 void report_facts(struct report *report, void (*put)(void *to, const char *name, const char *value),
                   void *to);
 
@@ -78,15 +80,17 @@ void report_facts(struct report *report, void (*put)(void *to, const char *name,
  * section, unless BARE. */
 void report_table(struct report *report, const char *name, bool bare);
 
-/* Like report_table, for the statement PATH ("ranks/storms") of another database. */
+/* Like report_table, but for the statement PATH, such as "ranks/storms", on another database. */
 void report_table_of(struct report *report, struct db *db, const char *path, bool bare);
 
-/* Add a link to the section ID, called WORDS, to the head of the page. */
+/* Add a link to the section ID to the head of the page. WORDS is the text of the link. */
 void report_link(struct report *report, const char *id, const char *words);
 
-/* Write an object such as {"hit": {"calls": 5, "lookup_ns": 2500}, ...}. */
+/* Write the number of calls by outcome to JSON as the member KEY: {"hit": {"calls": 5, "lookup_ns":
+ * 2500}, ...}. */
 void report_outcomes(const struct report *report, struct json *json, const char *key);
 
-bool report_html(struct report *report); /* Returns false on error, which has been reported. */
+/* Print the report as an HTML page. Returns false on error, which has been reported. */
+bool report_html(struct report *report);
 
 #endif

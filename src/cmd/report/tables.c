@@ -1,8 +1,8 @@
-/* cmd/report/tables.c -- the tables of `dyntrace report`, for a terminal and for a browser. See
- * cmd/report/report.h.
+/* cmd/report/tables.c -- prints the tables of `dyntrace report`, for a terminal and for a browser.
+ * See cmd/report/report.h.
  *
- * schemas/report.sql has the statement, heading and columns of each table; its first lines explain
- * the form. */
+ * schemas/report.sql has the statement, the heading and the columns of each table. The first lines
+ * of that file explain how they are written. */
 #include <inttypes.h>
 
 #include "cmd/report/report.h"
@@ -18,16 +18,16 @@
 enum {
     COLUMNS = 16,
     HEADING_BYTES = 200,
-    PATH_BYTES = 1000, /* bytes of a path shown when the mouse is over a cell */
+    PATH_BYTES = 1000, /* bytes of a path that are shown in a cell's tooltip */
     WHAT_BYTES = 300,
     OPENED_BYTES = 4000,
 };
 
 struct column {
     const char *cell; /* borrowed from the template file: the template of a cell */
-    size_t bytes;     /* bytes of `cell` */
+    size_t bytes;     /* length of the text `cell` in bytes */
     char heading[HEADING_BYTES], what[HEADING_BYTES];
-    int at; /* the statement's column that the first field names */
+    int at; /* index of the query's column that the first field of the cell's template names */
     bool is_code;
 };
 
@@ -37,7 +37,7 @@ struct sheet {
     struct query *query;
     struct column columns[COLUMNS];
     int count;
-    struct arena arena; /* texts of the current row */
+    struct arena arena; /* keeps the texts of the row that is being printed */
     struct row row;
 };
 
@@ -71,7 +71,8 @@ static bool is_column_named(const struct sheet *sheet, const struct column *colu
     return !strcmp(query_name(sheet->query, column->at), name);
 }
 
-/* Parse the line of a column, "{!c}{field:format} heading (what it is)". */
+/* Parse a line that describes a column of a table, such as "{!c}{field:format} heading (what it
+ * is)". */
 static struct column column_read(const struct sheet *sheet, const char *rest)
 {
     static const char code[] = "{!c}";
@@ -117,8 +118,8 @@ static void columns_leave_out(struct sheet *sheet, bool *optional)
     sheet->count = kept;
 }
 
-/* Read the columns of BLOCK. WORD is "cell" for a terminal, "page" for a browser. A column marked
- * with "?" is used only if some row has a value in it. */
+/* Read the columns of a table from BLOCK. WORD is "cell" for a terminal, "page" for a browser. A
+ * column that is marked with "?" is used only if some row has a value in it. */
 static void columns_read(struct sheet *sheet, const struct template_block *block, const char *word)
 {
     size_t bytes = strlen(word);
@@ -136,7 +137,7 @@ static void columns_read(struct sheet *sheet, const struct template_block *block
     columns_leave_out(sheet, optional);
 }
 
-/* ---- cells --------------------------------------------------------------- */
+/* ---- printing cells ------------------------------------------------------ */
 
 /* Return the value of COLUMN for people, or NULL if it is NULL. */
 static const char *cell_words(struct sheet *sheet, const struct column *column)
@@ -202,7 +203,7 @@ static void cell_html(struct sheet *sheet, const struct column *column)
     fputs("</td>", out);
 }
 
-/* ---- tables -------------------------------------------------------------- */
+/* ---- printing tables ----------------------------------------------------- */
 
 static void sums_bind(const void *context, struct query *query)
 {
@@ -214,7 +215,8 @@ static void sums_bind(const void *context, struct query *query)
     query_bind_integer(query, 4, report->turned_away);
 }
 
-/* Print a sentence with sums over all calls or all compiles. */
+/* Print a sentence with sums below the heading of the table NAME, which is `outcomes` or
+ * `compiles`. */
 static void sums_print(const struct report *report, const char *name)
 {
     struct page_text page = {
@@ -249,8 +251,8 @@ static bool is_alarm(const struct sheet *sheet)
     return at >= 0 && query_integer(sheet->query, at);
 }
 
-/* Print the rows of SHEET for a terminal. ANY: there is a row, and SHEET is at the first. Returns
- * the number of rows. */
+/* Print the rows of SHEET for a terminal. If ANY, SHEET is at its first row, otherwise it has no
+ * rows. Returns the number of rows. */
 static int64_t rows_print(struct sheet *sheet, struct value *values, bool any)
 {
     const char *names[COLUMNS];
@@ -310,7 +312,8 @@ static void heading_put(const struct report *report, const char *name, const cha
         fprintf(report->out, "<h2>%s</h2>\n<p class=\"soft\">", title);
     else
         prose_title(report->out, title);
-    sums_print(report, name); /* escaping is not needed: the text is our own words and numbers */
+    /* no escaping is needed here, because the sentence has only our own words and numbers */
+    sums_print(report, name);
     if (report->page)
         fputs("</p>\n", report->out);
 }
@@ -323,7 +326,7 @@ void report_table(struct report *report, const char *name, bool bare)
     free(path);
 }
 
-/* Bind the parameters of the statement `outcomes`. */
+/* Bind the parameters of the statement `outcomes`: the sums of the report. */
 static void outcomes_bind(const struct report *report, struct query *query)
 {
     char *calls = NULL;
@@ -374,7 +377,7 @@ static void headings_css(const struct sheet *sheet, const char *id)
     fputs("}</style>\n", out);
 }
 
-/* Print the table of SHEET, which is at the first row, for a browser, with heading and search
+/* Print the table of SHEET, which is at the first row, for a browser, with a heading and a search
  * field. */
 static void table_html(struct report *report, struct sheet *sheet, struct value *values,
                        const struct template_block *block, const char *name, bool bare)

@@ -1,8 +1,9 @@
 /* cmd/run/again.c -- stores how `dyntrace try` can run the command again. See cmd/run/run.h.
  *
- * A rank started by `LAUNCHER... dyntrace run -o DIR/ train.py` cannot start its job by itself. The
- * launcher is an ancestor process whose command line ends in our own. The words before our own are
- * stored: followed by another command, they start the job again.
+ * A rank that `LAUNCHER... dyntrace run -o DIR/ train.py` started cannot start its job by itself.
+ * The launcher is an ancestor process whose command line ends with the command line of this
+ * process. The launcher's words before that are stored. `try` puts another command behind them to
+ * start the job again.
  *
  * Runs in: the command line. */
 #include <fcntl.h>
@@ -16,8 +17,9 @@
 #include "secret.h"
 
 enum {
-    COMMAND_LINE_MOST = 1 << 20, /* most bytes that are read of a command line */
-    /* most ancestors that are examined: torchrun is the parent, mpirun has daemons in between */
+    COMMAND_LINE_MOST = 1 << 20, /* the most bytes that are read of a process's command line */
+    /* the most ancestors that are examined: torchrun is the parent; between mpirun and us are
+     * daemons */
     ANCESTORS = 4,
 };
 
@@ -66,7 +68,7 @@ char *again_command(const struct session_options *options, int count, char *cons
     return made;
 }
 
-/* ---- options ------------------------------------------------------------- */
+/* ---- the options of the recording ---------------------------------------- */
 
 /* Return the word at INDEX of WORDS, which are separated by blanks. The caller frees it. */
 static char *word_at(const char *words, unsigned index)
@@ -76,7 +78,8 @@ static char *word_at(const char *words, unsigned index)
     return strndup(words, strcspn(words, " "));
 }
 
-/* Add --NAME and the word number CHOICE of WORDS, unless CHOICE is 0, the default. */
+/* Add the option --NAME to TO, with word number CHOICE of WORDS as its value. If CHOICE is 0, the
+ * default, adds nothing. */
 static void choice_add(bytes *to, const char *name, const char *words, unsigned choice)
 {
     char *word = word_at(words, choice);
@@ -126,7 +129,7 @@ static char *options_json(const struct session_options *options, const char *pyt
     return made;
 }
 
-/* ---- the launcher -------------------------------------------------------- */
+/* ---- finding the launcher among the ancestor processes ------------------- */
 
 /* Add the command line of process PID to WORDS, each word followed by a NUL. */
 static void command_line_read(pid_t pid, bytes *words)
@@ -164,8 +167,8 @@ static pid_t parent_of(pid_t pid)
     return parent;
 }
 
-/* Return the words of THEIRS before OURS as JSON, or NULL if THEIRS does not end with OURS. The
- * caller frees the text. */
+/* Return the words of THEIRS that stand before OURS, as JSON. Returns NULL if THEIRS does not end
+ * with OURS. The caller frees the text. */
 static char *words_before(const struct session_options *options, const bytes *theirs,
                           const bytes *ours, bool *redacted)
 {
@@ -195,7 +198,7 @@ static char *launcher_json(const struct session_options *options, bool *redacted
     return made;
 }
 
-/* ---- the stored values --------------------------------------------------- */
+/* ---- which command was recorded: the values that the trace stores --------- */
 
 void again_fill(struct session_again *again, const struct program *t,
                 const struct session_options *options)

@@ -1,4 +1,4 @@
-/* cmd/run/job.c -- the command as a job in the terminal: start, signals, stops, end. See
+/* cmd/run/job.c -- runs the command as a job in the terminal: start, signals, stops, end. See
  * cmd/run/run.h.
  *
  * Runs in: the command line. */
@@ -18,22 +18,23 @@ static volatile sig_atomic_t interrupted;
 
 static const int passed_on[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
-/* Signals by which the terminal stops the process group. The command decides whether it stops, and
- * `run` follows. If a shell saw `run` stop first, the shell would take the terminal while the
- * command can still read from it. */
+/* Signals by which the terminal stops a process group. `run` ignores them and stops only when the
+ * command has stopped. Otherwise the shell could see that `run` has stopped, and take the terminal,
+ * while the command still reads from it. */
 static const int stops[] = {SIGTSTP, SIGTTIN};
 static struct sigaction stops_before[array_count(stops)];
 
-/* The command is in our process group. A signal to the group reaches the command without us, and we
- * must not pass it on, because the command would get it twice. A signal to us alone must be passed
- * on. The kernel does not tell which case it was. The witness, a process in the same group, reports
- * the signals that it gets: only a signal to the group reaches the witness. */
+/* The witness, a helper process that reports the signals it gets. The command is in our process
+ * group, so a signal to the group reaches it directly, and we must not pass the signal on. A signal
+ * that was sent to us alone must be passed on. The kernel does not tell the two cases apart, but
+ * the witness gets only signals to the group. */
 static struct {
     pid_t pid;
     int fd; /* the witness writes the number of each signal as one byte */
 } witness = {-1, -1};
 
-/* With --snapshot-on: the signal that asks for a snapshot, and the collector that is asked. */
+/* With --snapshot-on: the signal that requests a snapshot, and the collector that gets the
+ * request. */
 static int snapshot_signal;
 static const struct launch *collector; /* borrowed */
 
@@ -55,7 +56,7 @@ static void witness_start(void)
             sigaddset(&set, passed_on[i]);
         sigprocmask(SIG_BLOCK, &set, NULL);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent) /* the parent was killed before prctl took effect */
+        if (getppid() != parent) /* the parent was killed before prctl() took effect */
             _exit(0);
         launch_let_go();
         close(ends[0]);
@@ -106,7 +107,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     if (number == snapshot_signal && collector) {
         const struct collector_order order = {.what = ORDER_SNAPSHOT};
         if (write(collector->link, &order, sizeof order) < 0) {
-            /* the collector has just died: there is no snapshot */
+            /* the collector has just died, so there is no snapshot */
         }
         errno = saved_errno;
         return;
@@ -123,7 +124,9 @@ void job_snapshot_on(int number)
     snapshot_signal = number;
 }
 
-/* Catch signals. SCREEN: the screen has the terminal, not the command. */
+/* Catch the signals that are passed on to the command. Ignore those that stop the process group,
+ * because we stop when the command stops. But if SCREEN, the screen has the terminal, not the
+ * command, and these signals stop us as usual. */
 static void signals_catch(bool screen)
 {
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
@@ -132,7 +135,6 @@ static void signals_catch(bool screen)
     for (size_t i = 0; i < array_count(passed_on); i++)
         sigaction(passed_on[i], &action, NULL);
     for (size_t i = 0; i < array_count(stops); i++)
-        /* if a screen is shown, these signals may stop it as usual */
         sigaction(stops[i], screen ? NULL : &ignore, &stops_before[i]);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
@@ -145,12 +147,12 @@ static void command_become(const struct program *t, const struct launch *l, int 
     ssize_t put;
 
     if (l) {
-        /* without a collector the command runs as well, unrecorded */
+        /* if the collector is dead, this fails, and the command runs unrecorded */
         put = write(l->link, &order, sizeof order);
         inject_environment(program_inject(), l->session->directory);
         live_command();
     }
-    execvp(t->path, t->argv); /* /bin/sh runs a script without "#!" */
+    execvp(t->path, t->argv); /* the command is a script without "#!", which /bin/sh runs */
     put = write(failure, &errno, sizeof errno);
     (void)put;
     _exit(126);
@@ -185,7 +187,7 @@ int job_start(const struct program *t, const struct launch *l, bool screen)
 }
 
 enum {
-    STOP_LOOK_MS = 20, /* time within which a signal to the group reaches every process */
+    STOP_LOOK_MS = 20, /* how long a signal to the group needs at most to reach every process */
     STOPPED_LOOK_MS = 50
 };
 
@@ -204,8 +206,8 @@ static void sentry_watch(pid_t run, const sigset_t *enough)
     while (stopped && getppid() == run) {
         if (sigtimedwait(enough, NULL, &look) > 0)
             _exit(1);
-        /* look at the command first: if the command is running, RUN has stopped already, or will
-         * never stop */
+        /* check the command first, then RUN: if the command runs again already, wait until RUN has
+         * stopped, because a SIGCONT before that would have no effect */
         stopped = process_is_stopped((uint32_t)command_pid);
         stopped = stopped || !process_is_stopped((uint32_t)run);
     }
@@ -214,9 +216,10 @@ static void sentry_watch(pid_t run, const sigset_t *enough)
     _exit(0);
 }
 
-/* Stop like the command. A SIGCONT to the group continues us and the command. A SIGCONT to the
- * command alone does not reach us, so the sentry process waits for the command to continue and
- * continues us. Returns true if the sentry continued us. */
+/* Stop this process, because the command has stopped. A SIGCONT to the group continues us and the
+ * command. A SIGCONT to the command alone does not reach us: for this case a process, the sentry,
+ * waits until the command continues, and then continues us. Returns true if the sentry continued
+ * us. */
 static bool stop_with_command(void)
 {
     const pid_t self = getpid();
@@ -250,7 +253,7 @@ int job_wait(struct launch *l, int *ended)
     sigset_t child, before;
     int status = 0;
 
-    /* SIGCHLD is delivered only while ppoll waits. */
+    /* SIGCHLD must be delivered only while ppoll() waits */
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, &before);
@@ -269,15 +272,15 @@ int job_wait(struct launch *l, int *ended)
             status = 0;
         if (got < 0 || !WIFSTOPPED(status))
             break;
-        /* Our parent must see that the command has stopped. The command may be running again
-         * already, if the whole group was stopped and continued before we get here. */
+        /* give our parent, such as a shell, time to see that the command has stopped; meanwhile the
+         * whole group may be continued, and the command runs again */
         usleep(STOP_LOOK_MS * 1000);
         if (process_is_stopped((uint32_t)command_pid)) {
             if (stop_with_command())
-                continue; /* a command that is stopped now has been stopped a second time */
+                continue; /* the command runs again; waitpid() will report its next stop */
             for (int ms = 0; ms < STOP_LOOK_MS && process_is_stopped((uint32_t)command_pid); ms++)
                 usleep(1000);
-            /* the SIGCONT was sent to us alone, so pass it on */
+            /* the SIGCONT was sent to us alone, so pass it on to the command */
             if (process_is_stopped((uint32_t)command_pid))
                 kill(command_pid, SIGCONT);
         }

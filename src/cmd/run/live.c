@@ -17,17 +17,18 @@
 enum { LOOK_MS = 100, QUIET_MS = 300 };
 
 static struct {
-    int master, slave; /* the two ends of the pseudo terminal, or -1 */
-    /* the user's terminal; `run` closes its own streams once the command has them */
+    int master, slave; /* the two ends of the pseudo terminal; each is -1 if not open */
+    /* copies of the descriptors of the user's terminal, because `run` closes its own standard
+     * streams when the command has them */
     int in, out;
-    /* the command keeps its standard input, because this is not a terminal; the screen reads keys
-     * from /dev/tty */
+    /* standard input is no terminal, so the command keeps it, and the screen reads keys from
+     * /dev/tty */
     bool keeps;
-    int command; /* a pidfd of the command, or -1 */
+    int command; /* a pidfd of the recorded command, or -1 */
     pid_t screen;
     pthread_t thread;
     bool started;
-    atomic_bool ended; /* the command has ended */
+    atomic_bool ended; /* the recorded command has ended */
 } live = {.master = -1, .slave = -1, .in = -1, .out = -1, .command = -1};
 
 bool live_open(void)
@@ -50,7 +51,7 @@ bool live_open(void)
         say_error("run: --live: no pseudo terminal: %s", strerror(errno));
         return false;
     }
-    /* do not convert line ends here, because the real terminal does */
+    /* turn off the conversion of line ends here, because the real terminal converts them */
     if (tcgetattr(live.slave, &modes) == 0) {
         modes.c_oflag &= ~(tcflag_t)OPOST;
         modes.c_lflag &= ~(tcflag_t)ECHO;
@@ -91,7 +92,7 @@ static int screen_run(const char *trace)
     return tui_run(&options, trace);
 }
 
-/* Pass lines on that the user types after the screen has gone. */
+/* When the screen has ended, pass the lines that the user types on to the command. */
 static void pass_typed_lines(void)
 {
     struct pollfd polled = {live.in, POLLIN, 0};
@@ -99,12 +100,12 @@ static void pass_typed_lines(void)
     ssize_t got;
 
     if (live.in < 0 || atomic_load(&live.ended) ||
-        tcgetpgrp(live.in) != getpgrp() /* in the background the shell gets the typed lines */ ||
-        poll(&polled, 1, 0) <= 0)
+        /* if we are in the background, the shell reads the typed lines */
+        tcgetpgrp(live.in) != getpgrp() || poll(&polled, 1, 0) <= 0)
         return;
     got = read(live.in, bytes, sizeof bytes);
     if (got == 0)
-        bytes[got++] = 4; /* the character for the end of input (Ctrl-D) */
+        bytes[got++] = 4; /* 4 is the character Ctrl-D, which ends the input */
     if (got < 0 || write(live.master, bytes, (size_t)got) < 0) {
         close(live.in);
         live.in = -1;
@@ -124,7 +125,9 @@ static void *live_thread(void *unused)
         ssize_t got;
         pass_typed_lines();
         if (ready == 0 && atomic_load(&live.ended))
-            break; /* another process keeps the pseudo terminal open, but the command has ended */
+            /* stop, because the command has ended; another process still keeps the pseudo terminal
+             * open */
+            break;
         if (ready <= 0)
             continue;
         got = read(live.master, bytes, sizeof bytes);

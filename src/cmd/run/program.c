@@ -1,5 +1,5 @@
-/* cmd/run/program.c -- finds the program of `dyntrace run`, and whether it can be recorded. See
- * cmd/run/run.h. */
+/* cmd/run/program.c -- finds the program that `dyntrace run` starts, and checks whether it can be
+ * recorded. See cmd/run/run.h. */
 #include "cmd/run/run.h"
 
 #include <glob.h>
@@ -73,7 +73,7 @@ const char *program_why_not(const char *program, int error)
     return strerror(error);
 }
 
-/* Can Python run FILE, which is not an executable program? Returns false if not, which has been
+/* Can Python run FILE, a script or a directory with __main__.py? If not, the reason has been
  * reported. */
 static bool is_script(const char *file)
 {
@@ -93,7 +93,8 @@ static bool is_script(const char *file)
 const char *program_python(void)
 {
     static char path[PATH_MAX + 16];
-    /* not /proc/self/exe: pipx links to dyntrace from a directory that has no pyvenv.cfg */
+    /* use the path by which we were called. /proc/self/exe would not do: behind pipx's link, it
+     * leads to the virtual environment of pipx, but the link's own directory has no pyvenv.cfg */
     const char *called = (const char *)getauxval(AT_EXECFN);
 
     snprintf(path, sizeof path, "%.*s../pyvenv.cfg", (int)(basename(called) - called), called);
@@ -178,7 +179,8 @@ struct asked interpreter_ask(const char *const *argv, bool errors)
     close(ends[1]);
     close(failure[1]);
     if (asked.pid > 0 && read(failure[0], &asked.error, sizeof asked.error) == 0)
-        asked.error = 0; /* execve() succeeded and closed the pipe */
+        /* the pipe ended without an error number: execve() succeeded and closed it */
+        asked.error = 0;
     close(failure[0]);
     asked.fd = ends[0];
     return asked;
@@ -199,8 +201,8 @@ bool interpreter_answer(struct asked *asked, char *text, size_t room)
     return said && !error;
 }
 
-/* Do we have an extension for the CPython version in the name of PATH? If the name is wrong, the
- * interpreter finds no extension and reports that when it runs. Asking the interpreter for its
+/* Do we have EXTENSION for the CPython version in the file name of PATH? If the name is wrong, the
+ * interpreter will find no extension when it runs, and report that. To ask the interpreter for its
  * version would take as long as starting Python. */
 static bool is_known(const char *path, const char *extension)
 {
@@ -222,7 +224,7 @@ static bool is_known(const char *path, const char *extension)
 
 struct asked program_ask(const struct program *t, bool capture)
 {
-    /* no -I, because Python 2 does not know it */
+    /* without -I, which Python 2 does not know */
     const char *const argv[] = {t->path, "-E", "-S", "-c", ask_which_py, NULL};
     bool known;
 
@@ -268,7 +270,8 @@ bool program_fits(const struct program *t, struct asked *asked, bool capture, bo
 
     interpreter_answer(asked, text, sizeof text);
     if (sscanf(text, "%63s %d %d %127s", name, &major, &minor, suffix) < 4)
-        return true; /* the interpreter does not answer; it will report the reason when it runs */
+        /* the interpreter gave no answer; it will report the reason itself when it runs */
+        return true;
     fits = versions_supports(name, major, minor);
     if (!fits && !quiet)
         say_error("%s: %s %d.%d is not supported: use " CPYTHON_SUPPORTED
@@ -301,7 +304,8 @@ bool program_fits(const struct program *t, struct asked *asked, bool capture, bo
 
 enum { ANSWER_MAX = 16 << 10 };
 
-/* Report the setting that LINE refuses, "NUMBER WHY". Returns false if LINE has another form. */
+/* Report an invalid setting. LINE is what _settings.py printed: "NUMBER WHY", the setting's number
+ * and why it is invalid. Returns false if LINE has another form. */
 static bool refusal_print(const char *line, const struct session_options *options, const char *who)
 {
     char *why;
@@ -316,7 +320,7 @@ static bool refusal_print(const char *line, const struct session_options *option
     return true;
 }
 
-/* Return the line after the one at TEXT, or the end of the text. */
+/* Return the line that follows the line at TEXT, or the end of the text. */
 static const char *line_next(const char *text)
 {
     const char *end = text + strcspn(text, "\n");
@@ -369,7 +373,7 @@ int settings_print_unused(const char *text)
     return count;
 }
 
-/* ---- the directory that makes interpreters load the recorder ---- */
+/* ---- finding the directory that makes interpreters load the recorder ----- */
 
 static char inject[PATH_MAX + 80];
 
@@ -407,7 +411,7 @@ static bool inject_is_for_all(void)
     return true;
 }
 
-/* ---- why nothing was recorded ---- */
+/* ---- reporting why nothing was recorded ---------------------------------- */
 
 enum { WORDS = 256 };
 

@@ -7,7 +7,7 @@
  * be locked.
  *
  * A new file on the shared filesystem gets the time of its server, which is the same for all ranks.
- * This time tells how much the ranks' clocks differ.
+ * So each rank can measure how much its own clock differs from the server's.
  *
  * Runs in: the command line. */
 #include "cmd/run/run.h"
@@ -42,7 +42,7 @@ bool rank_locks_work(const char *path)
     char *probe =
         say_print("%.*s.dyntrace-lock-XXXXXX", (int)(strrchr(path, '/') + 1 - path), path);
     int fd = mkstemp(probe);
-    /* if no file can be created, the code that creates the trace reports why */
+    /* if no file can be created here, do not report it: the code that creates the trace will */
     bool ok = fd < 0 || fcntl(fd, F_SETLK, &lock) == 0;
 
     if (fd >= 0) {
@@ -91,8 +91,9 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Measure how far the clock of FOLDER's file server is ahead of our own. A file's time may be as
- * old as the kernel's last tick. Returns false on error, which has been reported. */
+/* Measure how far the clock of FOLDER's file server is ahead of our clock, and store it in SESSION.
+ * The possible error is stored, too. It includes a kernel tick, because a file may get the time of
+ * the last tick. Returns false on error, which has been reported. */
 static bool clock_compare(struct session *session, const char *folder)
 {
     enum { TICK_NS = 10000000 };

@@ -1,4 +1,4 @@
-/* cmd/run/run.h -- the parts of `dyntrace run`: program, job control, screen.
+/* cmd/run/run.h -- interface between the files of `dyntrace run`.
  *
  * There is one program, one job and one screen in a process. */
 #ifndef DYNTRACE_RUN_H
@@ -9,16 +9,16 @@
 #include "collector/launch.h"
 #include "lib/option.h"
 
-/* ---- recordings (run.c) --------------------------------------------------- */
+/* ---- beginning and ending a recording (run.c) ---------------------------- */
 
-/* Options that only `attach` has. */
+/* Values of options that only `attach` has. */
 extern struct attach_given {
-    uint64_t duration_ns; /* --for; 0: not given */
-    const char *calls;    /* --calls; or NULL */
+    uint64_t duration_ns; /* value of --for in nanoseconds; 0 if not given */
+    const char *calls;    /* value of --calls, or NULL */
 } attach_given;
 extern const struct option attach_options[];
 
-/* Return the options of the command line that the session gets. */
+/* Return the options of the command line that the session stores for its processes. */
 struct session_options *recording_options(void);
 
 /* Create the session and the empty trace. The trace is the file of --output, or one named after the
@@ -33,16 +33,16 @@ int trace_begin(struct session *session, const char *name);
  * has been reported. */
 bool trace_end(struct launch *l, volatile sig_atomic_t *interrupted, struct collector_result *said);
 
-/* ---- the program (program.c) --------------------------------------------- */
+/* ---- finding and checking the program to record (program.c) -------------- */
 
-/* Python code that interpreters run to answer a question: src/cmd/ask/. */
+/* Python code from src/cmd/ask/, which interpreters run to answer a question. */
 extern const char ask_which_py[], ask_alone_py[], ask_recorded_py[], ask_settings_py[];
 
-/* A Python that is running to answer a question. */
+/* An interpreter that was started to answer a question. */
 struct asked {
     pid_t pid;
-    int fd;    /* the read end of the answer's pipe; -1 if nothing was asked */
-    int error; /* errno if the Python could not be run, otherwise 0 */
+    int fd;    /* the read end of the pipe for the answer, or -1 if no interpreter was started */
+    int error; /* errno if the interpreter could not be run, otherwise 0 */
 };
 
 /* Run ARGV, which is an interpreter with code. Its first word is searched on PATH unless it is a
@@ -54,14 +54,15 @@ struct asked interpreter_ask(const char *const *argv, bool errors);
  * could not be run or if nothing was asked. */
 bool interpreter_answer(struct asked *asked, char *text, size_t room);
 
-/* Return why PROGRAM cannot be run. PROGRAM is a path or a name searched on PATH, ERROR the
- * kernel's error. Owned by the callee. */
+/* Return the reason why PROGRAM, a path or a name that is searched on PATH, cannot be run. ERROR is
+ * the kernel's error. Owned by the callee. */
 const char *program_why_not(const char *program, int error);
 
 struct program {
-    char **argv;         /* the array is owned, its words are borrowed */
-    char path[PATH_MAX]; /* the file to execute */
-    const char *name;    /* the file that gives the trace its name */
+    /* array of the words of the command: the array is owned, the words are borrowed */
+    char **argv;
+    char path[PATH_MAX]; /* the path of the file to execute */
+    const char *name;    /* the trace is named after this file */
     bool python;         /* `path` is a Python interpreter, and argv[1..] are its arguments */
     bool interpreted;    /* the interpreter was chosen because a script, -m or -c was given */
 };
@@ -81,43 +82,45 @@ struct asked program_ask(const struct program *t, bool capture);
  * is reported unless QUIET. */
 bool program_fits(const struct program *t, struct asked *asked, bool capture, bool quiet);
 
-/* Write to REMEDY how the user gets an extension for PYTHON. Returns REMEDY. */
+/* Write to REMEDY what the user can do to get an extension for PYTHON. Returns REMEDY. */
 const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80]);
-/* Return the directory in which interpreters find sitecustomize.py (inject.h). Returns NULL if they
- * could not find it, which has been reported. Owned by the callee. */
+/* Return the directory from which interpreters load sitecustomize.py (inject.h). Returns NULL if
+ * they could not load it, which has been reported. Owned by the callee. */
 const char *program_inject(void);
 
-/* Print why nothing of T was recorded. ENDED is T's status from waitpid(). */
+/* Print why nothing of T was recorded. ENDED is T's waitpid() status. */
 void program_say_unrecorded(const struct program *t, int ended);
 
 /* Check the settings as far as possible before T runs. Each invalid setting is reported in a line
  * that begins with WHO ("run: --set "). */
 bool settings_fit(const struct program *t, const struct session_options *options, const char *who);
 
-/* Report the settings without effect, which are listed in TEXT (from struct collector_result).
- * Returns their number. */
+/* Report the settings that had no effect. TEXT lists them (member `settings` of struct
+ * collector_result). Returns their number. */
 int settings_print_unused(const char *text);
 
-/* ---- how the command can be run again (again.c) ------------------------------------- */
+/* ---- storing how the command can be run again (again.c) ------------------ */
 
-/* Fill AGAIN from our own command line. T was run with OPTIONS. With --no-argv AGAIN stays
- * empty. */
+/* Fill AGAIN from our own command line. OPTIONS are those with which T is recorded. With --no-argv
+ * AGAIN stays empty. */
 void again_fill(struct session_again *again, const struct program *t,
                 const struct session_options *options);
 void again_free(struct session_again *again);
 
-/* Return the COUNT words of the command as a JSON array, which the caller frees: as far as OPTIONS
- * lets them be kept. Sets *REDACTED if secret values were left out. */
+/* Return the COUNT words of the command as a JSON array, without secret values; an empty array with
+ * --no-argv. The caller frees it. Sets *REDACTED if secret values were left out. */
 char *again_command(const struct session_options *options, int count, char *const *words,
                     bool *redacted);
 
-/* ---- the recording on the screen: --live (live.c) ------------------------------- */
+/* ---- showing the recording on the screen: --live (live.c) ---------------- */
 
-/*     run ---fork---> command     writes to a pseudo terminal
- *         ---fork---> screen      shows the trace, and what the command writes
- *         ---thread-> waits for the end of the screen, then passes on the command's output
+/* With --live, `run` has these children:
  *
- * The functions below do nothing if live_open was not called. */
+ *     run ---fork---> command   writes to a pseudo terminal;
+ *         ---fork---> screen    shows the trace, and what the command writes;
+ *         ---thread-> waits for the end of the screen, then passes on the command's output.
+ *
+ * The functions below do nothing if live_open() was not called. */
 
 /* Prepare the pseudo terminal. Returns false if there can be no screen, which has been reported. */
 bool live_open(void);
@@ -126,51 +129,53 @@ bool live_open(void);
  * executed. */
 void live_command(void);
 
-/* Show TRACE on the screen. Called when the command runs. */
+/* Show TRACE on the screen. Called when the command has started. */
 void live_show(const char *trace);
 
 /* Wait until the user leaves the screen. Called when the command has ended and the trace is
  * complete. */
 void live_close(void);
 
-/* ---- a trace that is recorded on a local disk and then moved (rank.c) ------------------ */
+/* ---- recording a trace on a local disk and moving it later (rank.c) ------ */
 
-/* Does each rank get its own trace for OUTPUT, the value of -o? True if OUTPUT ends in a slash, or
- * if its last part has %h, %r or %p. */
+/* Does each rank get a trace of its own with OUTPUT, the value of -o? Yes if OUTPUT ends with a
+ * slash, or if its last part has %h, %r or %p. */
 bool output_is_per_rank(const char *output);
 
-/* Can files in the directory of PATH be locked? SQLite cannot write there otherwise. */
+/* Can files in the directory of PATH be locked? Without locks SQLite cannot write there. */
 bool rank_locks_work(const char *path);
 
-/* Create OUTPUT's directory under HERE, and store the trace's destination and clock skew in
- * SESSION. PATH becomes the path of the recording, in a new directory on a local disk. With FORCE
- * an existing file at the destination is removed. Returns false on error, which has been
- * reported. */
+/* Prepare the paths of a rank's trace. OUTPUT, the value of -o, names a directory, which is
+ * created under HERE. SESSION gets the trace's final path, and how far the clock of that path's
+ * file server is ahead of ours. PATH gets the file to record to, in a new directory on a local
+ * disk. With FORCE an existing file at the final path is removed. Returns false on error, which
+ * has been reported. */
 bool rank_place(struct session *session, const char *output, const char *here, bool force,
                 char *path, size_t room);
 
-/* ---- the job in the terminal (job.c) ------------------------------------- */
+/* ---- running the command as a job in the terminal (job.c) ---------------- */
 
-/* The job is the command. It gets our original standard streams, directory, signals and
- * environment, except two changed variables. We pass on signals that were sent to us alone, and
- * stop when the command stops. */
+/* The job is the command that `run` records. It gets our own standard streams, directory, signals
+ * and environment; only two variables of the environment are changed. We pass on signals that were
+ * sent to us alone, and stop when the command stops. */
 
-/* Signal NUMBER to this process asks the collector for a snapshot, and the command does not get
- * it. If NUMBER is 0, no signal does. Call this before job_start. */
+/* Set the signal that requests a snapshot, or 0 for none. When this process gets the signal, it
+ * asks the collector for a snapshot, and the command does not get the signal. Call this before
+ * job_start. */
 void job_snapshot_on(int number);
-/* Start T. L's collector records it, or nothing does if L is NULL. SCREEN: the screen has the
- * terminal, not T. Returns 0, or -1 on error, which has been reported. */
+/* Start T. The collector of L records T; if L is NULL, T is not recorded. SCREEN: the screen has
+ * the terminal, not T. Returns 0, or -1 on error, which has been reported. */
 int job_start(const struct program *t, const struct launch *l, bool screen);
 
 pid_t job_pid(void);
 
 /* Wait for the command's end. Returns its exit status, or 128+N if signal N killed it, and stores
- * its waitpid() status in *ENDED. A collector of L that dies meanwhile is replaced; L may
- * be NULL. */
+ * its waitpid() status in *ENDED. If the collector of L dies meanwhile, it is replaced. L may be
+ * NULL. */
 int job_wait(struct launch *l, int *ended);
 
-/* Handle signals ourselves again, after the command's end. Returns the flag that Ctrl-C sets from
- * now on. */
+/* After the command has ended, handle signals ourselves again. Returns the flag that Ctrl-C sets
+ * from now on. */
 volatile sig_atomic_t *job_end(void);
 
 #endif

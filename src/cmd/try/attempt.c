@@ -1,8 +1,8 @@
 /* cmd/try/attempt.c -- starts, watches and stops one run of the recorded command. See
  * cmd/try/try.h.
  *
- * `dyntrace run` with the recorded words runs in a process group of its own, so that Ctrl-C reaches
- * only us, and so that we can stop the whole group. Its output goes into files. */
+ * The run is a `dyntrace run` with the recorded command, in its own process group: Ctrl-C reaches
+ * only us, and we can stop the whole group. The run's output goes into files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 enum {
     TICK_MS = 200,
-    GRACE_MS = 3000, /* time between SIGTERM and SIGKILL */
+    GRACE_MS = 3000, /* a run gets SIGKILL this long after SIGTERM */
 };
 
 static void words_add(struct words *words, const char *word)
@@ -32,7 +32,8 @@ static void words_add_all(struct words *words, const struct words *more)
         words_add(words, more->at[i]);
 }
 
-/* Store in PATH the program that a shell would run for WORD. Returns false if there is none. */
+/* Find the program that a shell would run for WORD, and store its path in PATH. Returns false if
+ * there is none. */
 static bool path_search(const char *word, char path[PATH_MAX])
 {
     const char *place = getenv("PATH");
@@ -61,7 +62,7 @@ static const char *first_word(const struct plan *plan)
     return path_search(word, path) && !strcmp(path, plan->executable) ? word : plan->executable;
 }
 
-/* Add the --set options that implement --calls and --compare (python/dyntrace/_trial.py). */
+/* Add the --set options by which a run obeys --calls and --compare (python/dyntrace/_trial.py). */
 static void own_settings_add(const struct plan *plan, const struct attempt_given *given,
                              const struct attempt *attempt, struct arena *arena,
                              struct words *words)
@@ -126,7 +127,8 @@ static void child_become(const struct plan *plan, const struct attempt_given *gi
     int err = open(attempt->err, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     char again[64];
 
-    /* open the file again, so that the run has its own file position, at the beginning */
+    /* open the file again: the run then has a file position of its own, which is at the
+     * beginning */
     if (given->stdin_file >= 0) {
         snprintf(again, sizeof again, "/proc/self/fd/%d", given->stdin_file);
         in = open(again, O_RDONLY | O_CLOEXEC);
@@ -148,7 +150,8 @@ static void group_stop(pid_t pid, int number)
     kill(-pid, number);
 }
 
-/* Wait for PID, and stop it if the time that GIVEN allows is over or the user presses Ctrl-C. */
+/* Wait for the child PID. Stop it if the time that GIVEN allows is over, or if the user presses
+ * Ctrl-C. */
 static void child_wait(pid_t pid, const struct attempt_given *given, struct attempt *attempt,
                        const sigset_t *watched, void (*tick)(void *), void *context)
 {
@@ -214,7 +217,7 @@ bool attempt_run(const struct plan *plan, const struct attempt_given *given, con
     if (pid == 0)
         child_become(plan, given, attempt, (char *const *)words.at, &before);
     if (pid > 0) {
-        setpgid(pid, pid); /* both parent and child call this, because either may run first */
+        setpgid(pid, pid); /* parent and child both do this, because either may run first */
         child_wait(pid, given, attempt, &watched, tick, context);
     } else {
         say_error("try: cannot start a process: %s", strerror(errno));

@@ -1,7 +1,7 @@
 /* cmd/try/output.c -- compares the outputs of two runs. See cmd/try/try.h.
  *
  * Two runs of a program seldom write the same bytes, so the texts are normalised first:
- *    - addresses are removed, and so are the times and process ids at the beginning of log lines;
+ *    - addresses are removed, and the times and process ids at the beginning of log lines;
  *    - lines that the program did not write are left out: dyntrace's own, and torch's log messages
  *      ("recompile_limit reached"), which are about the compiles that a setting is meant to change;
  *    - a line that is drawn again and again after '\r', such as a progress bar, counts as it was
@@ -14,12 +14,12 @@
 #include "cmd/try/try.h"
 #include "trace/prose.h"
 
-enum { OUTPUT_MOST = 64 << 20 /* most bytes of an output that are compared */ };
+enum { OUTPUT_MOST = 64 << 20 /* the most bytes of an output that are compared */ };
 
 static const char ours[] = "dyntrace: ";
 
 struct text {
-    char *at; /* owned; ends with a NUL */
+    char *at; /* owned: the text, with a NUL at its end */
     size_t count, room;
 };
 
@@ -37,14 +37,15 @@ static struct text file_text(const char *path)
     }
     if (fd >= 0)
         close(fd);
-    for (size_t i = 0; i < text.count; i++) /* replace each NUL, because a NUL ends the text */
+    /* replace each NUL by another byte, because a NUL would end the text */
+    for (size_t i = 0; i < text.count; i++)
         if (!text.at[i])
             text.at[i] = '\1';
     list_add(&text);
     return text;
 }
 
-/* ---- normalising a text ------------------------------------------------------- */
+/* ---- removing what differs from run to run ------------------------------- */
 
 /* Return the length of the beginning of torch's log lines, "W1128 17:11:52.123000 4711 ", or 0 if
  * LINE is not a log line. */
@@ -140,7 +141,7 @@ static struct text plain_text(const char *path, bool sorted)
     return sorted ? sorted_lines(plain) : plain;
 }
 
-/* ---- comparing ----------------------------------------------------------- */
+/* ---- comparing the outputs of two runs ----------------------------------- */
 
 /* Return the word at *AT and its LENGTH, and move *AT after it. A line end is a word. Returns NULL
  * at the end of the text. */
@@ -191,7 +192,7 @@ bool output_same(const char *path, const char *baseline, const char *again, bool
     return same;
 }
 
-enum { DIFFERENCE_MOST = 60 /* most bytes of a quoted line */ };
+enum { DIFFERENCE_MOST = 60 /* the most bytes of a quoted line */ };
 
 /* Return LINE, up to its end, shortened and in quotes. */
 static const char *line_quoted(struct arena *arena, const char *line)
@@ -247,7 +248,7 @@ const char *output_difference(struct arena *arena, const char *path, const char 
     return words;
 }
 
-/* ---- single lines -------------------------------------------------------- */
+/* ---- finding a single line in an output ---------------------------------- */
 
 enum { LINE_MOST = 400 };
 
@@ -292,7 +293,7 @@ const char *output_our_words(struct arena *arena, const char *path)
     return found;
 }
 
-/* ---- comparing return values ---------------------------------------------------- */
+/* ---- comparing the values that a function returned ----------------------- */
 
 static size_t lines_count(const char *text)
 {
@@ -303,8 +304,8 @@ static size_t lines_count(const char *text)
     return lines;
 }
 
-/* Read the verdicts that python/dyntrace/_trial.py wrote about the calls of one process. Returns
- * the number of calls, and sets the flags of the verdicts that occur. */
+/* Read what python/dyntrace/_trial.py wrote about the calls of one process: for each call a
+ * verdict. Returns the number of calls, and sets the flag of each verdict that occurs. */
 static size_t verdicts_read(const char *path, bool *different, bool *unknown, bool *close)
 {
     struct text text = file_text(path);

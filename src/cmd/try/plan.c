@@ -1,5 +1,5 @@
-/* cmd/try/plan.c -- what `dyntrace try` runs: the recorded command, and the settings that are
- * tried. See cmd/try/try.h. */
+/* cmd/try/plan.c -- finds what `dyntrace try` runs: the recorded command, and the settings to
+ * try. See cmd/try/try.h. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,7 +13,8 @@
 #include "trace/traces.h"
 #include "trace/why/why.h"
 
-enum { WORST_FUNCTIONS = 3 /* functions whose remedies are tried if no function is named */ };
+/* if no function is named, `try` tries the remedies of this many functions */
+enum { WORST_FUNCTIONS = 3 };
 
 /* ---- splitting settings into words ---------------------------------------------- */
 
@@ -96,7 +97,7 @@ static struct words words_of_json(struct plan *plan, struct db *db, const char *
     return words;
 }
 
-/* ---- the recorded command ------------------------------------------------ */
+/* ---- reading the recorded command from a trace --------------------------- */
 
 static const char *meta_text(struct plan *plan, struct db *db, const char *key)
 {
@@ -105,7 +106,7 @@ static const char *meta_text(struct plan *plan, struct db *db, const char *key)
     return text ? arena_keep(&plan->arena, text) : NULL;
 }
 
-/* Read the options and the settings of the recording. */
+/* Read from the trace which options and settings the recording had. */
 static void options_read(struct plan *plan, struct db *db)
 {
     struct words settings = words_of_json(plan, db, meta_text(plan, db, "settings"));
@@ -165,8 +166,8 @@ static const char *refusal_of(struct plan *plan, struct db *db)
     return why;
 }
 
-/* Can results be stored in PATH? A file that nobody may write is meant to stay unchanged, although
- * root could write it. */
+/* Can results be stored in the file PATH? A file that nobody may write is meant to stay unchanged,
+ * although root could write it. */
 static bool is_writable(const char *path)
 {
     struct stat status;
@@ -220,7 +221,7 @@ bool plan_read(struct plan *plan, char *const *files)
     return !why;
 }
 
-/* ---- the function and its settings ---------------------------------------------- */
+/* ---- choosing the function and the settings ------------------------------ */
 
 /* Return FOUND's name as the trace of a run will have it. */
 static struct trial_function function_of(struct plan *plan, const struct found_code *found)
@@ -259,7 +260,8 @@ static bool has_setting(const struct plan *plan, const char *setting)
     return false;
 }
 
-/* Add the settings of why's remedies for the function NAME, which is given by file and line. */
+/* Add settings from why's remedies for one function, until the plan has MOST settings. NAME names
+ * the function, with its file and line. */
 static void add_remedy_settings(struct plan *plan, char *const *files, const char *name,
                                 size_t most)
 {
@@ -297,8 +299,8 @@ void plan_choose(struct plan *plan, char *const *files, struct db *db, size_t mo
     list_free(&names);
 }
 
-/* Store the interpreter of PLAN's command in T. There is none if the command is not an interpreter,
- * or if a launcher starts it. */
+/* Store the interpreter that PLAN's command runs in T. Stores none if the command is not an
+ * interpreter, or if a launcher starts the command. */
 static void interpreter_find(const struct plan *plan, struct program *t)
 {
     const char *python = NULL;

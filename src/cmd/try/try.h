@@ -1,7 +1,7 @@
-/* cmd/try/try.h -- the parts of `dyntrace try`.
+/* cmd/try/try.h -- interface between the files of `dyntrace try`.
  *
- *     plan.c      the recorded command, and which settings are tried
- *     attempt.c   one run: started, watched, stopped, its output kept
+ *     plan.c      finds the recorded command and the settings to try
+ *     attempt.c   starts, watches and stops one run, and keeps its output
  *     output.c    compares the outputs of two runs
  *     cmd/try.c   asks the user, runs one after the other, compares, stores, prints */
 #ifndef DYNTRACE_CMD_TRY_H
@@ -19,34 +19,38 @@
 
 struct db;
 
-/* ---- the plan: what is run --------------------------------------------------- */
+/* ---- what to run: the recorded command and the settings to try ----------- */
 
 struct words {
-    const char **at; /* the array is owned, the words are borrowed */
+    const char **at; /* array of the words; the array is owned, the words are borrowed */
     size_t count, room;
 };
 
 struct plan {
-    struct arena arena;     /* owns all texts below */
-    const char *path;       /* the trace in which trials are stored */
-    struct words command;   /* the command, as it was given to `dyntrace run` */
-    struct words options;   /* options of `dyntrace run`, including --set */
-    struct words launcher;  /* for a rank: the words that start all ranks; otherwise empty */
-    const char *directory;  /* the working directory of the runs */
-    const char *executable; /* the executed file, or NULL */
+    struct arena arena;   /* owns all texts of the plan */
+    const char *path;     /* the trace in which trials are stored */
+    struct words command; /* the recorded command, as it was given to `dyntrace run` */
+    struct words options; /* the options that `dyntrace run` had, including --set */
+    /* if the trace is that of a rank: the words before the command that start all ranks; otherwise
+     * empty */
+    struct words launcher;
+    const char *directory;  /* the directory in which the command runs */
+    const char *executable; /* the file that the command executed, or NULL if not known */
     bool interpreted;       /* the executed file is an interpreter that runs a script, -m or -c */
     const char *command_json;
-    bool any_owner;   /* allow a trace of another user; set before plan_read() */
-    bool values_kept; /* recorded with --values all, so output and values may be quoted */
-    bool job;         /* several ranks write, so lines come in any order */
-    /* `named`: FUNC was given. The members below are about FUNC, or about the function with the
-     * most recompiles. Step times are the step times of this function. */
+    bool any_owner; /* allow the trace of another user; set before plan_read() is called */
+    /* the recording had --values all, so the program's output and values may be quoted */
+    bool values_kept;
+    bool job; /* several ranks run, so the lines of the output come in any order */
+    /* named: FUNC was given on the command line. The members below are about FUNC or, without FUNC,
+     * about the function with the most recompiles. Step times are measured for this function. */
     bool named;
-    const char *given_name; /* the typed FUNC, borrowed, or NULL */
+    const char *given_name; /* FUNC as it was typed, borrowed; NULL without FUNC */
     bool known;             /* a function was found: FUNC, or the one with the most recompiles */
     struct found_code code;
     struct trial_function function;
-    /* each word may be several settings, separated by blanks as in a shell */
+    /* the settings to try; one word may contain several settings for one run, with blanks between
+     * them as in a shell */
     struct words settings;
     bool chosen; /* `try` chose the settings itself, so pairs of the best settings are tried, too */
 };
@@ -67,33 +71,36 @@ void plan_choose(struct plan *plan, char *const *files, struct db *db, size_t mo
  * false if any is invalid. */
 bool plan_settings_fit(const struct plan *plan);
 
-/* Split TEXT into settings, which live in ARENA. They are separated by blanks. A setting that
- * contains a blank may stand in single quotes. The quotes are needed only if the text after the
- * blank looks like a setting. */
+/* Split TEXT into settings, which live in ARENA. Settings are separated by blanks. A setting that
+ * contains a blank may stand in single quotes. It needs them only if the text after the blank looks
+ * like another setting. */
 struct words settings_split(struct arena *arena, const char *text);
 
 void plan_free(struct plan *plan);
 
-/* ---- one run ------------------------------------------------------------- */
+/* ---- running the command under one setting ------------------------------- */
 
 struct attempt_given {
     const char *folder; /* the folder for the files of all runs, removed at the end */
     int stdin_file;     /* the standard input of each run, read from its beginning, or -1 */
     uint64_t timeout_ns;
-    int64_t calls; /* number of calls after which a process is ended, or 0 for no limit */
-    bool compare;  /* keep or compare the function's return values */
+    int64_t calls; /* a process is ended after this many calls of the function; 0 for no limit */
+    /* store the return values of the function; if `against` is set, compare them with the values
+     * there */
+    bool compare;
     double rtol;
-    const char *against; /* the folder of values to compare with, or NULL */
+    const char *against; /* folder with the values of another run to compare with, or NULL */
 };
 
 struct attempt {
-    const char *name; /* the names of the run's files begin with this name */
+    const char *name; /* the names of the files of this run begin with this name */
     /* files with the standard output and standard error of the run */
     char out[PATH_MAX], err[PATH_MAX];
-    /* the trace of the run, or its directory for a job; the folder of its values */
+    /* the trace of the run, or for a job the directory of its traces; and the folder of the run's
+     * values */
     char trace[PATH_MAX], values[PATH_MAX];
     int64_t started_unix_ns, duration_ns;
-    int status;     /* the waitpid() status of `dyntrace run` or of the launcher */
+    int status;     /* the waitpid() status of `dyntrace run`, or of the launcher if there is one */
     bool timed_out; /* `try` stopped the run because its time was over */
     bool stopped;   /* the user pressed Ctrl-C */
 };
@@ -105,20 +112,21 @@ bool attempt_run(const struct plan *plan, const struct attempt_given *given, con
                  const char *setting, struct attempt *attempt, void (*tick)(void *context),
                  void *context);
 
-/* ---- comparing output ------------------------------------------------------------ */
+/* ---- comparing the output of a run with the baseline's ------------------- */
 
 /* Is the output in the file PATH the same as in BASELINE, apart from addresses, our own lines and
  * torch's log messages? AGAIN is the output of another unchanged run, or NULL: words in which AGAIN
  * differs from BASELINE are ignored. If SORTED, lines may be in any order. */
 bool output_same(const char *path, const char *baseline, const char *again, bool sorted);
 
-/* Return a sentence about the first line that differs: "'loss 3', unchanged 'loss 4'", in ARENA.
- * Lines in which AGAIN differs from BASELINE are ignored. Returns NULL if no line differs. */
+/* Return a sentence about the first line that differs, in ARENA: "'loss 3', unchanged 'loss 4'".
+ * Lines in which AGAIN, the output of a second unchanged run, differs from BASELINE are ignored.
+ * Returns NULL if no line differs. */
 const char *output_difference(struct arena *arena, const char *path, const char *baseline,
                               const char *again, bool sorted);
 
-/* Return the last line of the file PATH that is not our own, such as "ValueError: no", in ARENA.
- * Returns NULL if there is none. */
+/* Return the last line of the file PATH that is not a message of dyntrace, such as "ValueError:
+ * no", in ARENA. Returns NULL if there is none. */
 const char *output_last_line(struct arena *arena, const char *path);
 
 /* Compare the values that the function returned in one run, in the folder PATH, with BASELINE's.

@@ -1,4 +1,4 @@
-/* cmd/why/page.c -- the page of `dyntrace why`. See cmd/why/page.h. */
+/* cmd/why/page.c -- prints the page of `dyntrace why`. See cmd/why/page.h. */
 #include "cmd/why/page.h"
 #include "cmd/why/profile.h"
 #include "lib/times.h"
@@ -16,21 +16,22 @@ enum {
     HITS_SHOWN = 6,
     COMPILES_FIRST = 4,
     COMPILES_LAST = 2,
-    /* most causes read for each compile, because each cause is compared with all others */
+    /* the most causes that are read of a compile, because each cause is compared with all others */
     CAUSES_READ = 200,
     NAME_BYTES = 200,
 };
 
-static struct why *why; /* borrowed, while the page is printed */
+static struct why *why; /* borrowed: what the page is about, while it is printed */
 static bool print_all;  /* print all remedies, not only the first ones */
 
-/* The objects that the --call lines of a template print. They are set before the row with such a
- * line is printed. */
+/* The objects that a --call line of a template prints (part_print). They are set before a block
+ * with such a line is printed. */
 static struct {
     const struct remedy *remedy;
     const struct compile *compile;
-    const struct cause *from, *end; /* `from` to `end`: the causes of the compile or of a history */
-    /* the cause that is being printed; it lies between `from` and `end` */
+    /* from, end: the array of causes of the compile, or the one cause of a history */
+    const struct cause *from, *end;
+    /* the cause that is being printed, one of those from `from` to `end` */
     const struct cause *cause;
     const struct graph_break *broken;
 } now;
@@ -90,8 +91,7 @@ static void shared_facts(struct page_text *page)
 
 enum { DECIMALS_LEAST = 3, DECIMALS_MOST = 9 };
 
-/* Number of decimals with which moments are printed: enough that different moments of a list differ
- * in print. */
+/* How many decimals printed moments have: enough to distinguish all moments in a list. */
 static int decimals = DECIMALS_LEAST;
 
 static int64_t rounded(int64_t ns, int digits)
@@ -129,7 +129,8 @@ static void moments_choose(void)
     }
 }
 
-/* Return NS after the recording began as "1.093 s", or NULL if NS is UNKNOWN. */
+/* Return the moment NS after the recording's beginning as "1.093 s". Returns NULL if NS is
+ * UNKNOWN. */
 static const char *moment_text(int64_t ns)
 {
     int64_t unit = 1000000000;
@@ -142,9 +143,9 @@ static const char *moment_text(int64_t ns)
                        (intmax_t)rounded(ns % unit, decimals));
 }
 
-/* ---- the head ------------------------------------------------------------ */
+/* ---- printing the head of the page --------------------------------------- */
 
-/* Print the shares: "16 calls: 56.2 % ran compiled code, ...". */
+/* Print the shares of calls by how they ran, as "16 calls: 56.2 % ran compiled code, ...". */
 static void shares_print(struct page_text *page)
 {
     int64_t hits = why_calls(why, OUTCOME_HIT);
@@ -185,7 +186,8 @@ static void head_print(struct page_text *page)
     free(settings);
 }
 
-/* Does rank NEXT continue the range of alike ranks that ends with LAST? */
+/* Does rank NEXT belong to the range of ranks that ends with LAST? The ranks of a range follow one
+ * another and have the same number of compiles. */
 static bool is_next_rank(const struct rank *last, const struct rank *next)
 {
     bool alike = next->compiles == last->compiles;
@@ -247,7 +249,7 @@ static void watched_print(struct page_text *page)
         ranks_print(page);
 }
 
-/* ---- calls --------------------------------------------------------------- */
+/* ---- printing the calls by outcome --------------------------------------- */
 
 static const char *words_of(int64_t outcome)
 {
@@ -287,7 +289,8 @@ static void disabled_print(struct page_text *page)
     page_text_row(page, "pages/why/disabled", 0);
 }
 
-/* Print the calls by outcome. The hits of entries after the first ones are joined in one line. */
+/* Print the number of calls by outcome. Hits are printed for each cache entry. After HITS_SHOWN
+ * entries, the hits of all others share one line. */
 static void calls_print(struct page_text *page)
 {
     int64_t folded = 0;
@@ -319,10 +322,10 @@ static void calls_print(struct page_text *page)
         calls_row(page, "pages/why/undecided", why->undecided);
 }
 
-/* ---- causes -------------------------------------------------------------- */
+/* ---- printing the causes of recompiles ----------------------------------- */
 
-/* Are both causes about the same source with the same actual value? Such causes are one cause for
- * the reader, even if several guards of several older entries failed. */
+/* Do both causes have the same source with the same actual value? Then they are printed as one
+ * cause, although several guards of several older entries may have failed. */
 static bool is_same_cause(const struct cause *one, const struct cause *other)
 {
     if (one->dimension != other->dimension)
@@ -339,8 +342,8 @@ static bool has_values(const struct cause *cause)
     return prose_filled(cause->expected) || prose_filled(cause->actual);
 }
 
-/* Are ONE and OTHER printed together as one cause? Causes without values must also have the same
- * entry, kind and text. */
+/* Are the causes ONE and OTHER printed together, as one? Causes without values must also have the
+ * same entry, kind and text. */
 static bool is_printed_with(const struct cause *one, const struct cause *other)
 {
     if (!is_same_cause(one, other))
@@ -368,8 +371,8 @@ static bool is_alike(const struct cause *one, const struct cause *other, size_t 
     return prose_same(text_at(one, offset), text_at(other, offset));
 }
 
-/* Is CAUSE the first with its text at OFFSET, among the causes that are printed as one with
- * now.cause? */
+/* Is CAUSE printed together with now.cause, and is it the first such cause with its text in the
+ * member at OFFSET (offsetof)? */
 static bool is_first_with_text(const struct cause *cause, size_t offset)
 {
     const struct cause *at = now.from;
@@ -510,8 +513,8 @@ static bool is_of_backend(const struct cause *cause)
     return !strncmp(cause->kind, kind, strlen(kind));
 }
 
-/* Print now.cause, with the causes that are printed as one with it, as row NUMBER of ALL. Returns
- * false if the remaining rows are left out. */
+/* Print now.cause, together with the causes that are printed as one with it, as number NUMBER of
+ * ALL. Returns false if the causes after it are to be left out. */
 static bool cause_print(struct page_text *page, int64_t number, int64_t all)
 {
     const struct cause *c = now.cause;
@@ -534,7 +537,7 @@ static bool cause_print(struct page_text *page, int64_t number, int64_t all)
     return page_text_row(page, "pages/why/cause", number);
 }
 
-/* Is CAUSE the first among the causes that are printed as one with it? */
+/* Is CAUSE the first of the causes that are printed together with it? */
 static bool is_first_of_cause(const struct cause *cause)
 {
     const struct cause *at = now.from;
@@ -544,7 +547,7 @@ static bool is_first_of_cause(const struct cause *cause)
     return at == cause;
 }
 
-/* Print the causes of a recompile. Causes that are one for the reader are printed once. */
+/* Print the causes of now.compile, a recompile. Causes that are printed together take one line. */
 static void recompile_causes_print(struct page_text *page)
 {
     size_t count = now.compile->causes;
@@ -565,8 +568,9 @@ static void recompile_causes_print(struct page_text *page)
     }
 }
 
-/* Print why now.compile was a recompile although no guard failed: older entries that died, or an
- * entry of another region. Returns false if there are none. */
+/* Print why now.compile was a recompile although no guard failed: because older entries had died,
+ * or because an entry belongs to another region (another torch.compile() call). Returns false if
+ * neither was the case. */
 static bool deaths_before_print(struct page_text *page)
 {
     const struct compile *compile = now.compile;
@@ -606,7 +610,7 @@ static void causes_print(struct page_text *page)
     page_text_row(page, "pages/why/no_cause", 0);
 }
 
-/* ---- compiles ------------------------------------------------------------ */
+/* ---- printing the compiles of the function ------------------------------- */
 
 /* Set the fields about the program's stack: its innermost line, and the path to it. */
 static void stack_facts(struct page_text *page, const char *stack)
@@ -666,7 +670,7 @@ static void compile_print(struct page_text *page, const struct compile *compile)
     page_text_row(page, "pages/why/compile", 0);
 }
 
-/* Print the first compiles and the last ones. */
+/* Print the first and the last compiles of the function. */
 static void compiles_print(struct page_text *page)
 {
     size_t count = why->compiles.count;
@@ -729,7 +733,7 @@ static void histories_print(struct page_text *page)
     }
 }
 
-/* ---- entries, limits, guards --------------------------------------------- */
+/* ---- printing cache entries, limits and guards --------------------------- */
 
 static void cache_entries_print(struct page_text *page)
 {
@@ -754,7 +758,8 @@ static const char *mark_reason(const struct mark *mark)
     bool is_run_only = prose_same(mark->action, "run_only");
     bool is_skip = prose_same(mark->action, "skip");
 
-    /* torch's own reason only tells how torch keeps calls from being compiled */
+    /* the mark's own reason tells only how torch prevents compiles, so prefer the limit that was
+     * reached */
     if (is_run_only && why->limit_reason)
         return why->limit_reason;
     if (prose_filled(mark->reason))
@@ -791,8 +796,8 @@ static void limit_print(struct page_text *page, const struct call_class *class)
     page_text_row(page, "pages/why/limit", 0);
 }
 
-/* Print the calls that found no entry and could get none: from when on, in which caller, with which
- * inputs. */
+/* Print the calls that found no entry and were not compiled: when they happened, their inputs, and
+ * the callers in which torch does not compile them. */
 static void limits_print(struct page_text *page)
 {
     bool is_limited = why_calls(why, OUTCOME_LIMIT);
@@ -866,10 +871,10 @@ static void guards_print(struct page_text *page)
         more = failed_guard_print(page, i);
 }
 
-/* ---- graph breaks, phases ------------------------------------------------ */
+/* ---- printing graph breaks and phases ------------------------------------ */
 
-/* Print the resume function after now.broken and its figures: it is called, looked up and compiled
- * on its own. */
+/* Print the figures of the resume function that continues after now.broken. torch calls, looks up
+ * and compiles it like any other function. */
 static void resume_function_print(struct page_text *page)
 {
     const struct graph_break *rest = now.broken;
@@ -908,8 +913,8 @@ static void breaks_print(struct page_text *page)
     }
 }
 
-/* Print where the time of compiles went. The own time of a phase is its time outside the phases
- * within it. */
+/* Print the phases in which compiles spent their time. A phase's own time does not include nested
+ * phases. */
 static void phases_print(struct page_text *page)
 {
     int64_t all = 0;
@@ -927,7 +932,7 @@ static void phases_print(struct page_text *page)
     }
     for (size_t i = 0; i < why->phases.count && all > 0 && more; i++) {
         const struct phase *p = &why->phases.at[i];
-        if (p->self_ns * 100 < all) /* skip a phase with less than one percent of the time */
+        if (p->self_ns * 100 < all) /* leave out a phase with less than one percent of the time */
             continue;
         why_facts(&page->facts, phases_fields, p);
         fact(page, "share", percent(p->self_ns, all));
@@ -942,7 +947,7 @@ static void phases_print(struct page_text *page)
     page_text_row(page, "pages/why/late", 0);
 }
 
-/* ---- remedies ------------------------------------------------------------ */
+/* ---- printing the remedies ----------------------------------------------- */
 
 /* Set the field NAME to FIGURE, the value with the remedy, and BEFORE_NAME to BEFORE, the value
  * without it. If both are equal, BEFORE_NAME is NULL. */
@@ -953,7 +958,7 @@ static void figure_fact(struct page_text *page, const char *name, int64_t figure
     fact(page, before_name, figure == before ? UNKNOWN : before);
 }
 
-/* Print the figures of the remedy: "1 compile instead of 8, 0 eager calls instead of 4". */
+/* Print the figures of now.remedy: "1 compile instead of 8, 0 eager calls instead of 4". */
 static void figures_print(struct page_text *page)
 {
     const struct remedy *r = now.remedy;
@@ -986,7 +991,7 @@ static void unmeasured_print(struct page_text *page)
     page_text_row(page, "pages/why/unmeasured", 0);
 }
 
-/* Print the settings of a remedy, each as a word of the shell. */
+/* Print the settings of now.remedy, each quoted as one word of a shell. */
 static void settings_print(struct page_text *page)
 {
     bool is_tried = now.remedy->trial != UNKNOWN;
@@ -1012,8 +1017,8 @@ static void outcome_print(struct page_text *page)
         unmeasured_print(page);
 }
 
-/* Print notes: what is normal, so that nothing must be changed, and what compiled code does not
- * notice. */
+/* Print the remedies that are only notes. A note tells, for example, that something is normal and
+ * needs no change. */
 static void notes_print(struct page_text *page)
 {
     int64_t shown = 0;
@@ -1031,9 +1036,9 @@ static void notes_print(struct page_text *page)
     }
 }
 
-/* Print settings under which the program compiled less but its output was different. The program's
- * author must decide whether that matters: it does not if the program only prints how often it
- * compiled. */
+/* Print the settings under which a trial compiled less, but the output of the program was
+ * different. Only the author of the program can decide whether this matters. It does not if, for
+ * example, the program prints how often it compiled. */
 static void other_output_print(struct page_text *page)
 {
     int64_t shown = 0;
@@ -1113,7 +1118,7 @@ static void sql_print(struct page_text *page)
     }
 }
 
-/* ---- parts of a page that C prints, where a template has a line `--call NAME` ------- */
+/* ---- what a template prints by a line `--call NAME` ---------------------- */
 
 static void expected_part(struct page_text *page)
 {
@@ -1141,7 +1146,7 @@ static void history_needed_part(struct page_text *page)
     needed_print(page, "pages/why/history_needed");
 }
 
-/* Print the part NAME of a --call line. */
+/* Print what the line `--call NAME` of a template stands for. */
 static void part_print(struct page_text *page, const char *name, struct query *row)
 {
     static const struct {

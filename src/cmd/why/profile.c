@@ -1,4 +1,4 @@
-/* cmd/why/profile.c -- how long a function's calls took, on the page of `dyntrace why`. See
+/* cmd/why/profile.c -- prints how long a function's calls took, on the page of `dyntrace why`. See
  * cmd/why/profile.h. schemas/profile.sql has the text. */
 #include "cmd/why/profile.h"
 
@@ -6,10 +6,10 @@
 #include "trace/db.h"
 #include "trace/doubts.h"
 
-/* The context of profile_bind: the data for the statements' parameters. */
+/* What profile_bind() binds to the parameters of a statement. */
 struct profile_page {
     const struct why *why; /* borrowed */
-    char *json;            /* owned: the profile as JSON */
+    char *json;            /* owned: how long the function's calls took, as JSON */
 };
 
 static void profile_bind(const void *context, struct query *query)

@@ -1,4 +1,5 @@
-/* trace/replay/cache_order.c -- see trace/replay/cache_order.h. */
+/* trace/replay/cache_order.c -- the order in which a lookup tries a cache's entries. See
+ * trace/replay/cache_order.h. */
 #include "trace/replay/cache_order.h"
 
 #include "lib/list.h"

@@ -4,11 +4,11 @@
  * place that knows the rule. The state of a cache (replay.c), --verify and what-if use this file.
  *
  *     struct cache_order cache = {.policy = ORDER_MRU};
- *     cache_order_born(&cache, &(struct cached){.id = entry, .region = -1});
- *     struct cache_walk walk = cache_walk(&cache, region);
- *     while ((tried = cache_walk_next(&walk)))       until one fits
+ *     cache_order_add(&cache, (struct cached){.id = entry, .region = -1}, false);
+ *     struct cache_walk walk = cache_walk(&cache, region, -1);
+ *     while ((tried = cache_walk_next(&walk)))       until an entry fits
  *         ...
- *     cache_order_hit(&cache, place_of_tried);
+ *     cache_order_move_hit(&cache, place_of_tried);
  *     cache_order_free(&cache);
  *
  * The list holds only the living entries, in two parts:
@@ -16,9 +16,9 @@
  *     [precompiled entries, oldest first] [other entries: a birth or a hit moves an entry here to
  *                                          the front of this part]
  *
- * A lookup tries the precompiled entries that it sees, then the other entries of its own region,
- * then the other entries of the common region. It passes over entries of other backends, which keep
- * their places. A forked process begins with a copy of the list. */
+ * A lookup tries the precompiled entries of its own and of the common region, then the other
+ * entries of its own region, then the other entries of the common region. It passes over entries of
+ * other backends, which keep their places. A forked process begins with a copy of the list. */
 #ifndef DYNTRACE_CACHE_ORDER_H
 #define DYNTRACE_CACHE_ORDER_H
 
@@ -33,11 +33,13 @@ enum order_policy {
 
 struct cached {
     uint32_t id; /* the number by which the caller knows the entry */
-    bool unsure; /* in a what-if: the entry may not exist, because the simulation guessed */
-    /* in a what-if: the simulation does not expect the entry, but the entry exists if a guess is
-     * wrong */
+    /* for a what-if: it is not certain that the entry exists, because the simulation guessed */
+    bool unsure;
+    /* for a what-if: the simulation expects that the entry does not exist, but it does if a
+     * guess was wrong */
     bool ghost;
-    /* in a what-if: the entry exists only if compiles that were not recorded produced code */
+    /* for a what-if: the entry exists only if compiles that the trace does not
+     * have produced code */
     bool trusted;
     int64_t region; /* region of the entry; -1 is the common region */
 };
@@ -45,7 +47,7 @@ struct cached {
 struct cache_order {
     struct cached *at; /* owned */
     size_t count, room;
-    size_t pinned; /* how many entries at the front are precompiled */
+    size_t pinned; /* number of precompiled entries, which are at the front */
     enum order_policy policy;
 };
 
@@ -60,11 +62,11 @@ size_t cache_order_find(const struct cache_order *order, uint32_t id);
 void cache_order_fork(struct cache_order *order, const struct cache_order *parent);
 void cache_order_free(struct cache_order *order);
 
-/* A walk through the entries that a lookup sees, in the order in which it tries them. OWN is the
- * lookup's region. COMMON is the region whose entries all lookups see (-1), or equals OWN if no
- * entry is common. */
+/* The state of a loop over the entries that a lookup sees, in the order in which it tries them.
+ * `own` is the lookup's region. `common` is the region whose entries all lookups see (-1), or
+ * equals `own` if no entry is common. */
 struct cache_walk {
-    const struct cache_order *order; /* borrowed; must not change during the walk */
+    const struct cache_order *order; /* borrowed; it must not change during the walk */
     int64_t own, common;
     int pass;
     size_t at;
@@ -76,7 +78,7 @@ static inline struct cache_walk cache_walk(const struct cache_order *order, int6
     return (struct cache_walk){.order = order, .own = own, .common = common};
 }
 
-/* Return the next entry, which is borrowed, or NULL at the end. */
+/* Return the next entry of the walk, which is borrowed, or NULL at the end. */
 const struct cached *cache_walk_next(struct cache_walk *walk);
 
 #endif

@@ -40,7 +40,7 @@ static bool is_event_of_kind(const struct replay *r, const struct replay_event *
     return what != NEXT_RECOMPILE || r->compiles.at[e->index].recompile;
 }
 
-/* Is INDEX marked in MARKS? REPLAY_NONE is never marked. */
+/* Is the element INDEX of MARKS true? REPLAY_NONE has no element, so it is not marked. */
 static bool is_marked(const bool *marks, uint32_t index)
 {
     return index != REPLAY_NONE && marks[index];
@@ -58,8 +58,9 @@ static bool passes_filters(const struct cursor *c, const struct replay_event *e)
     return true;
 }
 
-/* Return the nearest event of the kind WHAT, seen from event AT or, if GAP, from the gap before AT.
- * DIRECTION is 1 or -1. Returns events.count if there is none. */
+/* Starting at event number AT, or in the gap before it if GAP, return the nearest event of the kind
+ * WHAT that passes the filters. DIRECTION is 1 (forwards) or -1. Returns events.count if there is
+ * no such event. */
 static size_t find_event(const struct cursor *c, size_t at, bool gap, enum cursor_what what,
                          int direction)
 {
@@ -182,9 +183,9 @@ enum cursor_result cursor_to(struct cursor *c, enum cursor_what what, int64_t id
     return index == REPLAY_NONE ? CURSOR_NONE : to_event(c, replay_event_of(r, kinds[what], index));
 }
 
-/* ---- parsing places: "miss", "1.5s", "lookup 20" ------------------------- */
+/* ---- parsing what the user typed: "miss", "1.5s", "lookup 20" ------------ */
 
-/* Is END, the rest of a word after "lookup" or "miss", empty or a plural ending? */
+/* END follows the word "lookup" or "miss". Is it empty, or the ending of a plural? */
 static bool is_plural_end(const char *end)
 {
     return !*end || !strcmp(end, "s") || !strcmp(end, "es");
@@ -259,7 +260,7 @@ enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_
     return CURSOR_THERE;
 }
 
-/* ---- filters: reading them, and marking the rows that pass ---------------- */
+/* ---- filters: parsing them, and marking what passes ---------------------- */
 
 /* Return a new array that marks the code objects of the function NAME; NULL after reporting an
  * error. */
@@ -422,7 +423,7 @@ size_t cursor_passing(const struct cursor *c)
     return count;
 }
 
-/* ---- the commands of the user -------------------------------------------- */
+/* ---- commands that the user types ---------------------------------------- */
 
 /* Run the command "filter": add the filter BY, or remove all filters if BY is "off". */
 static enum cursor_result filter_do(struct cursor *c, const char *by)

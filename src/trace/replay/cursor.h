@@ -33,7 +33,8 @@ enum cursor_what {
     NEXT_EVENT,
     NEXT_KINDS,
 };
-extern const char *const cursor_whats[NEXT_KINDS]; /* names of the kinds: "lookup", ... */
+/* the names of the kinds of events: "lookup", ... */
+extern const char *const cursor_whats[NEXT_KINDS];
 
 /* THERE: the cursor is on the event. NONE: there is no such event. ERROR: an error was reported. */
 enum cursor_result { CURSOR_THERE, CURSOR_NONE, CURSOR_ERROR };
@@ -43,19 +44,19 @@ enum { FILTER_CODE, FILTER_THREAD, FILTER_OUTCOME, FILTER_WHERE, FILTERS };
 struct cursor {
     struct db *db;    /* borrowed */
     struct replay *r; /* borrowed */
-    /* borrowed: commands and pages are printed here, and the list of functions if a name is
-     * ambiguous */
+    /* borrowed: commands and pages are printed to this file, and the list of functions if a
+     * name is ambiguous */
     FILE *out;
-    size_t at; /* index of the event at the cursor or, in a gap, after the cursor */
+    size_t at; /* index of the event at the cursor; in a gap, of the event after the cursor */
     bool gap;
-    int64_t gap_ns; /* in a gap: the time of the jump */
-    /* owned, by kind of filter: the code objects, threads or lookups that pass, by index; NULL if
-     * all pass */
+    int64_t gap_ns; /* in a gap: the time to which the cursor jumped */
+    /* owned: an array for each kind of filter, or NULL. A code object, thread or lookup passes the
+     * filter if the array has true at its index */
     bool *filters[FILTERS];
-    char *filtered; /* owned: the filters as typed, or NULL */
+    char *filtered; /* owned: the filters as the user typed them, or NULL */
 };
 
-/* Put CURSOR into the gap before the first event. The caller ends it with cursor_end(). */
+/* Put CURSOR before the first event. The caller ends it with cursor_end(). */
 void cursor_begin(struct cursor *cursor, struct db *db, struct replay *replay, FILE *out);
 void cursor_end(struct cursor *cursor);
 
@@ -63,8 +64,8 @@ void cursor_end(struct cursor *cursor);
  * WORD names none. */
 bool cursor_what(const char *word, enum cursor_what *what);
 
-/* Move to the next event WHAT that passes the filters (DIRECTION 1), or to the previous one (-1).
- * Without such an event the cursor stays where it is. */
+/* Move to the next event of the kind WHAT that passes the filters (DIRECTION 1), or to the previous
+ * one (DIRECTION -1). If there is no such event, the cursor stays where it is. */
 enum cursor_result cursor_step(struct cursor *cursor, enum cursor_what what, int direction);
 
 /* Move to the first event of the kind WHAT that passes the filters, or to the last such event if
@@ -78,13 +79,13 @@ enum cursor_result cursor_to(struct cursor *cursor, enum cursor_what what, int64
 /* Move to the gap before the first event at AT_NS or later. */
 void cursor_to_time(struct cursor *cursor, int64_t at_ns);
 
-/* Move to PLACE: "12" (an event), "1.5s", "50%", "lookup 20", "first miss", "last compile". If
- * there is no such event, *WHAT is the kind that was searched for. */
+/* Move to PLACE, which the user typed: "12" (an event), "1.5s", "50%", "lookup 20", "first miss",
+ * "last compile". If there is no such event, *WHAT is the kind that was searched for. */
 enum cursor_result cursor_goto(struct cursor *cursor, const char *place, enum cursor_what *what);
 
-/* Add a filter: "function NAME", "file GLOB", "thread ID", "process ID", "outcome NAME,NAME",
- * "where SQL". An event must pass filters of all kinds; a filter replaces an earlier one of the
- * same kind. Returns false after reporting an error. */
+/* Add the filter BY: "function NAME", "file GLOB", "thread ID", "process ID", "outcome NAME,NAME"
+ * or "where SQL". It replaces an earlier filter of the same kind. An event must pass the filters of
+ * all kinds. Returns false after reporting an error. */
 bool cursor_filter(struct cursor *cursor, const char *by);
 void cursor_filter_off(struct cursor *cursor);
 size_t cursor_passing(const struct cursor *cursor); /* Return how many events pass the filters. */
@@ -105,11 +106,11 @@ struct replay_subject cursor_subject(const struct cursor *cursor);
 int64_t cursor_frame(const struct cursor *cursor);
 
 /* Store in STATE the cache of the event at the cursor: for a lookup, the cache before the event;
- * for other events, after it. Returns false if there is none. The caller frees STATE
- * (list_free). */
+ * for other events, after it. Returns false in a gap, or if the event has no cache. The caller
+ * frees STATE (list_free). */
 bool cursor_cache(const struct cursor *cursor, struct replay_state *state);
 
-/* ---- trace/replay/page.c: prints the place of the cursor to its OUT -------------------- */
+/* ---- printing the event at the cursor (trace/replay/page.c) -------------- */
 
 /* Print the event at the cursor, and its cache, call stack and source, each cut to a few lines. */
 void replay_page(const struct cursor *cursor);

@@ -11,15 +11,15 @@
 #include "trace/scan.h"
 
 enum {
-    /* greatest number of forks between a process and an ancestor that are followed */
+    /* how many generations of parent processes are followed */
     FORKS_MAX = 64,
     TICK_ROWS = 1 << 14,
 };
 
 /* ---- reading rows: a function for each statement of schemas/replay.sql ---- */
 
-/* Add an item to LIST and enter its index in MAP under its row id ID. Returns a pointer to the
- * item. */
+/* Add an item to LIST. MAP maps the row id ID to the index of the item from now on. Returns a
+ * pointer to the item. */
 #define ADD(list, map, id)                          \
     ({                                              \
         *map_put(map, id) = (int64_t)(list)->count; \
@@ -261,9 +261,9 @@ struct check_reader {
     bool unsorted;
     struct map owners; /* maps the row id of a guard to the index of its entry */
     LIST(struct replay_check) checks;
-    LIST(int64_t) lookups; /* row id of the lookup of each check, in parallel to `checks` */
+    LIST(int64_t) lookups; /* for each item of `checks`, the row id of the check's lookup */
     struct replay_times *times;
-    int64_t position; /* expected position of the lookup's next check */
+    int64_t position; /* the position in the lookup that the next check should have */
 };
 
 static bool guard_row(void *context, const int64_t *v, unsigned nulls)
@@ -276,7 +276,7 @@ static bool guard_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* The columns of the statement replay/checks. */
+/* The columns that the statement replay/checks selects. */
 enum { C_LOOKUP, C_ENTRY, C_RESULT, C_FAILED, C_POSITION, C_GUARDS, C_NS };
 
 /* Row V names a failed guard. Is the row wrong, because the check passed, or because the guard does
@@ -289,7 +289,7 @@ static bool is_failed_wrong(const struct check_reader *c, const int64_t *v, uint
 /* Add NS, the time of a check, to the sums in TIMES for RESULT. */
 static void check_time(struct replay_times *times, int64_t result, int64_t ns)
 {
-    /* the limit keeps sums from overflowing */
+    /* limit the time, so that sums do not overflow */
     times->ns[result] += ns < INT32_MAX ? ns : INT32_MAX;
     times->count[result]++;
 }
@@ -341,8 +341,8 @@ static bool check_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* Set the checks of each lookup. Checks and lookups are both sorted by the lookup's row id. Drops
- * checks without a lookup. */
+/* Give each lookup its checks. Both lists are sorted by the row id of the lookup. Checks whose
+ * lookup is not in the trace are dropped. */
 static void checks_join(struct check_reader *c, struct replay *r)
 {
     struct replay_lookup *l = r->lookups.at;
@@ -369,7 +369,7 @@ static void checks_join(struct check_reader *c, struct replay *r)
     c->checks.count = kept;
 }
 
-/* Read all guard checks into R, after its lookups. */
+/* Read all guard checks. The lookups must have been read before. */
 static void checks_read(struct replay *r)
 {
     struct check_reader reader = {.r = r};
@@ -392,7 +392,7 @@ static void checks_read(struct replay *r)
     map_free(&c->owners);
 }
 
-/* ---- sorting, and which process has which entry -------------------------- */
+/* ---- finding out which process has which entry, and sorting -------------- */
 
 static int by_death(const void *a, const void *b, void *context)
 {
@@ -420,8 +420,8 @@ static void sort_lookups(struct replay *r)
         qsort_r(r->order, count, sizeof *r->order, replay_by_time, r->lookups.at);
 }
 
-/* Does PROCESS have an entry that was born in process MAKER at BORN_NS? True if PROCESS is MAKER,
- * or if MAKER forked PROCESS, or an ancestor of PROCESS, after BORN_NS. */
+/* Does PROCESS have an entry that the process MAKER made at BORN_NS? It does if PROCESS is MAKER.
+ * It also does if MAKER forked PROCESS, or an ancestor of PROCESS, after BORN_NS. */
 static bool inherits_entry(const struct replay *r, uint32_t process, uint32_t maker,
                            int64_t born_ns)
 {
@@ -436,7 +436,7 @@ static bool inherits_entry(const struct replay *r, uint32_t process, uint32_t ma
             return false;
         process = p->parent;
     }
-    return process == maker; /* also true if both processes are unknown */
+    return process == maker; /* equal also if both processes are unknown */
 }
 
 /* Did PROCESS fork while its entry E was alive, so that the child has a copy of E? */
@@ -459,7 +459,7 @@ static void find_shared(struct replay *r)
     }
 }
 
-/* Return the cache that LOOKUP searched. */
+/* Return the cache that lookup number LOOKUP searched. */
 static struct replay_cache *cache_of(const struct replay *r, size_t lookup)
 {
     uint32_t cache = r->lookups.at[lookup].cache;
@@ -467,7 +467,7 @@ static struct replay_cache *cache_of(const struct replay *r, size_t lookup)
     return &r->caches.at[cache];
 }
 
-/* Set the lookups of each cache, in time order. */
+/* Fill in the lookups of each cache, in order of time. */
 static void fill_lookups(struct replay *r)
 {
     size_t at = 0;
@@ -512,7 +512,7 @@ static uint32_t parent_cache(const struct replay *r, const struct replay_cache *
 
 typedef LIST(uint32_t) index_list;
 
-/* Add to ALL every entry that CACHE held at some time. BY_CODE lists all entries, sorted by code
+/* Add to ALL each entry that CACHE held at some time. BY_CODE lists all entries, sorted by code
  * object and birth. */
 static void add_entries(struct replay *r, struct replay_cache *cache, const uint32_t *by_code,
                         index_list *all)
@@ -532,7 +532,7 @@ static void add_entries(struct replay *r, struct replay_cache *cache, const uint
     }
 }
 
-/* Set the entries of each cache, and its parent. */
+/* Fill in the entries and the parent of each cache. */
 static void fill_entries(struct replay *r)
 {
     const size_t count = r->entries.count;
@@ -563,7 +563,7 @@ static void fill_entries(struct replay *r)
 
 typedef LIST(struct replay_event) event_list;
 
-/* Add an event to FEW for each of the COUNT items of KIND. */
+/* Add an event to the list FEW for each of COUNT items of KIND. */
 static void add_events(const struct replay *r, enum replay_kind kind, size_t count, event_list *few)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -573,7 +573,8 @@ static void add_events(const struct replay *r, enum replay_kind kind, size_t cou
     }
 }
 
-/* Fill r->events, merging the lookups by time with FEW, the other events, which are sorted. */
+/* Fill r->events with all events, in order of time: with the lookups, and with FEW, which has all
+ * other events. Both are sorted. */
 static void merge_events(struct replay *r, const event_list *few)
 {
     const struct replay_event *other = few->at;
@@ -598,8 +599,8 @@ static void merge_events(struct replay *r, const event_list *few)
     }
 }
 
-/* Make the list of all events. Lookups are sorted already: only the few other events are sorted,
- * and then merged with the lookups. */
+/* Make the list of all events. Lookups are sorted already, so only the other events, which are few,
+ * are sorted and then merged with them. */
 static void make_events(struct replay *r)
 {
     event_list few = {0};
@@ -628,7 +629,7 @@ struct replay *replay_open(struct db *db, bool checks)
     struct replay *r = calloc(1, sizeof *r);
 
     r->db = db;
-    /* each table is read only once, from end to end, so a large page cache would not help */
+    /* use a small page cache, because each table is read only once, from end to end */
     db_integer(db, 0, "PRAGMA cache_size = -8192");
     db_each(db, schema_statement("replay/processes"), process_row, r);
     db_each(db, schema_statement("replay/threads"), thread_row, r);

@@ -20,7 +20,7 @@ enum {
     SOURCE_AROUND = 2,
 };
 
-/* ---- printing names and rows --------------------------------------------- */
+/* ---- printing names of entries and functions, and rows ------------------- */
 
 char *replay_entry_name(const struct replay *r, uint32_t entry)
 {
@@ -47,7 +47,7 @@ char *replay_code_name(const struct replay *r, uint32_t code)
     return code == REPLAY_NONE ? NULL : code_name(r->db, r->codes.at[code].id);
 }
 
-/* Print NAME, shortened if it is long, and free it. */
+/* Print NAME, shortened if it is long. Frees NAME. */
 static void name_print(const struct cursor *c, char *name)
 {
     prose_text(c->out, name, WIDTH * 2);
@@ -60,7 +60,7 @@ static struct page_text page_of(const struct cursor *c)
     return (struct page_text){.out = c->out, .db = c->db, .way = TEMPLATE_LINES};
 }
 
-/* Print all rows of STATEMENT, in which ID is bound to ?1. */
+/* Print all rows of STATEMENT, whose parameter ?1 is ID. */
 static void rows_print(const struct cursor *c, const char *statement, int64_t id)
 {
     struct page_text page = page_of(c);
@@ -68,10 +68,11 @@ static void rows_print(const struct cursor *c, const char *statement, int64_t id
     page_text_print(&page, statement, id);
 }
 
-/* ---- the cache at the cursor --------------------------------------------- */
+/* ---- printing the entries of the cache at the cursor --------------------- */
 
-/* Print the line of SLOT, number AT of the cache. CHECKED is the row id of the lookup that tried
- * the entry, or 0. REGIONS: print the entry's region. */
+/* Print a line about SLOT, which is entry number AT of the cache. CHECKED is the row id of
+ * the lookup whose check of this entry is printed too, or 0. If REGIONS, the entry's
+ * region is printed. */
 static void slot_print(const struct cursor *c, const struct replay_slot *slot, size_t at,
                        bool regions, int64_t checked)
 {
@@ -109,8 +110,8 @@ static void slot_print(const struct cursor *c, const struct replay_slot *slot, s
     query_close(query);
 }
 
-/* Print the entries in the order in which they are tried. If the cursor is on a lookup, each line
- * shows what the lookup did with the entry. */
+/* Print the entries of the cache, in the order in which a lookup tries them. If the cursor is on a
+ * lookup, each line tells what this lookup did with the entry. */
 static void cache_print(const struct cursor *c)
 {
     const struct replay_event *e = cursor_event(c);
@@ -124,8 +125,8 @@ static void cache_print(const struct cursor *c)
             checked ? "as this lookup found it" : "at that moment");
     if (!state.count)
         fputs("    (empty)\n", c->out);
-    /* This index does not exist while the trace is being written, and without it a search for one
-     * check reads the whole table. */
+    /* While a trace is being written, it lacks the index guard_check_lookup. Without it, the search
+     * for one check would read the whole table, so no checks are printed. */
     if (!db_integer(c->db, 0, "SELECT 1 FROM sqlite_schema WHERE name = 'guard_check_lookup'"))
         checked = 0;
     for (size_t i = 0; i < state.count; i++)
@@ -140,7 +141,7 @@ static void cache_print(const struct cursor *c)
     list_free(&state);
 }
 
-/* ---- call stack and source ----------------------------------------------- */
+/* ---- printing the call stack and the source ------------------------------ */
 
 static void stack_print(const struct cursor *c)
 {
@@ -205,7 +206,7 @@ static void source_print(const struct cursor *c)
         lines_print(c, query_text(row, 0, NULL), query_integer(row, 1));
 }
 
-/* ---- the event at the cursor --------------------------------------------- */
+/* ---- printing what happened at the cursor -------------------------------- */
 
 static void moment_print(const struct cursor *c)
 {
@@ -254,7 +255,7 @@ static void event_print(const struct cursor *c)
     }
 }
 
-/* ---- the whole page ------------------------------------------------------ */
+/* ---- printing the whole page --------------------------------------------- */
 
 void replay_page(const struct cursor *c)
 {

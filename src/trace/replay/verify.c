@@ -4,62 +4,63 @@
  *
  * A lookup tries the living entries that it sees, in order, until one fits
  * (trace/replay/cache_order.h, docs/shim.md). For each cache, the lookups are visited in time
- * order, and the entries that a lookup should have tried are compared with those that it tried:
- *
- *     `live`               the living entries, after all births, deaths and hits before the lookup
- *     should have tried    the entries of `live`, in order, up to the one that ended the lookup
- *     tried                the rows of guard_check
- *     result               outcome and entry in the row of the lookup
+ * order, and `live` has the entries that live when a lookup begins, in their order after all
+ * earlier births, deaths and hits. The lookup should have tried the entries of `live`, in this
+ * order, up to the entry that ended the lookup. The rows of guard_check tell which entries it
+ * tried. The row of the lookup tells its outcome and entry. All three must agree.
  *
  * After a lookup that tried entries in a wrong order, `live` is put into the order of the trace, so
  * that one wrong row gives one finding.
  *
  * A lookup takes time. An entry that was born or died during a lookup may have been tried or not.
- * Guards may let other threads run, so lookups of one cache may overlap. When an entry moved is
- * only known to be between `low` and `high`. A wrong order is a finding only if one entry certainly
- * moved after the other; otherwise the lookup counts as unsure. The order after a fork and lookups
- * after a loss of events may be unsure in the same way. */
+ * Guards may let other threads run, so lookups of one cache may overlap. The time at which an entry
+ * moved to the front is then known only as a range, from `low` to `high`. A wrong order is a
+ * finding only if one entry certainly moved after the other; otherwise the lookup counts as unsure.
+ * A wrong order after a fork may count as unsure for the same reason. After a loss of events, every
+ * lookup that breaks a rule counts as unsure. */
 #include "replay.h"
 
 enum {
-    CHECKS_MAX = 512, /* the recorder keeps at most this number of checks of a lookup */
-    /* how many lookups of other threads are skipped in search of the next lookup of the same
-     * thread */
+    CHECKS_MAX = 512, /* the recorder keeps at most this many checks of a lookup */
+    /* in search of the thread's next lookup, at most this many lookups of other
+     * threads are skipped */
     THREADS_MAX = 4096,
-    /* how many neighbours of a lookup are searched for lookups that overlap it */
+    /* lookups that overlap a lookup are searched among this many of its neighbours */
     NEAR_LOOKUPS = 4096,
-    /* how much time the recorder itself may take during a lookup; this time is not in the lookup's
-     * duration */
+    /* how long the recorder itself may take at most during a lookup; the recorded duration does not
+     * contain this time */
     SLACK_NS = 50 * 1000000,
 };
 
-/* Fault messages that several functions use. */
+/* Faults of a lookup that several functions report. */
 static const char no_entry[] = "it names an entry that the trace does not have",
                   other_code[] = "it tried or ran an entry of other code, or of another process",
                   no_pass[] = "it ran an entry whose guards did not pass",
                   other_order[] = "it tried the entries in another order than they were in";
 
-/* The state while the lookups of one cache are verified. */
+/* The lookups of one cache are verified one after the other. This struct is carried from each
+ * lookup to the next. */
 struct walk {
     const struct replay *r;
     const struct replay_cache *cache;
     struct replay_live live;
-    int64_t longest; /* duration of the longest lookup of this cache so far */
-    struct moved {   /* owned: an item for each entry */
-        /* bounds of the time of the last hit; both are the birth of the entry if it was never
-         * hit */
+    int64_t longest; /* how long the longest lookup of this cache took so far */
+    struct moved {   /* owned: for each cache entry, when it moved to the front */
+        /* earliest and latest time at which the entry may have been hit last; both are the entry's
+         * birth if it was never hit */
         int64_t low, high;
         uint32_t tried; /* index + 1 of the last lookup that tried the entry */
-        /* index + 1 of the last lookup that overlapped another lookup which moved this entry */
+        /* index + 1 of the last verified lookup during which other lookups may have
+         * moved the entry */
         uint32_t wild;
     } * moved;
-    /* The lookup that is being verified. */
+    /* The members below are about the lookup that is being verified. */
     uint32_t index;
     const struct replay_lookup *l;
-    const struct replay_check *checks; /* the checks of the lookup */
-    /* number of the check that ended the lookup; check_count if none did */
+    const struct replay_check *checks; /* borrowed: the guard checks of this lookup */
+    /* number of the check that ended this lookup; check_count if no check did */
     uint32_t stop;
-    int64_t end; /* when the lookup had certainly ended */
+    int64_t end; /* a time at which this lookup had certainly ended */
     int64_t region;
 };
 
@@ -68,8 +69,8 @@ static const struct replay_entry *entry_of(const struct walk *w, uint32_t entry)
     return &w->r->entries.at[entry];
 }
 
-/* Was ENTRY born, or did ENTRY die, at about the time of the lookup? Then the lookup may or may not
- * have tried the entry. */
+/* Was ENTRY born, or did it die, about when the lookup ran? Then the lookup may have tried the
+ * entry, but need not have. */
 static bool is_optional(const struct walk *w, uint32_t entry)
 {
     const struct replay_entry *e = entry_of(w, entry);
@@ -81,8 +82,8 @@ static bool is_optional(const struct walk *w, uint32_t entry)
     return may_have_died && e->died_ns <= w->end;
 }
 
-/* Return why the lookup cannot have seen ENTRY, which it tried or ran; NULL if it can have seen
- * it. */
+/* The trace says that the lookup tried or ran ENTRY. Return why this is impossible, or NULL if
+ * it is possible. */
 static const char *fault_of_entry(const struct walk *w, uint32_t entry)
 {
     const struct replay_entry *e;
@@ -101,8 +102,8 @@ static const char *fault_of_entry(const struct walk *w, uint32_t entry)
     return NULL;
 }
 
-/* Did check I end the lookup? A check that passed does not end it if the entry died meanwhile and
- * another check follows. */
+/* Did the check with number I end the lookup? A check that passed ends it, unless the entry died
+ * meanwhile and another check follows. */
 static bool ends_lookup(const struct walk *w, uint32_t i)
 {
     const struct replay_check *k = &w->checks[i];
@@ -126,8 +127,8 @@ static uint32_t end_of_checks(const struct walk *w)
     return i;
 }
 
-/* Return a fault of check I of the lookup, without regard to other checks; or NULL. Sets F's
- * entry. */
+/* Return what is wrong with the check with number I, or NULL. If something is, the finding
+ * gets the entry. */
 static const char *fault_of_check(struct walk *w, uint32_t i, struct replay_finding *f)
 {
     const struct replay_check *k = &w->checks[i];
@@ -155,7 +156,7 @@ static const char *fault_of_check(struct walk *w, uint32_t i, struct replay_find
     return NULL;
 }
 
-/* Return a fault of the lookup's checks, without regard to their order; or NULL. */
+/* Return what is wrong with the checks of the lookup, or NULL. Their order is not looked at. */
 static const char *fault_of_checks(struct walk *w, struct replay_finding *f)
 {
     const struct replay_lookup *l = w->l;
@@ -177,7 +178,7 @@ static const char *fault_of_checks(struct walk *w, struct replay_finding *f)
     return NULL;
 }
 
-/* Return a fault of the entry that the lookup hit or compiled; or NULL. */
+/* Return what is wrong with the entry that the lookup names as hit or compiled, or NULL. */
 static const char *fault_of_named(struct walk *w)
 {
     const struct replay_lookup *l = w->l;
@@ -199,7 +200,8 @@ static const char *fault_of_named(struct walk *w)
     return NULL;
 }
 
-/* Return a fault of the lookup after check END, which ended it; or NULL. */
+/* END is the check that ended the lookup. Return what is wrong with what came after it: more
+ * checks, or the outcome. Returns NULL if nothing is wrong. */
 static const char *fault_of_end(const struct walk *w, const struct replay_check *end)
 {
     const struct replay_lookup *l = w->l;
@@ -210,7 +212,8 @@ static const char *fault_of_end(const struct walk *w, const struct replay_check 
         return l->outcome == OUTCOME_GUARD_ERROR ? NULL : "a guard raised, and it went on";
     if (l->outcome == OUTCOME_GUARD_ERROR && !l->observed)
         return "it ended in a guard's error, and no guard raised";
-    if (l->outcome != OUTCOME_HIT) { /* the check END passed */
+    /* the guards of END's entry passed, but the lookup is not a hit */
+    if (l->outcome != OUTCOME_HIT) {
         bool maybe = is_optional(w, end->entry);
         return maybe ? NULL : "an entry's guards passed, and it did not run that entry";
     }
@@ -219,7 +222,8 @@ static const char *fault_of_end(const struct walk *w, const struct replay_check 
     return NULL;
 }
 
-/* Return a fault of the lookup's rows, without regard to the order of its checks; or NULL. */
+/* Return what is wrong with the rows of the lookup, or NULL. The order of its checks is
+ * not looked at. */
 static const char *fault_of_rows(struct walk *w, struct replay_finding *f)
 {
     const struct replay_lookup *l = w->l;
@@ -266,8 +270,8 @@ static uint32_t next_of_entry(const struct walk *w, uint32_t k, uint32_t entry)
     return k;
 }
 
-/* Did the lookup try the entries in the order of WALK? Sets *AT to the first check whose entry WALK
- * does not contain, and F's entries if the order is wrong. */
+/* Did the lookup try the entries in the order of WALK? If so, *AT gets the number of the first
+ * check whose entry is not in WALK. If not, the finding gets the two entries. */
 static bool is_in_order(const struct walk *w, struct cache_walk *walk, uint32_t *at,
                         struct replay_finding *f)
 {
@@ -293,8 +297,8 @@ static bool is_in_order(const struct walk *w, struct cache_walk *walk, uint32_t 
     return true;
 }
 
-/* Check that the lookup tried all entries that are left in WALK, unless a hit or an error ended it.
- * Returns the fault, or NULL. */
+/* Return a fault if the lookup should have tried more entries: those that are left in WALK. A
+ * lookup that ended by a hit or an error need not have. Returns NULL if there is no fault. */
 static const char *fault_of_left(const struct walk *w, struct cache_walk *walk,
                                  struct replay_finding *f)
 {
@@ -318,7 +322,7 @@ static const char *fault_of_left(const struct walk *w, struct cache_walk *walk,
     return NULL;
 }
 
-/* Return a fault of the order in which the lookup tried entries; or NULL. */
+/* Return what is wrong with the order in which the lookup tried the entries, or NULL. */
 static const char *fault_of_order(struct walk *w, struct replay_finding *f)
 {
     struct cache_walk walk = cache_walk(&w->live.order, w->region, -1);
@@ -326,7 +330,7 @@ static const char *fault_of_order(struct walk *w, struct replay_finding *f)
 
     if (!is_in_order(w, &walk, &k, f))
         return other_order;
-    /* the walk does not contain the entry, which belongs to another region */
+    /* this check tried an entry of another region, because WALK does not have the entry */
     if (k < w->l->check_count) {
         f->entry = w->checks[k].entry;
         return other_order;
@@ -369,13 +373,14 @@ static int64_t window_end(const struct replay *r, uint32_t index)
 {
     const struct replay_lookup *l = &r->lookups.at[index];
     const struct replay_lookup *after;
-    /* number of checks without the recorder's own time: the last check of a hit */
+    /* how many checks cost the recorder no time of its own: only the last check of a hit */
     uint16_t unhindered = l->outcome == OUTCOME_HIT;
     int64_t end = l->end_ns + 1;
     int64_t latest = l->end_ns + SLACK_NS;
     int64_t next;
 
-    /* older recorders also subtracted their own time from the duration of a compile */
+    /* If the lookup compiled, its recorded duration may be too short, because older recorders
+     * subtracted their own time during the compile. Take the end of the compile if it is later. */
     if (l->outcome == OUTCOME_COMPILED) {
         int64_t compiled = compile_end(r, l);
         return compiled > end ? compiled : end;
@@ -426,7 +431,7 @@ static void mark_wild(struct walk *w, uint32_t rank)
     }
 }
 
-/* May ENTRY stand at any place of the list, or be missing from the list? */
+/* May ENTRY be at any position in the cache's list, or even be missing from it? */
 static bool may_be_anywhere(const struct walk *w, uint32_t entry)
 {
     bool moved = w->moved[entry].wild == w->index + 1;
@@ -443,8 +448,8 @@ static bool was_tried(const struct walk *w, uint32_t entry, uint32_t count)
     return false;
 }
 
-/* Do the times at which the entries X and Y moved to the front tell the order of X and Y? True for
- * two different entries of one region that are both precompiled or both not. */
+/* Does it follow from the times at which two entries moved to the front which of them stands first?
+ * It does for two different entries of one region, if both are precompiled or both are not. */
 static bool are_ordered(const struct walk *w, uint32_t x, uint32_t y)
 {
     const struct replay_entry *a = entry_of(w, x);
@@ -455,7 +460,8 @@ static bool are_ordered(const struct walk *w, uint32_t x, uint32_t y)
     return a->region == b->region;
 }
 
-/* May X have stood before Y? */
+/* Judged by the times at which the entries X and Y moved to the front: may X have
+ * stood before Y? */
 static bool may_precede(const struct walk *w, uint32_t x, uint32_t y)
 {
     const struct moved *of_x = &w->moved[x];
@@ -466,7 +472,7 @@ static bool may_precede(const struct walk *w, uint32_t x, uint32_t y)
     return of_y->low <= of_x->high;
 }
 
-/* Did a check after number I try an entry that belongs to a region? */
+/* Did a check after number I try an entry that belongs to a region, and is not common? */
 static bool tries_region_later(const struct walk *w, uint32_t i)
 {
     for (uint32_t k = i + 1; k < w->l->check_count; k++)
@@ -475,8 +481,8 @@ static bool tries_region_later(const struct walk *w, uint32_t i)
     return false;
 }
 
-/* Check I tried an entry. Can this entry have stood before every entry that the lookup tried later
- * or did not try? */
+/* The check with number I tried an entry. May this entry have stood before all entries that the
+ * lookup tried later, or not at all? */
 static bool is_check_possible(const struct walk *w, uint32_t i)
 {
     uint32_t x = w->checks[i].entry;
@@ -492,12 +498,12 @@ static bool is_check_possible(const struct walk *w, uint32_t i)
         if (!may_precede(w, x, y))
             return false;
     }
-    /* A region's own entries come before the common ones. */
+    /* a common entry stands behind the entries that belong to a region */
     return first || !tries_region_later(w, i);
 }
 
-/* May lookup number RANK of the cache have tried its entries in the recorded order? When an entry
- * moved to the front is only known between two times. */
+/* May the lookup with number RANK have tried the entries in the recorded order? When an entry moved
+ * to the front is known only as a range of times. */
 static bool is_order_possible(struct walk *w, uint32_t rank)
 {
     mark_wild(w, rank);
@@ -575,7 +581,7 @@ static void count_decided(const struct replay_lookup *l, struct replay_verdict *
         v->whole++;
 }
 
-/* Move the entry that the lookup hit to the front. */
+/* Move the entry that the lookup hit to the front of the cache's list. */
 static void move_hit(struct walk *w)
 {
     const struct replay_lookup *l = w->l;
@@ -602,7 +608,8 @@ static bool moves_entry(const struct walk *w)
     return !entry_of(w, l->entry)->pinned;
 }
 
-/* Can lost events or overlapping lookups explain the fault WHY of lookup number RANK? */
+/* Can lost events, or lookups that overlap, explain the fault WHY of the lookup
+ * with number RANK? */
 static bool is_excused(struct walk *w, uint32_t rank, int64_t lost_ns, const char *why)
 {
     if (w->l->start_ns >= lost_ns)
@@ -610,7 +617,7 @@ static bool is_excused(struct walk *w, uint32_t rank, int64_t lost_ns, const cha
     return why == other_order && is_order_possible(w, rank);
 }
 
-/* Verify lookup number RANK of the cache. */
+/* Verify the lookup with number RANK of the cache. */
 static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct replay_verdict *v)
 {
     const struct replay *r = w->r;
@@ -649,7 +656,7 @@ static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct
         w->longest = took;
 }
 
-/* Prepare W for CACHE, before its first lookup. */
+/* Prepare the verification of CACHE, before its first lookup. */
 static void begin_cache(struct walk *w, const struct replay_cache *cache, enum order_policy policy)
 {
     w->cache = cache;
@@ -667,7 +674,7 @@ static void begin_cache(struct walk *w, const struct replay_cache *cache, enum o
     begin_forked(w);
 }
 
-/* Verify all caches of PROCESS by the rules of POLICY. */
+/* Verify the lookups of all caches of PROCESS. POLICY is the order that its caches have. */
 static void verify_process(struct walk *w, uint32_t process, enum order_policy policy,
                            struct replay_verdict *v)
 {
@@ -697,8 +704,8 @@ static int by_lookup(const void *a, const void *b)
     return (x->lookup > y->lookup) - (x->lookup < y->lookup);
 }
 
-/* Restore V from BEFORE, an earlier copy of V. This removes the findings that were added since the
- * copy. */
+/* Undo what was added to a verdict since BEFORE, a copy of the verdict, was made: this removes the
+ * newer findings. */
 static void restore_verdict(struct replay_verdict *v, const struct replay_verdict *before)
 {
     struct replay_verdict again = *before;

@@ -1,11 +1,13 @@
-/* trace/whatif/ask.c -- reads a what-if as typed, and answers it. See trace/whatif/whatif.h.
+/* trace/whatif/ask.c -- reads a what-if as the user typed it, and answers it. See
+ * trace/whatif/whatif.h.
  *
  * A what-if is a list of settings, or "best": the smallest change that removes most recompiles. The
  * search for the best change begins with sizes that caused recompiles. It makes each of these sizes
- * dynamic in turn, keeps the one that removes most recompiles, and goes on with the others as long
- * as one helps. Then the search doubles the limit until that helps no more, and looks for the least
- * limit with the same effect. Each attempt simulates all calls, and is kept only if its upper bound
- * is lower. Settings that are only predicted to be better go to `unproven`. */
+ * dynamic in turn, keeps the one that removes most recompiles, and goes on with the other sizes as
+ * long as one of them helps. Then the search doubles the limit until a higher limit does not help,
+ * and looks for the least limit with the same effect. Each attempt simulates all calls, and is kept
+ * only if its upper bound is lower. Settings that are only predicted to be better go to
+ * `unproven`. */
 #include <inttypes.h>
 
 #include "lib/say.h"
@@ -17,9 +19,10 @@
 #include "trace/prose.h"
 #include "trace/whatif/whatif.h"
 
-enum { CANDIDATES = 24, STEPS = 4, LIMIT_MAX = 128 /* the highest limit that "best" tries */ };
+/* the highest limit that the what-if "best" tries */
+enum { CANDIDATES = 24, STEPS = 4, LIMIT_MAX = 128 };
 
-/* ---- reading the settings ------------------------------------------------ */
+/* ---- reading the settings that the user typed ---------------------------- */
 
 static bool report_error(const char *text, const char *why)
 {
@@ -38,8 +41,8 @@ static const char *dimension_of(const char *value)
     return strcmp(open + 1 + digits, "]") ? NULL : open;
 }
 
-/* Add the value of a setting dynamic= to K: a source, with a dimension or without: "L['x'][0]",
- * "x[0]", "x", "L['x'].size()[0]"; or "all". */
+/* Add the value of a setting `dynamic=` to the settings. VALUE is a guard source, with a dimension
+ * or without ("L['x'][0]", "x[0]", "x", "L['x'].size()[0]"), or "all". */
 static bool add_dynamic(struct whatif_knobs *k, const char *value)
 {
     size_t bytes = strlen(value);
@@ -70,11 +73,12 @@ static bool add_drop(struct whatif_knobs *k, const char *value)
 }
 
 static const struct setting {
-    const char *name, *refused; /* name of the setting, and the error message for a wrong value */
+    /* name of the setting, and the error message for a value that is not allowed */
+    const char *name, *refused;
     /* offset of the setting's member in struct whatif_knobs. The member is an int64_t of at least 1
-     * or, if WORDS is not empty, an int that is the position of the typed word */
+     * or, if the setting has `words`, an int: the index of the word that was typed */
     size_t at;
-    const char *words[4]; /* the words that the setting accepts; the first word changes nothing */
+    const char *words[4]; /* the words that the setting accepts; the first one changes nothing */
     bool (*add)(struct whatif_knobs *knobs, const char *value);
 } table[] = {
     {"recompile_limit", "not a number from 1 on",
@@ -96,7 +100,7 @@ static bool take_number(const char *value, int64_t *number)
 {
     char *end;
 
-    *number = strtoll(value, &end, 10); /* INT64_MAX on overflow */
+    *number = strtoll(value, &end, 10); /* strtoll() returns INT64_MAX if the number is too large */
     return end > value && !*end && *number >= 1 && *number <= INT32_MAX;
 }
 
@@ -137,7 +141,7 @@ static void text_add(struct whatif_knobs *k, const char *text)
     free(before);
 }
 
-/* Read TEXT, one KEY=VALUE, into K. TEXT is changed meanwhile and then restored. Returns false
+/* Read TEXT, one setting KEY=VALUE. TEXT is changed meanwhile, and then restored. Returns false
  * after reporting an error. */
 static bool take_setting(struct whatif_knobs *k, char *text)
 {
@@ -209,8 +213,8 @@ void whatif_knobs_free(struct whatif_knobs *k)
     *k = (struct whatif_knobs){0};
 }
 
-/* Does the trace have the source or guard NAME? If not, report the error message that STATEMENT
- * ("whatif/unknown-...") returns. The message begins with the typed setting: KEY and NAME. */
+/* Does the trace have the source or guard NAME? If not, report the message that STATEMENT
+ * ("whatif/unknown-...") selects. It begins with the setting as it was typed: KEY and NAME. */
 static bool is_name_in_trace(struct db *db, const char *statement, const char *key,
                              const char *name)
 {
@@ -225,7 +229,7 @@ static bool is_name_in_trace(struct db *db, const char *statement, const char *k
     return !unknown;
 }
 
-/* Does the trace have all sources and guards that the settings K name? Returns false after
+/* Does the trace have all sources and guards that the settings name? Returns false after
  * reporting an error. */
 static bool are_knobs_in_trace(const struct whatif_knobs *k, struct db *db)
 {
@@ -242,10 +246,12 @@ static bool are_knobs_in_trace(const struct whatif_knobs *k, struct db *db)
 
 struct search {
     struct whatif *w; /* borrowed */
-    /* borrowed: the settings kept so far; also holds the texts of settings that were tried */
+    /* borrowed: the settings that were kept so far; its arena also holds the texts of settings
+     * that were tried */
     struct whatif_knobs *best;
-    int64_t bad; /* badness() of the settings kept so far */
-    /* judge by the predicted counts; if false, by the proven upper bounds */
+    int64_t bad; /* the result of compute_badness() for the settings that were kept so far */
+    /* if true, results are compared by the predicted counts, otherwise by the
+     * proven upper bounds */
     bool guess;
     int tried;
 };
@@ -265,8 +271,8 @@ static int64_t badness(const struct whatif_result *r, bool guess)
     return compiles + eager;
 }
 
-/* Simulate the settings kept so far, together with the setting MORE unless it is NULL. Returns the
- * badness of the result. */
+/* Simulate the calls under the settings that were kept so far and, unless it is NULL, the setting
+ * MORE. Returns compute_badness() of the result. */
 static int64_t try_setting(struct search *s, const char *more)
 {
     struct whatif_knobs knobs = {.codes = s->best->codes};
@@ -285,8 +291,8 @@ static int64_t try_setting(struct search *s, const char *more)
     return bad;
 }
 
-/* Store in SETTINGS a setting for each size that caused a recompile: the setting makes the size
- * dynamic. The size that caused most recompiles is the first. Returns how many there are. */
+/* Store settings in SETTINGS: for each size that caused a recompile one that makes the size
+ * dynamic. The size that caused most recompiles is the first. Returns the number of settings. */
 static int find_candidates(struct search *s, struct db *db, const char *settings[CANDIDATES])
 {
     int count = 0;
@@ -408,7 +414,7 @@ static void best_of(struct whatif *w, struct db *db, struct whatif_answer *answe
     answer->tried = proven.tried + guess.tried - 1;
 }
 
-/* ---- the what-if as typed on the command line ---------------------------- */
+/* ---- answering a what-if as the user typed it ---------------------------- */
 
 /* Read the typed settings into KNOBS. Returns false after reporting an error. */
 static bool take_settings(const struct whatif_asked *asked, struct whatif_knobs *knobs)

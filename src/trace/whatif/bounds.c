@@ -7,10 +7,10 @@
  *     at least   the number of unmarked calls with this outcome
  *     at most    that number plus the marked calls that may have this outcome
  *
- * A compile that was not recorded makes later calls uncertain, too. It may give no code: then the
- * function is given up, and later calls may not be looked up. Or calls may hit its code that were
- * predicted to miss. So after the first such compile (`open`) only one thing is certain: a call for
- * which an entry exists is not compiled. A reset of the cache ends this state.
+ * A compile that was not recorded makes later calls uncertain, too. The compile may give no code:
+ * then the function is given up, and later calls may not be looked up. Or calls that were predicted
+ * to miss may hit the new code. So after the first such compile (`open`) only one thing is certain:
+ * a call for which an entry exists is not compiled. A reset of the cache ends this state.
  *
  * If the simulation makes calls that are not in the trace, there is no upper bound. */
 #include <inttypes.h>
@@ -83,7 +83,7 @@ static bool is_counted(const struct bounds *b, uint32_t class_)
     return false;
 }
 
-/* May D, whose outcome is not certain, be compiled? */
+/* May the call DECIDED, whose outcome is not certain, be compiled? */
 static bool may_compile(const struct bounds *b, const struct decided *d)
 {
     bool one_compile = d->recorded && d->alike;
@@ -121,7 +121,8 @@ static void possible_count(struct bounds *b, struct decided *d, bool compiles)
     bool doubtful = b->open || b->lost;
 
     d->eager = d->runnable || d->limited || doubtful;
-    if (d->fresh) /* the compile may give no code, and then later calls run as Python */
+    /* the compile may give no code, and then later calls of the function run as Python */
+    if (d->fresh)
         d->eager = true;
     range_count(&b->calls, d->called && !doubtful, true);
     range_count(&b->hits, false, d->hittable || doubtful);
@@ -174,8 +175,8 @@ void bounds_reset(struct bounds *b)
     b->compiled.count = 0;
 }
 
-/* Raise the lower bound of PART, the calls with one outcome. At most OTHERS of CALLS have another
- * outcome, so PART has at least the rest of CALLS. */
+/* Raise the lower bound of PART, the calls with one certain outcome. At most OTHERS of CALLS have
+ * another outcome, so the rest of CALLS belong to PART. */
 static void raise_low(struct whatif_range *part, const struct whatif_range *calls, int64_t others)
 {
     int64_t rest = calls->low - others;

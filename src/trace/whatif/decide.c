@@ -2,20 +2,22 @@
  * trace/whatif/whatif.h.
  *
  * All lookups are visited in time order. For each recorded cache there is a simulated cache
- * (trace/replay/cache_order.h), which develops in another way if the settings (the knobs) say so:
+ * (trace/replay/cache_order.h), which may develop in another way under other settings (the knobs):
  *
- *     a call                 tries the entries that it sees, in order; runs the first that fits
- *     a call that misses     runs as Python if a limit is reached; else is compiled to a new entry
- *     an entry's death       happens as recorded; a reset removes all entries
- *     a fork                 copies the cache
+ *   - A call tries the entries that it sees, in order, and runs the first that fits.
+ *   - A call that misses runs as Python if a limit is reached. If not, it is compiled, which makes
+ *     a new entry.
+ *   - An entry dies when it died in the recording. A reset removes all entries.
+ *   - A fork copies the cache.
  *
- * The simulation runs twice, first with unchanged settings. Where that run predicts another outcome
- * than the recorded one, the simulation does not understand the call, which counts as undecided.
+ * The simulation runs twice, first with unchanged settings. If this first run predicts another
+ * outcome for a call than the recorded one, the simulation does not understand the call, and counts
+ * it as undecided.
  *
- * In a torch program, if a call falls back to Python, so do its callees: torch does not compile the
- * callees of a call at its limit, not even if the call itself hits an entry, and the resume
- * functions of a call that runs as Python are not called. A call that becomes compiled inlines its
- * callees. The callees of a call are those whose lookups lie within the time of its frame. */
+ * In a torch program, a call that does not run as recorded changes its callees, too. Torch compiles
+ * no callee of a call whose function is at its limit, even if the call itself hits an entry. A call
+ * that runs as Python does not call its resume functions. A call that becomes compiled inlines its
+ * callees. The callees of a call are the calls whose lookups lie within the time of its frame. */
 #include "lib/say.h"
 #include "schema.h"
 #include "trace/db.h"
@@ -37,40 +39,45 @@ struct group_limit {
     bool unsure;
 };
 
-struct sim { /* a simulated cache */
-    /* `id` is a class, `region` is a group as group_of() returns it */
+struct sim { /* a cache, as it is in the simulation */
+    /* in this cache, the member `id` of an entry is a class, and `region` is a
+     * group (find_group) */
     struct cache_order cache;
-    uint32_t dead; /* number of dead entries; torch counts them towards its limit */
+    uint32_t dead; /* number of entries that died; torch counts them towards its limit */
     int64_t ever;  /* number of entries made since the last reset of the cache */
-    /* number of compiles that raised since the last reset; torch counts them towards its limit */
+    /* number of compiles that raised since the last reset of the cache; torch counts them
+     * towards its limit */
     int64_t failed;
-    /* groups that have reached their limit: torch compiles nothing more for them */
+    /* groups of calls that have reached their limit, so that torch compiles
+     * nothing more for them */
     LIST(struct group_limit) limited;
     uint32_t dying; /* how many of the recorded deaths have been simulated so far */
     uint32_t born;  /* how many of the recorded births have been simulated so far */
-    int64_t less;   /* number of entries in `cache` that may not exist (`unsure`) */
-    int64_t more;   /* number of unexpected entries in `cache` that may exist (`ghost`) */
+    /* number of entries in `cache` that are expected, but may not exist (`unsure`) */
+    int64_t less;
+    /* number of entries in `cache` that are not expected, but may exist (`ghost`) */
+    int64_t more;
     bool begun;
     struct bounds bounds;
     int64_t deaths;
     int64_t resets;
 };
 
-/* How a call runs in the simulation: as Python; compiled; or compiled, but with its function at its
- * limit, so that torch compiles none of its callees. */
+/* How a call runs in the simulation: as Python; compiled; or compiled, while its function is at its
+ * limit, so that torch compiles no callee. */
 enum around { AROUND_PYTHON, AROUND_COMPILED, AROUND_LIMITED };
 
-/* Of one thread: the calls that do not run as recorded, and the time at which each of them ends. */
+/* The open calls of one thread that do not run as recorded, and when each of them ends. */
 struct thread {
     struct nested {
         int64_t until_ns;
         enum around runs;
-        /* the simulation is not sure that the call runs in another way than recorded */
+        /* the call may run as recorded; that it does not is a guess */
         bool unsure;
         uint32_t code;
     } stack[NESTED];
     int depth;
-    /* end of the last call that runs, or may run, another entry than recorded */
+    /* end of the last call that runs another entry than in the recording, or may run one */
     int64_t other_until_ns;
 };
 
@@ -79,7 +86,7 @@ static uint8_t undecided_if(bool unsure)
     return unsure ? WHATIF_UNDECIDED : 0;
 }
 
-/* Do the settings change a limit? */
+/* Do the settings change a limit on the number of entries? */
 static bool is_limit_set(const struct whatif *w)
 {
     return w->knobs->recompile_limit || w->knobs->accumulated_limit;
@@ -116,7 +123,8 @@ static bool has_lived_at_death(const struct replay_entry *e, const struct replay
     return e->born_ns < died->died_ns && e->died_ns >= died->died_ns;
 }
 
-/* Does S hold other entries than the recorded cache held when ENTRY died? */
+/* When ENTRY died in the recording, did the recorded cache have other entries than the
+ * simulated cache has? */
 static bool is_other_cache(const struct whatif *w, const struct sim *s, uint32_t entry)
 {
     const struct replay_entry *died = entry_at(w, entry);
@@ -134,8 +142,9 @@ static bool is_other_cache(const struct whatif *w, const struct sim *s, uint32_t
     return same != recorded || same != s->cache.count;
 }
 
-/* Make all entries of S unsure. The program invalidated the recorded entry at PLACE; in S, which
- * holds other entries, it may have invalidated any of them. */
+/* The program invalidated the recorded entry at PLACE. The simulated cache has other entries than
+ * the recorded cache had, so the program may have invalidated any of them: mark them as unsure. The
+ * entry at PLACE becomes a ghost, because it is not expected to exist any more. */
 static void sim_make_unsure(struct whatif *w, struct sim *s, size_t place)
 {
     for (size_t i = 0; i < s->cache.count; i++) {
@@ -149,7 +158,7 @@ static void sim_make_unsure(struct whatif *w, struct sim *s, size_t place)
     assume(w, ASSUMED_DEATHS);
 }
 
-/* Remove all entries from S, because torch reset the cache. */
+/* torch reset the cache: remove all entries from the simulated cache. */
 static void sim_reset(struct sim *s)
 {
     s->resets++;
@@ -164,8 +173,8 @@ static void sim_reset(struct sim *s)
     s->more = 0;
 }
 
-/* Make unrecorded entries of S unsure. An object that recorded guards name died, and guards of
- * unrecorded entries may name the object, too. */
+/* An object died that guards of recorded entries name. Guards of entries that were not recorded may
+ * name it, too, so mark these entries of the simulated cache as unsure. */
 static void sim_make_unrecorded_unsure(const struct whatif *w, struct sim *s)
 {
     list_each(entry, &s->cache) {
@@ -177,8 +186,8 @@ static void sim_make_unrecorded_unsure(const struct whatif *w, struct sim *s)
     }
 }
 
-/* Simulate the recorded death of ENTRY, which is at PLACE in S. If the settings drop the guard that
- * named the dead object, the entry may live on. */
+/* Simulate the recorded death of ENTRY, which is at PLACE in the simulated cache. If the settings
+ * drop the guard that named the dead object, the entry may live on. */
 static void sim_remove(struct whatif *w, struct sim *s, size_t place, uint32_t entry)
 {
     enum like dies = like_dies(w, entry);
@@ -228,8 +237,8 @@ static void sim_load(struct whatif *w, struct sim *s, const struct replay_cache 
     cache_order_born(&s->cache, cached, e->pinned);
 }
 
-/* Did ENTRY die in CACHE's process? An entry that a fork copied may have died in another
- * process. */
+/* Did ENTRY die in the process of CACHE? If a fork copied the entry, it may have died in
+ * another process. */
 static bool has_died_in_process(const struct whatif *w, const struct replay_cache *cache,
                                 uint32_t entry)
 {
@@ -240,8 +249,8 @@ static bool has_died_in_process(const struct whatif *w, const struct replay_cach
     return e->process == cache->process && class_at(w, entry)->seen_ns < e->died_ns;
 }
 
-/* Bring the simulated cache INDEX up to the time NOW. Only recorded events that do not depend on
- * calls are simulated: deaths, resets and the loading of entries. */
+/* Bring the simulated cache with the index INDEX up to the time NOW. This simulates only what does
+ * not depend on calls: recorded deaths, resets, and the loading of entries. */
 static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
 {
     struct sim *s = &w->sims[index];
@@ -262,7 +271,7 @@ static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
     }
 }
 
-/* Was ENTRY born after NS? */
+/* Was ENTRY born after the time NS in the recording? */
 static bool is_born_after(const struct whatif *w, uint32_t entry, int64_t ns)
 {
     return entry_at(w, entry)->born_ns > ns;
@@ -273,7 +282,8 @@ static bool dies_after(const struct whatif *w, uint32_t entry, int64_t ns)
     return entry_at(w, entry)->died_ns > ns;
 }
 
-/* A fork at FORK_NS copied the cache of PARENT. Make S a copy of PARENT. */
+/* A fork at FORK_NS copied a cache: make the simulated cache a copy of PARENT, the parent
+ * process's cache. */
 static void sim_fork(const struct whatif *w, struct sim *s, const struct sim *parent,
                      const struct replay_cache *cache, int64_t fork_ns)
 {
@@ -319,13 +329,13 @@ struct call {
     uint32_t backend;
     const struct replay_lookup *l;
     const struct replay_cache *cache;
-    /* the innermost enclosing call that the simulation runs in another way than recorded; NULL if
-     * there is none */
+    /* the innermost call around this one that does not run as recorded in the simulation; NULL
+     * if there is none */
     const struct nested *around;
     int64_t region;
     int64_t group;
     bool torch;
-    bool run_only; /* the call is allowed to hit an entry, but not to be compiled */
+    bool run_only; /* the call may hit an entry, but may not be compiled */
 };
 
 static struct call call_of(const struct whatif *w, uint32_t lookup)
@@ -344,13 +354,13 @@ static struct call call_of(const struct whatif *w, uint32_t lookup)
     return c;
 }
 
-/* Return check I of C's recorded lookup. */
+/* Return the check with number I of the call's recorded lookup. */
 static const struct replay_check *check_at(const struct whatif *w, const struct call *c, uint32_t i)
 {
     return &w->r->checks.at[c->l->checks + i];
 }
 
-/* Did C's recorded lookup check the guards of ENTRY? */
+/* Did the call's recorded lookup check the guards of ENTRY? */
 static bool has_tried(const struct whatif *w, const struct call *c, uint32_t entry)
 {
     for (uint32_t i = 0; i < c->l->check_count; i++)
@@ -359,7 +369,7 @@ static bool has_tried(const struct whatif *w, const struct call *c, uint32_t ent
     return false;
 }
 
-/* Did a fork copy ENTRY, and was a death of this entry recorded, in any process, before C? */
+/* Did a fork copy ENTRY, and did ENTRY die before the call, in whichever process? */
 static bool was_copied_by_fork(const struct whatif *w, const struct call *c, uint32_t entry)
 {
     const struct replay_entry *e = entry_at(w, entry);
@@ -367,9 +377,9 @@ static bool was_copied_by_fork(const struct whatif *w, const struct call *c, uin
     return e->shared && e->region < 0 && e->died_ns < c->l->start_ns;
 }
 
-/* Remove from S copies of entries that died in C's process. The trace does not tell in which of the
- * forked processes an entry died. A recorded miss tried all living entries of its cache, so an
- * entry that C's lookup did not try was dead. */
+/* Remove copies of entries that died in the process of this call from the simulated cache. The
+ * trace does not tell in which of the forked processes an entry died. But a recorded miss tried all
+ * living entries of its cache, so an entry that it did not try was dead. */
 static void remove_dead_copies(struct whatif *w, struct sim *s, const struct call *c)
 {
     bool all = !c->l->observed && c->l->check_count >= c->l->checked;
@@ -393,7 +403,7 @@ static void check_cost(const struct whatif *w, uint32_t class_, bool passed, str
     t->check_ns += like_cost(w, class_, passed ? TIMED_PASS : TIMED_FAIL);
 }
 
-/* Did C's recorded lookup pass over an entry that belongs to another backend? */
+/* Did the call's recorded lookup pass over an entry that belongs to another backend? */
 static bool saw_other_backend(const struct whatif *w, const struct call *c)
 {
     for (uint32_t i = 0; i < c->l->check_count; i++) {
@@ -404,8 +414,8 @@ static bool saw_other_backend(const struct whatif *w, const struct call *c)
     return false;
 }
 
-/* Does CLASS_'s entry belong to another backend than C? Two backends may have the same name; then a
- * recorded mismatch shows that they differ. */
+/* Does the entry of CLASS_ belong to another backend than the call? Two backends may have the same
+ * name; then a recorded mismatch shows that they differ. */
 static bool is_other_backend(struct whatif *w, uint32_t class_, const struct call *c)
 {
     uint32_t backend = class_at(w, class_)->backend;
@@ -417,15 +427,16 @@ static bool is_other_backend(struct whatif *w, uint32_t class_, const struct cal
     return *pair_at(w, class_, c->class_) & SEEN_MISMATCH;
 }
 
-/* May C have run while the callback was False, when the entries of all backends count? A trace does
- * not hold the callback. A lookup that passed over another backend's entry did not run under
- * False. */
+/* Did the call perhaps run while torch's callback was False? The lookup of such a call may hit
+ * entries of all backends. The trace does not tell the callback. But if a lookup passed over an
+ * entry of another backend, the callback was not False. */
 static bool may_be_run_only(const struct whatif *w, const struct call *c)
 {
     return c->l->outcome == OUTCOME_HIT && !saw_other_backend(w, c);
 }
 
-/* Is C's backend unknown, except that it is not the backend of any entry that C passed over? */
+/* Is the backend of the call unknown, except that it is not the backend of the entries that the
+ * call passed over? */
 static bool is_backend_unknown(const struct whatif *w, const struct call *c)
 {
     return c->backend == REPLAY_NONE && !c->run_only && saw_other_backend(w, c);
@@ -470,15 +481,15 @@ static size_t place_of(const struct sim *s, const struct cached *entry)
     return entry ? (size_t)(entry - s->cache.at) : s->cache.count;
 }
 
-/* Return the position in S of the entry that C hits, or the number of entries if C misses. Sets
- * *UNSURE if this is a guess. Adds the checks to T. */
+/* Return the position of the entry that the call hits in the simulated cache. Returns the number of
+ * entries if the call misses. Sets *UNSURE if this is a guess. The checks are counted. */
 static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, bool *unsure,
                          struct whatif_tally *t)
 {
     struct cache_walk walk = entries_seen(w, s, c);
     const struct cached *tried;
     const struct cached *hit = NULL;
-    bool others = false; /* entries were passed over because of their backend */
+    bool others = false; /* some entries were passed over, because they belong to another backend */
     bool any_backend = is_backend_unknown(w, c);
 
     *unsure = false;
@@ -502,7 +513,7 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
             if (fits)
                 hit = tried;
         }
-        /* C hits, whichever of the entries before this one exist */
+        /* the call hits this entry or one before it, so it is certainly a hit */
         if (there && like == LIKE_YES) {
             if (*unsure)
                 w->functions[c->code].either++;
@@ -519,11 +530,11 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
     return place_of(s, hit);
 }
 
-/* The number of entries that count towards the limit which a call meets. */
+/* The number of entries that count towards a limit. */
 struct counted {
     int64_t count;
-    int64_t less; /* how many of these entries may not exist */
-    int64_t more; /* how many further entries may exist */
+    int64_t less; /* how many of the counted entries may not exist */
+    int64_t more; /* how many entries that are not counted may exist */
 };
 
 static struct counted count_entries(const struct whatif *w, const struct sim *s,
@@ -580,8 +591,8 @@ static int64_t made_ever(const struct sim *s, const struct call *c)
     return c->torch ? (int64_t)s->cache.count + s->dead + s->failed : s->ever;
 }
 
-/* Is it uncertain whether N entries reach LIMIT, because some of N may not exist, or because
- * further entries may exist? */
+/* Is it uncertain whether as many entries as LIMIT exist, because some of the counted entries may
+ * not exist, or because others may? */
 static bool is_limit_unsure(const struct counted *n, int64_t limit)
 {
     if (n->count >= limit)
@@ -589,8 +600,8 @@ static bool is_limit_unsure(const struct counted *n, int64_t limit)
     return n->count + n->more >= limit;
 }
 
-/* Recorded calls of CODE met a limit, which may be the limit on all entries ever made. Do the
- * settings change only this one limit? */
+/* Do the settings change only the limit on all entries ever made, and may it be this limit that
+ * recorded calls of CODE met? */
 static bool is_only_ever_limit_set(const struct whatif *w, const struct like_code *code)
 {
     if (!code->maybe_ever)
@@ -598,8 +609,8 @@ static bool is_only_ever_limit_set(const struct whatif *w, const struct like_cod
     return w->knobs->accumulated_limit && !w->knobs->recompile_limit;
 }
 
-/* Does C, which missed, meet a limit? LIMIT is the limit on living entries. Sets *UNSURE if the
- * answer is a guess. */
+/* Does the call, which missed, meet a limit? LIMIT is the limit on living entries. Sets *UNSURE if
+ * the answer is a guess. */
 static bool meets_limit(struct whatif *w, const struct sim *s, const struct call *c, int64_t limit,
                         bool *unsure)
 {
@@ -608,7 +619,8 @@ static bool meets_limit(struct whatif *w, const struct sim *s, const struct call
     int64_t ever = ever_limit_of(w, c);
     bool over;
 
-    /* no call met the limit, so the limit is at least the number of recorded entries */
+    /* no recorded call met a limit, so the limit is at least as high as the number of
+     * recorded entries */
     if (limit == LIMIT_UNKNOWN) {
         int64_t seen = c->cache->entry_count;
         limit = seen > DEFAULT_LIMIT ? seen : DEFAULT_LIMIT;
@@ -641,8 +653,8 @@ static enum outcome compiled_or_limit(struct whatif *w, struct sim *s, const str
         *unsure = *unsure || reached->unsure;
         return OUTCOME_LIMIT;
     }
-    /* predict the recorded outcome; a recorded hit does not show whether a miss would have met the
-     * limit */
+    /* predict what was recorded; for a recorded hit this is a guess, because it is not known
+     * whether a miss would have met the limit */
     if (limit == LIMIT_VARIES) {
         bool was_hit = c->l->outcome == OUTCOME_HIT;
         bool was_limited = c->l->outcome == OUTCOME_LIMIT;
@@ -664,8 +676,8 @@ static size_t rests_of(const struct whatif *w, uint32_t code)
     return sorted_count(w->rests.count, i, w->rests.at[i].code < code);
 }
 
-/* Count calls of CODE's resume functions as unrecorded: compiled code of CODE makes these calls in
- * the simulation, and the trace does not have them. */
+/* In the simulation CODE runs compiled, and this code calls its resume functions. Count these calls
+ * as unrecorded, because the trace does not have them. */
 static void count_resume_calls(struct whatif *w, uint32_t code)
 {
     for (size_t at = rests_of(w, code); at < w->rests.count; at++) {
@@ -691,9 +703,9 @@ static void inlined_read(struct whatif *w, struct like_code *code, uint32_t inde
     arena_keep(&w->texts, code->inlined.at);
 }
 
-/* Count calls of functions that were inlined into C's compiled code as unrecorded: C runs as Python
- * in the simulation and calls them. Calls of functions that have entries are looked up, and the
- * trace does not have these lookups. */
+/* In the simulation the call runs as Python, and calls the functions that were inlined into its
+ * compiled code. If such a function has entries, its call is looked up. Count these lookups as
+ * unrecorded, because the trace does not have them. */
 static void count_inlined_calls(struct whatif *w, const struct call *c)
 {
     struct like_code *code = &w->codes[c->code];
@@ -709,7 +721,8 @@ static void count_inlined_calls(struct whatif *w, const struct call *c)
     }
 }
 
-/* Is CODE a resume function of OF, or of a resume function of OF, at most DEPTH levels down? */
+/* Is CODE a resume function of OF? It may also be a resume function of a resume function of OF, at
+ * most DEPTH levels down. */
 static bool is_resume_function_of(const struct whatif *w, uint32_t of, uint32_t code, int depth)
 {
     if (!depth)
@@ -740,7 +753,7 @@ static int64_t frame_end(struct whatif *w, int64_t lookup_id)
     return end;
 }
 
-/* Is CALLEE in CODE's list of nested code objects? */
+/* Is CALLEE in the list `nested` of CODE? */
 static bool is_nested(const struct like_code *code, uint32_t callee)
 {
     for (size_t i = 0; i < code->nested.count; i++)
@@ -784,9 +797,9 @@ static void nested_read(struct whatif *w, struct like_code *code, uint32_t of)
     arena_keep(&w->texts, code->nested.at);
 }
 
-/* Count as unrecorded the calls that C makes only if C is compiled. In the recording C ran as
- * Python, and torch does not look up the callees of such a call. If C is compiled in the
- * simulation, it may call what its compiled code called elsewhere. */
+/* In the recording the call ran as Python, and torch does not look up the callees of such a call.
+ * In the simulation it is compiled, and may call what the compiled code called in other recorded
+ * calls. Count these calls as unrecorded, because the trace does not have their lookups. */
 static void count_callee_calls(struct whatif *w, const struct call *c)
 {
     struct like_code *code = &w->codes[c->code];
@@ -838,8 +851,8 @@ static void nested_enter(struct whatif *w, const struct call *c, enum around run
     t->depth++;
 }
 
-/* Store when C ends. In the recording C ran compiled code; in the simulation C hits another entry,
- * or may hit one. */
+/* In the recording the call was compiled and ran the new code. In the simulation it runs other
+ * code, or may. Note when the call ends. */
 static void store_other_entry_end(struct whatif *w, const struct call *c)
 {
     int64_t end_ns = frame_end(w, c->l->id);
@@ -849,9 +862,10 @@ static void store_other_entry_end(struct whatif *w, const struct call *c)
         t->other_until_ns = end_ns;
 }
 
-/* Is C a call of a function that the compiler excludes, made by code that may be replaced in the
- * simulation? Compiled code calls torch functions that the program does not name, such as the one
- * that makes a tensor of a float; code compiled without that float does not call it. */
+/* Is this a call of a function that the compiler excludes, made by code that is other code in
+ * the simulation, or may be? Compiled code calls torch functions that the program does not
+ * name, such as one that makes a tensor of a float. Code that was compiled without this float
+ * does not call it. */
 static bool is_helper_of_other_entry(const struct whatif *w, const struct call *c)
 {
     bool is_excluded = c->torch && w->codes[c->code].excluded;
@@ -867,10 +881,10 @@ static bool runs_compiled(unsigned outcome)
     return outcome == OUTCOME_HIT || outcome == OUTCOME_COMPILED;
 }
 
-/* ---- the outcome of a call ----------------------------------------------- */
+/* ---- predicting the outcome of a call ------------------------------------ */
 
-/* Add an entry for C to S. GHOST: the entry is not expected, but may exist. UNSURE: the entry is
- * expected, but may not exist. */
+/* Add the entry that the call makes to the simulated cache. GHOST: the entry is not expected, but
+ * may exist. UNSURE: the entry is expected, but may not exist. */
 static void sim_insert(struct sim *s, const struct call *c, bool unsure, bool ghost)
 {
     struct cached entry = {
@@ -890,7 +904,7 @@ static void sim_insert(struct sim *s, const struct call *c, bool unsure, bool gh
         s->more++;
 }
 
-/* Does S hold a recorded entry that all calls of C's class and group hit? */
+/* Does the simulated cache have the recorded entry that all calls of this class and group hit? */
 static bool has_own_entry(const struct whatif *w, const struct sim *s, const struct call *c)
 {
     if (!is_recorded(w, c->class_))
@@ -901,7 +915,8 @@ static bool has_own_entry(const struct whatif *w, const struct sim *s, const str
     return false;
 }
 
-/* Add a possible entry (a ghost) to S: the entry that C makes if C is compiled. */
+/* If the call is compiled after all, it makes an entry: add it to the simulated
+ * cache as a ghost. */
 static void add_possible_entry(const struct whatif *w, struct sim *s, const struct call *c)
 {
     if (c->run_only || has_own_entry(w, s, c))
@@ -957,8 +972,8 @@ static uint8_t run_entry(struct whatif *w, struct sim *s, const struct call *c, 
     struct whatif_function *f = &w->functions[c->code];
 
     f->trusting += !is_recorded(w, entry->id);
-    /* a function that was declined is not looked up again; after a hit its later calls would be
-     * looked up, and the trace does not have them */
+    /* In the recording the function was declined, so its later calls were not looked up. After a
+     * hit they are looked up; the trace does not have these lookups. */
     f->unrecorded += c->l->outcome == OUTCOME_DECLINED;
     *settled = !unsure && is_certain(w, entry);
     cache_order_hit(&s->cache, place);
@@ -967,7 +982,8 @@ static uint8_t run_entry(struct whatif *w, struct sim *s, const struct call *c, 
     return OUTCOME_HIT | undecided_if(unsure);
 }
 
-/* Return the outcome of C, which misses in the simulation and was declined in the recording. */
+/* Return the outcome of a call that misses in the simulation, and that the compiler declined in
+ * the recording. */
 static enum outcome predict_decline(struct whatif *w, struct sim *s, const struct call *c,
                                     bool *unsure)
 {
@@ -975,7 +991,8 @@ static enum outcome predict_decline(struct whatif *w, struct sim *s, const struc
     enum outcome outcome = compiled_or_limit(w, s, c, unsure);
 
     if (outcome != OUTCOME_COMPILED) {
-        /* the compiler is not called, so it cannot decline, and later calls are looked up */
+        /* the compiler is not called, so it does not decline the function, and later
+         * calls are looked up */
         f->unrecorded++;
         return outcome;
     }
@@ -986,7 +1003,7 @@ static enum outcome predict_decline(struct whatif *w, struct sim *s, const struc
     return OUTCOME_DECLINED;
 }
 
-/* Compile C, which misses, unless a limit forbids this. Returns the outcome. */
+/* Compile a call that misses, unless a limit forbids this. Returns the outcome. */
 static enum outcome predict_compile(struct whatif *w, struct sim *s, const struct call *c,
                                     bool *unsure)
 {
@@ -1008,14 +1025,15 @@ static enum outcome missed_outcome(struct whatif *w, struct sim *s, const struct
     unsigned recorded = c->l->outcome;
     bool allowed = !c->run_only || (c->around && reached_limit(s, c));
 
-    /* the compiler raised, and is predicted to raise again */
+    /* in the recording the compiler raised; it is predicted to raise again */
     if (recorded == OUTCOME_CALLBACK_ERROR) {
         *unsure = *unsure || is_limit_set(w) || w->weaker;
         s->failed++;
         return OUTCOME_CALLBACK_ERROR;
     }
     if (!allowed) {
-        /* C may have been run-only because its caller was at its limit */
+        /* In the recording the call could perhaps not be compiled because its caller was at its
+         * limit. The settings change this limit. */
         bool by_limit = c->torch && recorded == OUTCOME_RUN_ONLY;
         if (by_limit && is_limit_set(w))
             *unsure = true;
@@ -1026,8 +1044,9 @@ static enum outcome missed_outcome(struct whatif *w, struct sim *s, const struct
     return predict_compile(w, s, c, unsure);
 }
 
-/* Predict the outcome of call C, and change the simulated cache accordingly. Returns the outcome as
- * in whatif_result.outcomes. Sets *SETTLED if the cache certainly holds an entry that C hits. */
+/* Predict the outcome of the call, and change the simulated cache accordingly. Returns the
+ * outcome as in whatif_result.outcomes. Sets *SETTLED if the cache certainly has an entry that
+ * the call hits. */
 static uint8_t predict_outcome(struct whatif *w, struct call c, bool *settled)
 {
     struct sim *s = &w->sims[c.l->cache];
@@ -1047,8 +1066,8 @@ static uint8_t predict_outcome(struct whatif *w, struct call c, bool *settled)
     }
     if (!s->cache.count) {
         bool declined = c.l->outcome == OUTCOME_DECLINED;
-        /* within a call of a function at its limit torch looks up only functions that have
-         * entries */
+        /* inside a call whose function is at its limit, torch looks up only functions
+         * that have entries */
         if (around && !guess)
             return WHATIF_GONE;
         if (declined && w->codes[c.code].excluded)
@@ -1063,7 +1082,7 @@ static uint8_t predict_outcome(struct whatif *w, struct call c, bool *settled)
     return (uint8_t)outcome | undecided_if(unsure);
 }
 
-/* ---- counting calls and checks ------------------------------------------- */
+/* ---- counting calls and checks of the simulation ------------------------- */
 
 static void outcome_count(struct whatif_tally *t, enum outcome outcome)
 {
@@ -1105,8 +1124,8 @@ static int64_t most_entries(const struct whatif *w, const struct sim *s, const s
     return count;
 }
 
-/* May C meet a limit? If the limit is not known, C may meet it where it finds more entries than any
- * call that was compiled in the recording. */
+/* May the call meet a limit? If the limit is not known, it may if it finds more entries than any
+ * recorded call that was compiled. */
 static bool may_be_limited(const struct whatif *w, const struct sim *s, const struct call *c)
 {
     const struct like_code *f = &w->codes[c->code];
@@ -1158,7 +1177,7 @@ static struct decided decided_before(const struct whatif *w, const struct sim *s
     };
 }
 
-/* Were events of C's process lost before C? */
+/* Were events of the call's process lost before the call? */
 static bool is_after_loss(const struct whatif *w, const struct call *c)
 {
     uint32_t process = c->cache->process;
@@ -1191,8 +1210,8 @@ static uint8_t keep_recorded(struct whatif *w, const struct call *c)
     return (uint8_t)recorded;
 }
 
-/* Do the settings divide C's cache by torch.compile() call or by backend, while the trace does not
- * tell to which of them C belongs? */
+/* Do the settings divide the cache into groups, by torch.compile() call or by backend, although the
+ * trace does not tell the group of this call? */
 static bool is_group_unknown(const struct whatif *w, const struct call *c)
 {
     const struct like_code *code = &w->codes[c->code];
@@ -1271,8 +1290,8 @@ static bool is_not_understood(const struct whatif *w, const struct call *c)
     return unchanged != outcome_of(c->l->outcome);
 }
 
-/* Predict C, and update the bounds of its cache. Returns the outcome as in whatif_result.outcomes,
- * and stores in *DECIDED which outcomes are possible. */
+/* Predict the outcome of the call, and update the bounds of its cache. Returns the outcome as in
+ * whatif_result.outcomes. *DECIDED gets the outcomes that are possible. */
 static uint8_t predict_call(struct whatif *w, struct call *c, struct decided *decided)
 {
     struct sim *s = &w->sims[c->l->cache];
@@ -1295,7 +1314,8 @@ static uint8_t predict_call(struct whatif *w, struct call *c, struct decided *de
     }
     if (w->base && is_group_unknown(w, c)) {
         found |= WHATIF_UNDECIDED;
-        decided->settled = false; /* the entry that C hits may belong to another group */
+        /* it is not certain that the call hits, because the entry may belong to another group */
+        decided->settled = false;
         assume(w, ASSUMED_GROUPS);
     }
     if (is_helper_of_other_entry(w, c)) {
@@ -1308,7 +1328,7 @@ static uint8_t predict_call(struct whatif *w, struct call *c, struct decided *de
     decided->outcome = predicted;
     decided->undecided = found & WHATIF_UNDECIDED;
     decided->trusting = f->trusting > trusting;
-    /* a limit that is not known may stop this compile */
+    /* it is not certain that the call is compiled, because the limit is not known */
     if (predicted == OUTCOME_COMPILED && decided->limited)
         decided->trusting = true;
     if (predicted == WHATIF_GONE)
@@ -1322,7 +1342,8 @@ static uint8_t predict_call(struct whatif *w, struct call *c, struct decided *de
     return found;
 }
 
-/* Simulate the call of LOOKUP, and count it. Returns the outcome as in whatif_result.outcomes. */
+/* Simulate the call that made the lookup LOOKUP, and count it. Returns the outcome as in
+ * whatif_result.outcomes. */
 static uint8_t decide_call(struct whatif *w, uint32_t lookup)
 {
     struct call c = call_of(w, lookup);
@@ -1332,7 +1353,7 @@ static uint8_t decide_call(struct whatif *w, uint32_t lookup)
     unsigned predicted;
     uint8_t found;
     bool unsure, was_compiled;
-    bool new_calls; /* the call may call functions whose calls are not in the trace */
+    bool new_calls; /* the call may make calls that are not in the trace */
 
     w->sims[c.l->cache].begun = true;
     sim_advance(w, c.l->cache, c.l->start_ns);
@@ -1363,7 +1384,7 @@ static uint8_t decide_call(struct whatif *w, uint32_t lookup)
     return found;
 }
 
-/* ---- a run: all calls under one set of settings -------------------------- */
+/* ---- simulating all calls under one set of settings ---------------------- */
 
 static int64_t count_differing_calls(const struct whatif_function *f)
 {
@@ -1396,7 +1417,7 @@ static int64_t known_limit(const struct whatif_knobs *knobs, const struct like_c
 {
     if (knobs->recompile_limit)
         return knobs->recompile_limit;
-    /* the limit that stopped the recorded calls may be the one on all entries ever made */
+    /* perhaps it was the limit on all entries ever made that stopped the recorded calls */
     if (f->maybe_ever && knobs->accumulated_limit)
         return -1;
     if (f->accumulated || f->limit <= 0)
@@ -1427,7 +1448,7 @@ static int64_t most_compiles(const struct whatif *w, uint32_t index)
         return -1;
     if (s->resets || cache->parent != REPLAY_NONE)
         return -1;
-    /* dead entries do not count towards the limit on living entries */
+    /* without torch, dead entries do not count towards the limit on living entries */
     if (s->deaths && !replay_torch(w->r, index))
         return ever;
     return smaller_limit(known_limit(w->knobs, code), ever);
@@ -1490,7 +1511,7 @@ static void decide_calls(struct whatif *w, uint8_t *outcomes)
     progress_end(&progress);
 }
 
-/* Add the numbers of MORE to those of SUM. */
+/* Add the counts of MORE to those of SUM. */
 static void function_add(struct whatif_function *sum, const struct whatif_function *more)
 {
     size_t numbers = offsetof(struct whatif_function, code) / sizeof(int64_t);
@@ -1561,7 +1582,7 @@ void whatif_result_free(struct whatif_result *result)
     result->outcomes = NULL;
 }
 
-/* ---- opening and freeing ------------------------------------------------- */
+/* ---- preparing what-ifs of a trace, and freeing them --------------------- */
 
 struct whatif *whatif_open(struct db *db, const struct replay *r)
 {

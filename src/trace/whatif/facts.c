@@ -1,13 +1,13 @@
-/* trace/whatif/facts.c -- what a trace tells about the values that guards check. See
+/* trace/whatif/facts.c -- finds the values that guards check, as far as the trace shows them. See
  * trace/whatif/like.h.
  *
  *     x: Tensor float32[4, 3] cpu, n: int 2          a signature: two inputs, x has a shape
  *     check_tensor(L['x'], ..., size=[None, 3], ...) torch's guard on x: None is any size
  *     L['x'] is array.array d size (16,) stride (8,) a guard of the stand-alone shim
  *
- * There are two sources of values. The guards of an entry held in each call that ran the entry. The
- * signature describes the inputs of a call that made an entry or ran none. From these values
- * follows whether a guard holds: yes, no, or not known (LIKE_GUESS_NO). */
+ * The values come from two sources. The guards of an entry held in each call that ran the entry.
+ * The signature describes the inputs of a call that made an entry or ran no entry. The values show
+ * whether a guard holds: yes, no, or not known (LIKE_GUESS_NO). */
 #include "secret.h"
 #include "trace/whatif/like.h"
 
@@ -19,10 +19,10 @@
 #include "schema.h"
 #include "trace/db.h"
 
-enum { PARTS = 48 /* greatest number of inputs that are read from a signature */ };
+enum { PARTS = 48 /* the most inputs that are read from a signature */ };
 #define NOT_KNOWN LIKE_GUESS_NO
 
-/* ---- parsing signatures into inputs -------------------------------------- */
+/* ---- parsing a signature into the inputs of a call ----------------------- */
 
 static bool is_digit(char letter)
 {
@@ -221,7 +221,7 @@ static bool text_whole(const char *text)
            !strstr(text, SECRET_WORD) && strncmp(text, "type and length of", 18);
 }
 
-/* If TEXT is a whole literal, such as 3 or 'a', store its value in V. */
+/* If TEXT is a whole literal, such as 3 or 'a', store its value in the value V. */
 static void learn_literal(struct value *v, const char *text)
 {
     char *end;
@@ -250,7 +250,7 @@ static void learn_part(struct value *v, const struct part *p)
         v->length = strtoll(end + 1, NULL, 10);
 }
 
-/* Set those sizes of A that are not known to the sizes in MORE. */
+/* For each size that the shape A does not know, copy the size of the shape MORE. */
 static void learn_shape(struct shape *a, const struct shape *more)
 {
     if (a->rank < 0)
@@ -262,7 +262,7 @@ static void learn_shape(struct shape *a, const struct shape *more)
             a->size[i] = more->size[i];
 }
 
-/* Add the facts of MORE to V. MORE is the value that a guard expects; the guard held for V. */
+/* A guard that expects the value MORE held for V. So what MORE tells is true of V: add it to V. */
 static void learn_value(struct value *v, const struct value *more)
 {
     bool replaces_type = more->literal || !v->type;
@@ -290,10 +290,10 @@ static void learn_value(struct value *v, const struct value *more)
         v->strides = more->strides;
 }
 
-/* ---- parsing guards: the expected value ---------------------------------- */
+/* ---- parsing guards: the property and the value that they expect --------- */
 
-/* For each kind of guard: the property that the guard checks, and the type that this property
- * implies. */
+/* For each kind of guard: the property that it checks, and the type of value that this
+ * property implies. */
 static const struct {
     const char *kind, *type;
     enum about about;
@@ -313,8 +313,8 @@ static const struct {
     {"SHAPE_DIVISIBLE", NULL, ABOUT_NUMBER}, {"SHAPE_EQUAL", NULL, ABOUT_EQUAL},
 };
 
-/* Operators before a bound, in guard expressions: does the operator set the lower bound, the upper
- * bound or both, and is a number equal to the bound allowed? */
+/* Operators that stand before a bound in the expression of a guard. LOW, HIGH: the operator sets
+ * the lower or the upper bound. ALLOWED: a number equal to the bound satisfies the guard. */
 static const struct comparison {
     const char *words;
     bool low, high, allowed;
@@ -343,7 +343,8 @@ static bool read_low(const char *text, const char *stop, struct value *want)
     return true;
 }
 
-/* Parse the text REST, operator C and a number such as " <= 20", as bounds in WANT. */
+/* Parse REST, an operator and a number such as " <= 20", and store the bounds in WANT. COMPARISON
+ * is the operator. */
 static bool read_comparison(const char *rest, const struct comparison *c, struct value *want)
 {
     const char *digits = rest + strlen(c->words);
@@ -360,7 +361,7 @@ static bool read_comparison(const char *rest, const struct comparison *c, struct
 }
 
 /* Parse TEXT as bounds of the number at SOURCE: "2 <= SOURCE <= 20", "SOURCE < 5", "SOURCE is 2 to
- * 9", "SOURCE is a multiple of 2". Returns false if TEXT is anything else. */
+ * 9", "SOURCE is a multiple of 2". Returns false if TEXT has another form. */
 static bool read_bounds(const char *text, const char *source, struct value *want)
 {
     const char *at = strstr(text, source);
@@ -369,7 +370,7 @@ static bool read_bounds(const char *text, const char *source, struct value *want
 
     if (!at || strstr(rest, source))
         return false;
-    /* torch checks each dynamic float in this way */
+    /* each dynamic float has this condition of torch */
     if (!strncmp(text, "not math.isnan(", 15)) {
         want->low = -DBL_MAX;
         want->high = DBL_MAX;
@@ -407,8 +408,9 @@ static const char *bracket_after(const char *text, const char *a, const char *b,
     return at;
 }
 
-/* Parse a guard on a tensor or array, "SOURCE is memoryview d size (4,) stride (8,)" or torch's
- * "check_tensor(...)", into WANT: the description "memoryview d", the sizes and the strides. */
+/* Parse a guard on a tensor or array, "SOURCE is memoryview d size (4,) stride (8,)" or
+ * torch's "check_tensor(...)". Store the description ("memoryview d"), the sizes and the
+ * strides in WANT. */
 static void read_tensor(struct whatif *w, const struct guard *g, struct value *want)
 {
     const char *text = g->expression;
@@ -433,8 +435,8 @@ static void read_tensor(struct whatif *w, const struct guard *g, struct value *w
         want->strides = shape_of(strides, close);
 }
 
-/* Return the type that a guard expects: "type(L['x']) is int", or torch's "___check_type_id(L['x'],
- * 7), type=<class 'int'>". NULL if there is none. */
+/* Return the type that a guard expects: int for "type(L['x']) is int", or for torch's
+ * "___check_type_id(L['x'], 7), type=<class 'int'>". Returns NULL if the guard expects no type. */
 static const char *read_type(struct whatif *w, const char *expression)
 {
     const char *torch = strstr(expression, "type=<class '");
@@ -447,8 +449,8 @@ static const char *read_type(struct whatif *w, const char *expression)
     return own ? own + 5 : NULL;
 }
 
-/* Return the literal that a guard expects: "L['x'] == 3", "L['x'] is None". NULL if there is
- * none. */
+/* Return the literal that a guard expects: 3 for "L['x'] == 3", None for "L['x'] is None". Returns
+ * NULL if the guard expects no literal. */
 static const char *read_literal(const struct guard *g)
 {
     const char *equal = strstr(g->expression, " == ");
@@ -461,8 +463,8 @@ static const char *read_literal(const struct guard *g)
     return is ? is + 4 : NULL;
 }
 
-/* Return the length that a guard expects: "len(L['x']) == 3", "not L['x']". Returns -1 if the
- * expression has no number, as torch's "type and length of L['x']". */
+/* Return the length that a guard expects: 3 for "len(L['x']) == 3", 0 for "not L['x']". Returns -1
+ * if the expression has no length, as torch's "type and length of L['x']". */
 static int64_t read_length(const char *expression)
 {
     const char *equal = strstr(expression, " == ");
@@ -497,7 +499,7 @@ static bool wants_something(enum about about)
     }
 }
 
-/* Is G a condition on sizes or numbers, such as "2 <= L['x'].size()[0]"? */
+/* Is the guard a condition on sizes or numbers, such as "2 <= L['x'].size()[0]"? */
 static bool is_condition(const struct guard *g)
 {
     if (g->about == ABOUT_NUMBER || g->about == ABOUT_EQUAL)
@@ -586,7 +588,7 @@ static size_t guards_at(const struct guards *g, const char *source)
     return sorted_count(g->count, i, strcmp(g->at[i].source, source) < 0);
 }
 
-/* Is the guard at index AT of ALL a guard on SOURCE? */
+/* Is the guard that ALL has at the index AT a guard on SOURCE? */
 static bool is_guard_at(const struct guards *all, size_t at, const char *source)
 {
     return at < all->count && !strcmp(all->at[at].source, source);
@@ -610,9 +612,10 @@ bool guard_next(struct whatif *w, uint32_t code, const char *source, struct look
     return false;
 }
 
-/* ---- the values of a call ------------------------------------------------ */
+/* ---- finding the values that a call had ---------------------------------- */
 
-/* If SOURCE names a size, "L['x'].size()[0]", set V from the known sizes of L['x']. */
+/* If SOURCE names a size, "L['x'].size()[0]", and the call's size of L['x'] is known, store the
+ * size in the value V. */
 static void learn_size(struct whatif *w, uint32_t other, bool first, const char *source,
                        struct value *v)
 {
@@ -648,7 +651,7 @@ struct value value_of(struct whatif *w, uint32_t other, bool first, const char *
     return v;
 }
 
-/* ---- whether a guard holds for known values ------------------------------ */
+/* ---- does a guard hold for the values that are known? -------------------- */
 
 /* Are A and B names of the same type? A signature writes "T" where a guard writes "module.T". */
 static bool types_same(const char *a, const char *b)
@@ -670,7 +673,7 @@ const char *value_type(struct whatif *w, const struct value *v)
     return arena_text(&w->texts, text, strcspn(text, " ["));
 }
 
-/* Is TYPE in TYPES, a list in which each name is followed by a space? */
+/* Is TYPE in TYPES, a list with a blank behind each name? */
 static bool is_in_list(const char *type, const char *types)
 {
     size_t bytes = type ? strlen(type) : 0;
@@ -685,7 +688,7 @@ static bool is_in_list(const char *type, const char *types)
     return false;
 }
 
-/* Is TYPE the name of a type without a length and without sizes? */
+/* Is TYPE the name of a type whose values have no length and no sizes? */
 static bool is_scalar(const char *type)
 {
     return is_in_list(type, "int float bool NoneType complex ");
@@ -758,8 +761,8 @@ static bool parts_alike(const struct part *a, const struct part *b)
     return !strcmp(a->text + a->after, b->text + b->after);
 }
 
-/* Does TENSOR, part of a guard's expression, contain the first BYTES of WORD, perhaps with "torch."
- * in front? */
+/* Does TENSOR, from the expression of a guard, contain the first BYTES bytes of WORD? It may have
+ * "torch." before them. */
 static bool has_word(const char *tensor, const char *word, size_t bytes)
 {
     if (!tensor)
@@ -850,7 +853,7 @@ static enum like equal_holds(struct whatif *w, const struct guard *g, uint32_t o
     return LIKE_YES;
 }
 
-/* Is the text B equal to A with one "not " inserted? */
+/* Does the text B become equal to the text A if one "not " is removed? */
 static bool has_inserted_not(const char *a, const char *b)
 {
     const char *no = strstr(b, "not ");
@@ -865,8 +868,9 @@ static bool differ_by_not(const char *a, const char *b)
     return strstr(b, "not ") ? has_inserted_not(a, b) : has_inserted_not(b, a);
 }
 
-/* Do the expressions A and B compare the same thing, "len(L['x'])", with different values? Then a
- * call that passes A fails B. Expressions with "and", "or" or "if" do not count: both may hold. */
+/* Do the expressions A and B compare the same thing, "len(L['x'])", with different values? If
+ * so, a call that passes A fails B. Expressions with "and", "or" or "if" do not count, because
+ * both may hold. */
 static bool compare_different_values(const char *a, const char *b)
 {
     static const char *const operators[] = {" == ", " against "};
@@ -886,7 +890,7 @@ static bool compare_different_values(const char *a, const char *b)
     return false;
 }
 
-/* Did the call that made OTHER's entry fail the guard with row id GUARD? */
+/* Did the call that made the entry of the class OTHER fail the guard GUARD? */
 static bool founder_failed(const struct whatif *w, uint32_t other, int64_t guard)
 {
     return map_get(&w->failed_by, failed_key(other, guard));
@@ -999,7 +1003,7 @@ static enum like object_holds(const struct value *want, const struct value *v)
     return NOT_KNOWN;
 }
 
-/* Does a made-up guard that expects WANT hold for V, whose type is TYPE? */
+/* Does a made-up guard (ABOUT_ALIKE) that expects WANT hold for the value V, whose type is TYPE? */
 static enum like alike_holds(const struct value *want, const struct value *v, const char *type)
 {
     if (type && !types_same(type, want->type))
@@ -1010,12 +1014,12 @@ static enum like alike_holds(const struct value *want, const struct value *v, co
         return NOT_KNOWN;
     if (strcmp(v->part->text, want->part->text))
         return NOT_KNOWN;
-    /* equal descriptions are equal values only for literals, tensors and arrays */
+    /* the descriptions are equal, which means equal values only for literals, tensors and arrays */
     return v->literal || v->sizes.rank >= 0 ? LIKE_YES : NOT_KNOWN;
 }
 
-/* Does guard G hold for calls of class OTHER? The answer comes from what the trace says about the
- * value that G checks. */
+/* Does the guard G hold for calls of the class OTHER? Judged by what the trace tells about the
+ * value that the guard checks. */
 static enum like value_holds(struct whatif *w, const struct guard *g, uint32_t other, bool first)
 {
     struct value v = value_of(w, other, first, g->source);
@@ -1054,7 +1058,7 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
     if (recorded && first)
         like = founder_failed(w, other, g->id) ? LIKE_NO : NOT_KNOWN;
     if (like == LIKE_NO)
-        return LIKE_NO; /* the call that made OTHER's entry failed this guard */
+        return LIKE_NO; /* the call that made the entry of the class failed this guard */
     if (recorded && g->expression)
         like = held_by_guards(w, g, other);
     if (like != NOT_KNOWN)

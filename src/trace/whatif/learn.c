@@ -4,7 +4,7 @@
 #include "trace/doubts.h"
 #include "trace/whatif/like.h"
 
-/* most pairs of classes that are stored; the bits of further pairs are computed again */
+/* the most pairs of classes whose bits are stored; those of other pairs are computed each time */
 enum { PAIRS_MAX = 1 << 19 };
 
 int64_t *pair_at(struct whatif *w, uint32_t made, uint32_t other)
@@ -64,9 +64,9 @@ static bool failed_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* ---- the classes of calls ------------------------------------------------ */
+/* ---- dividing calls into classes ----------------------------------------- */
 
-/* Did check C run guards? Then the checked entry belongs to the backend of the call. */
+/* Did this check evaluate guards? Then the entry belongs to the backend of the call. */
 static bool ran_guards(const struct replay_check *c)
 {
     return c->entry != REPLAY_CHECK_NONE && c->result != CHECK_BACKEND_MISMATCH;
@@ -142,8 +142,8 @@ static void learn_seen(struct whatif *w, const struct replay_lookup *k,
         class_->seen_ns = k->start_ns;
 }
 
-/* Store that lookup K, of class CLASS_, passed over ENTRY because ENTRY belongs to another
- * backend. */
+/* Note that a lookup of the class CLASS_ passed over ENTRY because ENTRY belongs to
+ * another backend. */
 static void learn_mismatch(struct whatif *w, const struct replay_lookup *k, uint32_t entry,
                            uint32_t class_)
 {
@@ -154,8 +154,8 @@ static void learn_mismatch(struct whatif *w, const struct replay_lookup *k, uint
     *pair_at(w, entry, class_) |= SEEN_MISMATCH;
 }
 
-/* Store the failed guards and backend mismatches in the checks of LOOKUP, whose class is known.
- * FIRST: the lookup made the entry of its class, or ran no entry. */
+/* Note the guards that failed, and the mismatches of backends, in the checks of LOOKUP, whose class
+ * is known. FIRST: the lookup made the entry of its class, or ran no entry. */
 static void learn_checks(struct whatif *w, uint32_t lookup, bool first)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
@@ -176,7 +176,7 @@ static void learn_checks(struct whatif *w, uint32_t lookup, bool first)
     }
 }
 
-/* Store for each entry the lookup that made it. */
+/* For each entry, store the lookup that made it. */
 static void learn_founders(struct whatif *w)
 {
     for (uint32_t i = 0; i < w->r->lookups.count; i++) {
@@ -194,7 +194,7 @@ static void learn_founders(struct whatif *w)
     }
 }
 
-/* Did lookup K run an entry that is in the trace? */
+/* Did the lookup run an entry that is in the trace? */
 static bool ran_entry(const struct replay_lookup *k)
 {
     bool runs = k->outcome == OUTCOME_HIT || k->outcome == OUTCOME_COMPILED;
@@ -220,7 +220,7 @@ static void learn_pairs(struct whatif *w)
     w->learnt = true;
 }
 
-/* ---- limits, times, forks, as recorded ----------------------------------- */
+/* ---- limits, times and forks in the recording ---------------------------- */
 
 int64_t like_region(const struct replay *r, const struct replay_lookup *k, uint32_t ran)
 {
@@ -236,7 +236,7 @@ int64_t like_region(const struct replay *r, const struct replay_lookup *k, uint3
     return region;
 }
 
-/* Return how many entries counted towards the limit that lookup K met in the recording. Torch
+/* Return how many entries counted towards the limit that the lookup met in the recording. torch
  * counts dead entries, too. */
 static int64_t counted_recorded(const struct replay *r, const struct replay_lookup *k)
 {
@@ -250,7 +250,7 @@ static int64_t counted_recorded(const struct replay *r, const struct replay_look
         const struct replay_entry *e = &r->entries.at[entry];
         bool lives = e->died_ns >= k->start_ns;
         bool counts = torch ? lives || !e->reset : lives;
-        /* in observe mode the birth of K's entry may seem to lie before the start of K */
+        /* in observe mode an entry may seem to be born before the lookup that made it began */
         bool own = k->outcome == OUTCOME_COMPILED && entry == k->entry;
         if (e->born_ns >= k->start_ns)
             break;
@@ -275,17 +275,17 @@ static int64_t made_recorded(const struct replay *r, const struct replay_lookup 
         bool died = e->died_ns < k->start_ns;
         if (e->born_ns >= k->start_ns)
             break;
-        if (!died || !e->reset) /* dead entries count unless a reset removed them */
+        if (!died || !e->reset) /* entries that died are counted, unless a reset removed them */
             made++;
     }
     return made;
 }
 
-/* Learn the limit on all entries ever made from lookup K of the stand-alone shim, which was
- * compiled or met a limit. COUNT is the number of living entries that K found; an earlier call was
- * still compiled with LEAST - 1. So if K met a limit with fewer than LEAST living entries, this was
- * the limit on all entries ever made. With more, either limit may have stopped K, until a later
- * compile shows that more entries ever made are allowed. */
+/* Learn the limit on all entries ever made from a lookup of a compiler that is not torch. The
+ * lookup was compiled or met a limit. COUNT is the number of living entries that it found. An
+ * earlier call was still compiled with LEAST - 1 living entries. So if the lookup met a limit with
+ * fewer entries than LEAST, it was the limit on all entries ever made. Otherwise it may have been
+ * either limit, until a call is compiled with at least as many entries ever made. */
 static void learn_accumulated(struct whatif *w, const struct replay_lookup *k, int64_t count,
                               int64_t least)
 {
@@ -306,7 +306,7 @@ static void learn_accumulated(struct whatif *w, const struct replay_lookup *k, i
     }
 }
 
-/* Learn from lookup K, which met a limit, or which no limit stopped. Raises *LEAST, the lowest
+/* Learn from a lookup that met a limit, or that no limit stopped. Raises *LEAST, the lowest
  * possible limit on living entries. */
 static void learn_limit(struct whatif *w, const struct replay_lookup *k, int64_t *least)
 {
@@ -321,8 +321,8 @@ static void learn_limit(struct whatif *w, const struct replay_lookup *k, int64_t
         *least = count + 1;
 }
 
-/* Learn the limit of each code object from calls that met it. If calls were compiled with as many
- * entries, the limit varied. */
+/* Learn the limit of each code object from calls that met it. If other calls were compiled although
+ * there were at least as many entries, the limit varied. */
 static void learn_limits(struct whatif *w)
 {
     const struct replay *r = w->r;
@@ -350,7 +350,7 @@ static void time_add(struct like_times *times, enum timed kind, int64_t ns, int6
     times->count[kind] += count;
 }
 
-/* Add NS nanoseconds, the time of COUNT operations of KIND, to ENTRY and to its code object. */
+/* Add the time NS of COUNT operations of the kind KIND to ENTRY and to its code object. */
 static void learn_time(struct whatif *w, uint32_t entry, enum timed kind, int64_t ns, int64_t count)
 {
     time_add(&class_at(w, entry)->times, kind, ns, count);
@@ -383,7 +383,7 @@ int64_t like_cost(const struct whatif *w, uint32_t class_, enum timed kind)
 
     if (!from->count[kind])
         from = &w->codes[class_code(w, class_)].times;
-    /* if no failed check was timed, use the time of passed checks, and the other way round */
+    /* if no failed check was timed, take the time of checks that passed, and the other way round */
     if (!from->count[kind] && kind != TIMED_COMPILE)
         kind = !kind;
     count = from->count[kind];
@@ -414,7 +414,7 @@ static int by_fork_time(const void *a, const void *b, void *replay)
     return list_order(fork_time(replay, *x), fork_time(replay, *y));
 }
 
-/* Fill w->forks with the caches that a fork copied, in time order. */
+/* Fill w->forks with the caches that a fork copied, in order of time. */
 static void learn_forks(struct whatif *w)
 {
     const struct replay *r = w->r;
@@ -431,7 +431,7 @@ static void learn_forks(struct whatif *w)
 /* Fill MAP with the keys and values that STATEMENT returns. */
 #define read_map(w, statement, map) db_each((w)->db, schema_statement(statement), map_row, map)
 
-/* Make a class for each recorded entry. */
+/* Make a class of calls for each recorded entry. */
 static void learn_entries(struct whatif *w)
 {
     struct map backends = {0};

@@ -1,10 +1,10 @@
 /* trace/whatif/like.c -- would another call pass an entry's guards? See trace/whatif/like.h.
  *
- * If the call tried the entry in the recording, the recorded result is the answer, unless a setting
- * (dynamic, drop_guard) weakens the guard that failed. Otherwise each guard of the entry is
- * evaluated with the values that the trace has of the call (trace/whatif/facts.c). The answer is no
- * if a guard fails, and yes if all guards hold. Every other answer is a guess, and is reported as
- * one. */
+ * If the call tried the entry in the recording, the answer is the recorded result, unless a setting
+ * (dynamic, drop_guard) makes the guard that failed weaker. Otherwise each guard of the entry is
+ * evaluated with the values of the call that are in the trace (trace/whatif/facts.c). The answer is
+ * no if a guard fails, and yes if all guards hold. Every other answer is a guess, and is reported
+ * as a guess. */
 #include "trace/whatif/like.h"
 
 #include <math.h>
@@ -14,9 +14,9 @@
 
 enum { ANY = -2 };
 
-/* ---- guards under the settings (the knobs) ------------------------------- */
+/* ---- does a guard hold under the settings (the knobs)? ------------------- */
 
-/* Return the rest of SOURCE after BASE, or NULL if SOURCE does not begin with BASE. */
+/* Return the text behind BASE in SOURCE. Returns NULL if SOURCE does not begin with BASE. */
 static const char *text_after(const char *source, const char *base)
 {
     size_t bytes = strlen(base);
@@ -29,7 +29,7 @@ static bool knobs_meant(const struct whatif *w, uint32_t code)
     return !w->knobs->codes || w->knobs->codes[code];
 }
 
-/* Is SOURCE equal to BASE, or a size or stride of BASE? */
+/* Is SOURCE equal to BASE, or is it a size or stride of BASE? */
 static bool is_value_of(const char *source, const char *base)
 {
     const char *rest = text_after(source, base);
@@ -69,13 +69,14 @@ static bool is_guard_dropped(const struct whatif *w, uint32_t code, const struct
     return false;
 }
 
-/* The question for a guard: would an entry made for class MADE be hit by calls of class OTHER? */
+/* A question that guards answer: would a call of the class OTHER hit the entry of
+ * the class MADE? */
 struct asked {
     struct whatif *w;
     uint32_t made;
     uint32_t other;
-    uint32_t code; /* the code object of MADE */
-    bool first;    /* the question is about the call that made OTHER's entry */
+    uint32_t code; /* the code object of the class MADE */
+    bool first;    /* the question is about the call that made the entry of the class OTHER */
 };
 
 /* Does G hold for the call that A asks about? */
@@ -117,8 +118,8 @@ static bool wants_other(const struct guard *a, const struct guard *b)
     return !strcmp(a->kind, b->kind) && strcmp(a->expression, b->expression);
 }
 
-/* Do CODE's guards with the kind and source of ONE expect several values, or did one of them
- * fail? */
+/* Do the guards of CODE with the kind and source of ONE expect several values, or did
+ * one of them fail? */
 static bool find_varying(struct whatif *w, uint32_t code, const struct guard *one)
 {
     const struct guard *before = NULL;
@@ -135,7 +136,7 @@ static bool find_varying(struct whatif *w, uint32_t code, const struct guard *on
     return false;
 }
 
-/* Return find_varying() for ONE. The result is kept in w->varying. */
+/* Return find_varying() for the guard ONE. The result is kept in w->varying. */
 static bool has_varying_value(struct whatif *w, uint32_t code, const struct guard *one)
 {
     int64_t *known = map_put(&w->varying, one->id);
@@ -167,7 +168,8 @@ static bool is_of_value(const struct guard *g)
     return g->about == ABOUT_TENSOR || g->about == ABOUT_VALUE;
 }
 
-/* Does ENTRY have a guard on the number in condition G that failed, and that the settings drop? */
+/* G is a condition on a number. Does ENTRY have a guard on this number that failed in the
+ * recording, and that the settings drop? */
 static bool has_dropped_number(struct whatif *w, uint32_t entry, const struct guard *g)
 {
     const struct guards *guards = guards_of(w, entry);
@@ -181,7 +183,7 @@ static bool has_dropped_number(struct whatif *w, uint32_t entry, const struct gu
     return false;
 }
 
-/* Does a recorded entry of CODE have a dropped and failed guard on the number in condition G? */
+/* Is has_dropped_number() true for the condition G and some recorded entry of CODE? */
 static bool find_dropped_number(struct whatif *w, uint32_t code, const struct guard *g)
 {
     if (!w->drops.count)
@@ -208,7 +210,7 @@ static bool symbol_unsure(struct whatif *w, uint32_t code, const struct guard *g
     return found;
 }
 
-/* Does guard H check a number or sizes that may be dynamic under the settings, and that may have
+/* Does the guard check a number or sizes that may be dynamic under the settings, and that may have
  * another value in the call? */
 static bool symbol_moved(const struct asked *a, const struct guard *h)
 {
@@ -239,8 +241,9 @@ static bool condition_moved(const struct asked *a, const struct guard *g)
     return false;
 }
 
-/* Does condition G of ENTRY give the same result for two numbers: A, for which MADE was compiled,
- * and B? The answer is known only if G is about the number at SOURCE alone. */
+/* Does the condition G of ENTRY have the same result for two numbers: A, with which the entry of
+ * the class MADE was compiled, and B? The answer is known only if G reads no other number than the
+ * one at SOURCE. */
 static enum like condition_agrees(struct whatif *w, uint32_t made, uint32_t entry,
                                   const struct guard *g, const char *source, const struct value *a,
                                   const struct value *b)
@@ -260,9 +263,10 @@ static enum like condition_agrees(struct whatif *w, uint32_t made, uint32_t entr
     return like_stands(w, entry, made, g) ? LIKE_NO : LIKE_GUESS_NO;
 }
 
-/* Do recorded conditions on the number at SOURCE give the same result for two numbers: A, for which
- * MADE was compiled, and B? If the number is dynamic, MADE has the conditions of the entries whose
- * other guards hold for MADE. Conditions that relate the number to other numbers are not known. */
+/* Do the recorded conditions on the number at SOURCE have the same results for two numbers: A, with
+ * which the entry of the class MADE was compiled, and B? If the number is dynamic, this entry has
+ * the conditions of all recorded entries whose other guards hold for it. If a condition also reads
+ * other numbers, its result is not known. */
 static enum like conditions_agree(struct whatif *w, uint32_t made, const char *source,
                                   const struct value *a, const struct value *b)
 {
@@ -286,13 +290,14 @@ static enum like conditions_agree(struct whatif *w, uint32_t made, const char *s
  * one fixed number does not show them. */
 static bool symbol_seen(struct whatif *w, uint32_t made, const char *source, int dimension)
 {
-    uint32_t fixed = REPLAY_NONE; /* the last entry that checks for one fixed number */
+    uint32_t fixed = REPLAY_NONE; /* the last entry that has a guard on one fixed number */
 
     for (struct look at = {0}; guard_next(w, class_code(w, made), source, &at);) {
         const struct shape *sizes = &at.g->want.sizes;
         bool symbol;
         if (at.g->about == ABOUT_VALUE)
-            /* guards are sorted by kind: those on the value come before TYPE_MATCH */
+            /* guards on one source are sorted by kind, so the guard on the value comes before the
+             * guard on the type */
             fixed = at.entry;
         if (dimension < 0)
             symbol = at.g->about == ABOUT_TYPE && at.entry != fixed;
@@ -304,7 +309,8 @@ static bool symbol_seen(struct whatif *w, uint32_t made, const char *source, int
     return false;
 }
 
-/* Return conditions_agree() for DIMENSION of SOURCE, which guards write as .size() or as .shape. */
+/* Return conditions_agree() for DIMENSION of the tensor at SOURCE, which guards write as
+ * .size()[N] or .shape[N]. */
 static enum like sizes_agree(struct whatif *w, uint32_t made, const char *source, int dimension,
                              const struct value *a, const struct value *b)
 {
@@ -319,7 +325,7 @@ static enum like sizes_agree(struct whatif *w, uint32_t made, const char *source
     return like;
 }
 
-/* Are the numbers A and B both known, and equal? */
+/* Are both numbers known, and are they equal? */
 static bool is_same_number(const struct value *a, const struct value *b)
 {
     bool known = a->low == a->high && b->low == b->high;
@@ -339,8 +345,8 @@ static enum like symbol_takes(struct whatif *w, uint32_t made, const char *sourc
     assume(w, ASSUMED_DYNAMIC);
     if (is_same_number(a, b))
         return LIKE_YES;
-    /* mark_dynamic() on a size of 0 or 1 raises or warns, depending on torch's version; plain
-     * numbers do not always follow this rule */
+    /* On a size of 0 or 1, mark_dynamic() raises or warns, depending on torch's version. Plain
+     * numbers do not always behave like that. */
     is_small = a->high <= 1 || b->high <= 1;
     if (w->torch && is_small)
         return size && w->knobs->dynamic_all ? LIKE_NO : LIKE_GUESS_NO;
@@ -370,7 +376,7 @@ static bool is_automatic(const struct whatif *w, const struct guard *g, int i, i
     return loose && x > 1 && y != 0 && y != 1;
 }
 
-/* Would the call fit dimension I of the tensor at SOURCE, which the settings make dynamic? The size
+/* If the settings make dimension I of the tensor at SOURCE dynamic, does the call pass? The size
  * was X when the entry was made, and is Y in the call. */
 static enum like size_takes(const struct asked *a, const char *source, int i, int64_t x, int64_t y)
 {
@@ -397,7 +403,7 @@ static enum like tensor_takes(const struct asked *a, const struct guard *g)
     bool settable = w->weaker && !held;
     enum like like = LIKE_YES;
 
-    weaker.id = 0; /* this weaker guard was not recorded, so no recorded call failed it */
+    weaker.id = 0; /* no recorded call failed this weaker guard, because it was not recorded */
     for (int i = 0; i < wanted->rank; i++) {
         int64_t x = wanted->size[i];
         int64_t y = v.sizes.size[i];
@@ -438,10 +444,11 @@ static enum like dynamic_number_takes(struct whatif *w, uint32_t made, const str
     if (all) {
         if (is_float && w->floats_later)
             return LIKE_GUESS_NO;
-        if (!is_variable(g->source)) /* some versions of torch make such a number dynamic, too */
+        /* some versions of torch make a number in a container dynamic, too */
+        if (!is_variable(g->source))
             return g->loose ? LIKE_GUESS_NO : LIKE_NO;
     }
-    if (is_float) { /* floats have no special values, unlike the integers 0 and 1 */
+    if (is_float) { /* torch treats the integers 0 and 1 specially, but no floats */
         assume(w, ASSUMED_DYNAMIC);
         return conditions_agree(w, made, g->source, &g->want, v);
     }
@@ -490,8 +497,9 @@ static size_t variable_bytes(const char *source)
     return (size_t)(end + 2 - source);
 }
 
-/* Does a dropped guard of MADE's entry check the variable that G's source begins with? Then perhaps
- * G was never evaluated, because the dropped guard failed first. */
+/* Does a guard of the entry that the settings drop check the variable with which this
+ * guard's source begins? If so, this guard was perhaps never evaluated, because the
+ * dropped guard failed first. */
 static bool is_shadowed(const struct asked *a, const struct guard *g)
 {
     const struct guards *guards = guards_of(a->w, a->made);
@@ -529,7 +537,7 @@ static enum like guard_holds_weaker(const struct asked *a, const struct guard *g
     if (like == LIKE_YES)
         return like;
     if (g->about == ABOUT_ALIKE && a->w->weaker)
-        /* which kind of guard the entry would have at this source is not known */
+        /* it is not known which guard the entry would have at this source */
         return LIKE_GUESS_NO;
     if (g->about == ABOUT_TENSOR)
         return tensor_takes(a, g);
@@ -595,7 +603,8 @@ static bool is_symbol_split(const struct whatif *w, uint32_t code, const struct 
     return size_is_symbol(w, code, a->source, d) && size_is_symbol(w, code, b->source, e);
 }
 
-/* Do the tensors of guards G and H share a symbol, while their sizes in the call differ? */
+/* Is there a symbol (a dynamic size) for sizes of both tensors, those of the guards G and H,
+ * although the sizes differ in the call? */
 static bool are_symbols_split(const struct asked *a, const struct guard *g, const struct guard *h)
 {
     struct value x = asked_value(a, g->source);
@@ -612,9 +621,9 @@ static bool are_symbols_split(const struct asked *a, const struct guard *g, cons
     return false;
 }
 
-/* Do sizes that share a symbol agree in the call? Under dynamic=True, torch gives one symbol to all
- * sizes that were equal at the compile, and later calls must have equal sizes there, too. Sizes
- * that torch has seen to vary before have a symbol each. */
+/* Are sizes with the same symbol equal in the call? With dynamic=True, torch uses one symbol for
+ * all sizes that were equal at the compile. A later call hits the entry only if they are equal in
+ * the call, too. But a size that torch saw to vary before has a symbol of its own. */
 static enum like shared_sizes_fit(const struct asked *a, const struct guards *guards)
 {
     const struct guard *end = guards->at + guards->count;
@@ -641,9 +650,9 @@ static enum like failed_takes(const struct asked *a, const struct guard *g)
     return guard_takes(a, g);
 }
 
-/* Does the evaluator certainly re-evaluate G after a miss? To list all causes, the evaluator
- * re-evaluates guards that run no code of the program. Such a guard passed if it is not among the
- * causes. */
+/* Does the evaluator certainly re-evaluate the guard after a miss? To list all causes, it
+ * re-evaluates the guards that run no code of the program. If such a guard is not among the
+ * causes, it passed. */
 static bool is_reevaluated(const struct guard *g)
 {
     static const char *const quiet[] = {
@@ -663,8 +672,9 @@ static bool is_reevaluated(const struct guard *g)
     return false;
 }
 
-/* The results of an entry's guards when a call tried the entry: row id of a guard -> PASSED,
- * FAILED. ALL: the map contains all guards that failed and could be re-evaluated. */
+/* The results of an entry's guards in a call that tried the entry. `guards` maps the
+ * row id of a guard to PASSED or FAILED. `all`: the map has every guard that failed and could
+ * be re-evaluated. */
 struct tried {
     struct map guards;
     bool all;
@@ -718,7 +728,7 @@ static enum like guards_take(const struct asked *a, const struct tried *tried)
     return like;
 }
 
-/* ---- whether a call hits an entry ---------------------------------------- */
+/* ---- does a call hit an entry? ------------------------------------------- */
 
 /* Return the result of LOOKUP's recorded check of entry MADE: LIKE_YES if it passed, LIKE_NO if it
  * failed, LIKE_GUESS_NO if there was no check. Sets *FAILED to the row id of the failed guard. */
@@ -778,13 +788,14 @@ static enum like class_takes(const struct asked *a)
     return (enum like)(bits >> shift & 3);
 }
 
-/* Does G, which failed for the call in the recording, certainly fail under the settings? */
+/* In the recording the guard failed for the call. Does it certainly fail under the
+ * settings, too? */
 static bool still_fails(const struct asked *a, const struct guard *g)
 {
     return failed_takes(a, g) == LIKE_NO && !condition_moved(a, g);
 }
 
-/* Return like_fits(), but assume that LOOKUP's last check ran all guards. */
+/* Return like_fits(), but as if the last check of LOOKUP had run all guards. */
 static enum like entry_fits(struct whatif *w, uint32_t made, uint32_t lookup)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
@@ -813,7 +824,7 @@ static enum like entry_fits(struct whatif *w, uint32_t made, uint32_t lookup)
     own = recorded_check_result(w, made, lookup, &failed);
     unseen = k->observed && first && bits & FIRST_FAIL;
     if (unseen && own == LIKE_GUESS_NO)
-        own = LIKE_NO; /* in observe mode: MADE's entry was alive, and the call did not hit it */
+        own = LIKE_NO; /* in observe mode: the entry was alive, but the call did not hit it */
     if (own == LIKE_YES)
         return LIKE_YES;
     if (own == LIKE_NO) {
@@ -831,7 +842,7 @@ static enum like entry_fits(struct whatif *w, uint32_t made, uint32_t lookup)
     return like;
 }
 
-/* Did LOOKUP's last check pass without running all guards? */
+/* Did the last check of LOOKUP pass although it did not run all guards? */
 static bool was_checked_in_part(const struct whatif *w, const struct replay_lookup *k)
 {
     const struct replay_check *checks = w->r->checks.at + k->checks;

@@ -1,14 +1,16 @@
 /* trace/whatif/like.h -- would another call pass an entry's guards?
  *
- * trace/whatif/learn.c reads from the trace which entries calls ran and tried. trace/whatif/facts.c
- * reads from it the values that guards check. trace/whatif/like.c answers the question
- * for the simulation in trace/whatif/decide.c.
+ * learn.c reads which entries calls ran and tried from the trace, and facts.c the values that
+ * guards check. like.c answers the question for the simulation in decide.c.
  *
  * Recorded calls are divided into classes. All calls that ran the same recorded entry are one
- * class, whose number is the index of the entry. Calls that ran no entry are one class if they have
- * the same code object, signature and backend; these classes are numbered from entries.count on. If
- * the simulation compiles a call of such a class, trace/whatif/made.c makes up the guards of the
- * new entry: those of the most similar recorded entry, with the values of the call. */
+ * class, whose number is the index of the entry. Calls that ran no entry are one class if they
+ * have the same code object, signature and backend; these classes are numbered from
+ * entries.count on.
+ *
+ * If the simulation compiles a call of a class without a recorded entry, made.c makes up the
+ * guards of the new entry: copies of the guards of the most similar recorded entry, with the
+ * values of the call. */
 #ifndef DYNTRACE_WHATIF_LIKE_H
 #define DYNTRACE_WHATIF_LIKE_H
 
@@ -86,10 +88,10 @@ struct shape {
     int64_t size[DIMENSIONS]; /* SIZE_ANY if a size is not known, or if a guard allows any size */
 };
 
-struct part { /* one input in a signature: "x: Tensor float32[4, 3] cpu" */
-    /* "L['x']", and the input's description: "Tensor float32[4, 3] cpu" */
+struct part { /* One input of a call, as a signature has it: "x: Tensor float32[4, 3] cpu". */
+    /* the input's guard source, "L['x']", and its description, "Tensor float32[4, 3] cpu" */
     const char *source, *text;
-    /* offsets in TEXT of the shape's '[' and ']'; 0 if TEXT has no shape */
+    /* offsets in `text` of the '[' and ']' around the shape; 0 if there is no shape */
     int before, after;
     struct shape shape;
 };
@@ -98,25 +100,25 @@ struct signature {
     LIST(struct part) parts;
 };
 
-/* A value at a guard source: the facts in the trace about it, or a guard's expected value. A text
- * is NULL if it is not known. */
+/* The value at a guard source, as far as the trace tells it, or the value that a guard expects. A
+ * text is NULL if the trace does not tell it. */
 struct value {
-    const char *type;        /* name of the value's type */
+    const char *type;        /* name of the value's type, such as "int" */
     const char *literal;     /* the value as Python writes it: "3", "'a'", "None" */
     const char *object;      /* description of the object that an identity guard expects */
     const char *keys;        /* keys of a dict: "(('a', 'b'))" */
-    const char *tensor;      /* dtype, device and so on, as a guard's expression writes them */
-    const struct part *part; /* the value's description in a signature; NULL if there is none */
+    const char *tensor;      /* dtype, device and so on, as the expression of a guard has them */
+    const struct part *part; /* the value's description in a signature, or NULL */
     struct shape sizes, strides;
-    int64_t length;   /* length of a container; -1 if not known */
-    double low, high; /* bounds of a number; -INFINITY and INFINITY if not known */
-    int64_t by;       /* the number is known to be a multiple of BY, or BY is 0 */
+    int64_t length;   /* length of a container, or -1 if not known */
+    double low, high; /* bounds of a number: -INFINITY and INFINITY if none are known */
+    int64_t by;       /* the number is a multiple of this; 0 if nothing is known */
     bool something;   /* the value is certainly not None */
 };
 
-/* The property of a value that a guard checks. */
+/* The properties that a guard can check of a value. */
 enum about {
-    ABOUT_OTHER, /* another property: the guard's expression is not parsed */
+    ABOUT_OTHER, /* some other property: the guard's expression is not parsed */
     ABOUT_TYPE,
     ABOUT_VALUE,
     ABOUT_SOMETHING,
@@ -127,22 +129,22 @@ enum about {
     ABOUT_TENSOR,
     ABOUT_NUMBER,
     ABOUT_EQUAL,
-    ABOUT_ALIKE, /* a guard made up for an unrecorded entry: it checks the type, and perhaps more */
-    /* a guard made up for an unrecorded entry: the expected value is not known */
+    /* a made-up guard for an entry that was not recorded: it checks the type, and perhaps more */
+    ABOUT_ALIKE,
+    /* a made-up guard for an entry that was not recorded: it is not known what it expects */
     ABOUT_UNKNOWN,
 };
 
 struct guard {
-    /* row id of the guard. A guard made up for an unrecorded entry has the row id of the recorded
-     * guard that it is a copy of; the negative row id if the copy is a guess; 0 if the copy has
-     * another kind than the original */
+    /* row id of the guard. A made-up guard has the row id of the recorded guard of which it is a
+     * copy. It has the negative row id if the copy is a guess, and 0 if the copy has another kind
+     * than the original */
     int64_t id;
-    const char *kind, *source, *expression; /* the expression is NULL in a made-up guard */
+    const char *kind, *source, *expression; /* a made-up guard has no expression: it is NULL */
     enum about about;
     struct value want;
-    /* For a tensor: a bit for each dimension that torch may have made dynamic. For a number: 1 if
-     * torch may have made the number dynamic. For a condition: 1 if the entry may have another
-     * condition */
+    /* What torch may have made dynamic. For a tensor: a bit for each such dimension. For a number:
+     * 1 if the number is one. For a condition: 1 if the entry may have another condition instead */
     uint32_t loose;
     bool condition; /* the guard is a condition on sizes or numbers, such as 2 <= size */
 };
@@ -150,18 +152,18 @@ struct guard {
 struct guards { /* The guards of one entry, sorted by source and then by kind. */
     struct guard *at;
     size_t count, room;
-    /* READ: the guards have been loaded or made up. UNLIKE: no recorded entry was similar enough to
+    /* read: the guards have been loaded or made up. unlike: no recorded entry was similar enough to
      * copy its guards */
     bool read, unlike;
 };
 
-/* ---- classes of calls, and the state of a what-if ------------------------ */
+/* ---- classes of calls, and the data of a what-if ------------------------- */
 
-/* Bits for a pair of classes: class MADE has an entry, and calls of class OTHER may hit this
- * entry. */
+/* Facts about a pair of classes, one bit each. The class MADE has an entry, which calls of the
+ * class OTHER may hit. */
 enum {
-    /* a trace of observe mode shows that MADE's entry did not fit the call that made OTHER's entry,
-     * or a call of OTHER that ran no entry */
+    /* in observe mode: the trace shows that MADE's entry did not fit the call that made OTHER's
+     * entry, or a call of OTHER that ran no entry */
     FIRST_FAIL = 1 << 0,
     /* a call of OTHER passed over MADE's entry, which belongs to another backend */
     SEEN_MISMATCH = 1 << 1,
@@ -181,113 +183,116 @@ struct like_times {
 };
 
 struct like_class {
-    int64_t signature; /* row id of the calls' signature, or -1 */
+    int64_t signature; /* row id of the signature that the calls have, or -1 */
     uint32_t code;
-    /* number of the calls' backend name; REPLAY_NONE if the backend is not known */
+    /* number of the backend's name that the calls have; REPLAY_NONE if it is not known */
     uint32_t backend;
-    /* recorded times of the class's entry; all 0 if the class has no recorded entry */
+    /* recorded times of the entry of this class; all 0 if it has no recorded entry */
     struct like_times times;
-    /* for an entry that a fork copied: when the process that made the entry last tried it */
+    /* if a fork copied the entry: when the process that made it last tried it */
     int64_t seen_ns;
-    /* the lookup that made the entry; without an entry, the first lookup; REPLAY_NONE if not
-     * recorded */
+    /* the lookup that made the entry or, without an entry, the first lookup of the class;
+     * REPLAY_NONE if not recorded */
     uint32_t founder;
-    struct guards guards; /* guards of the class's entry; guards_of() fills them in */
+    struct guards guards; /* guards of the entry of this class, filled in by guards_of() */
 };
 
 struct like_code {
-    /* two of the code object's backends have the same name, so the name of a call's backend does
-     * not tell which of the two the call used */
+    /* two backends of this code object have the same name, so it is not known which of the two a
+     * call with that name used */
     bool namesakes;
-    bool several; /* the code object was called in several regions or with several backends */
-    /* the limit that stopped recorded calls, a number of entries; 0 if not known, or
-     * LIMIT_VARIES */
+    bool several; /* this code object was called in several regions, or with several backends */
+    /* the number of entries at which recorded calls met a limit; 0 if not known, or LIMIT_VARIES */
     int64_t limit;
-    /* lowest possible limit: a recorded call was still compiled with `least` - 1 living entries */
+    /* the lowest possible limit: a recorded call was still compiled when there were `least` - 1
+     * living entries */
     int64_t least;
-    bool accumulated; /* the limit counts all entries ever made, dead ones too */
-    /* if the limit may be the one on all entries ever made: the number of entries that it allows;
-     * else 0 */
+    bool accumulated; /* the limit is on all entries ever made, including dead ones */
+    /* how many entries the limit allows, if it may be the limit on all entries ever
+     * made; otherwise 0 */
     int64_t maybe_ever;
-    bool breaks; /* the compiled code calls resume functions */
-    /* the compiler's rules exclude the code object from compilation, whatever its inputs are */
+    bool breaks; /* the code had graph breaks, so its compiled code calls resume functions */
+    /* whatever its inputs are, the compiler's rules exclude this code object from compilation */
     bool excluded;
-    bool callees; /* `inlined` has been filled in */
-    /* code objects that have entries of their own, and are inlined into this code object's compiled
-     * code */
+    bool callees; /* the list `inlined` has been filled in */
+    /* code objects with entries that were inlined into the compiled code of this code object */
     LIST(uint32_t) inlined;
-    bool nested_read; /* `nested` has been filled in */
+    bool nested_read; /* the list `nested` has been filled in */
     /* code objects that were looked up during calls that compiled this code object */
     LIST(uint32_t) nested;
-    struct like_times times; /* recorded times of all entries of the code object */
+    struct like_times times; /* recorded times, summed over all entries of this code object */
 };
-enum { LIMIT_VARIES = -1 /* the limit changed, or is no number of entries */ };
+enum { LIMIT_VARIES = -1 /* the limit changed, or it is not a number of entries */ };
 
-struct rest { /* a pair of code objects: RESUME is a resume function of CODE */
+struct rest { /* a code object, and one of its resume functions */
     uint32_t code, resume;
 };
 
 struct drop {
     uint32_t code;
-    const char *kind, *source; /* SOURCE is NULL if all guards of KIND are dropped */
+    const char *kind, *source; /* `source` is NULL if all guards of the kind are dropped */
 };
 
 struct whatif {
     struct db *db;                    /* borrowed */
     const struct replay *r;           /* borrowed */
-    const struct whatif_knobs *knobs; /* borrowed during whatif_run() */
+    const struct whatif_knobs *knobs; /* borrowed during whatif_run(): the settings */
     /* The members below are read from the trace by whatif_learn(). */
     uint32_t *class_of; /* owned: the class of each lookup, by index of the lookup */
     LIST(struct like_class) classes;
-    struct map pairs; /* maps two classes, MADE << 32 | OTHER, to the bits of the pair */
-    /* learning is over: from now on the map of pairs keeps at most PAIRS_MAX pairs */
+    /* maps a pair of classes, MADE << 32 | OTHER, to the bits that are known about it */
+    struct map pairs;
+    /* whatif_learn() has read all lookups; from now on `pairs` gets no more than PAIRS_MAX pairs */
     bool learnt;
-    int64_t scratch; /* memory for the bits of a pair that does not fit into `pairs` */
-    /* maps the row id of a signature to its struct signature *, which is read when it is needed */
+    int64_t scratch; /* keeps the bits of a pair for which `pairs` has no room */
+    /* maps the row id of a signature to its struct signature *, which is made when first needed */
     struct map signatures;
-    bool blind; /* the trace has no values, because of --values */
+    bool blind; /* the trace has no values, because of the option --values */
     /* maps the row id of a guard to 2 if guards of the same kind and source failed or expect
-     * several values, otherwise to 1 (has_varying_value() in like.c) */
+     * several values, otherwise to 1 (has_varying_value in like.c) */
     struct map varying;
-    struct map failing; /* row ids of guards that failed */
-    /* failed_key() of each class and guard where the guard failed for the call that made the
-     * class's entry, or for a call that ran no entry */
+    struct map failing; /* row ids of guards that failed in the recording */
+    /* make_failed_key() of each class and guard for which is known: the call that made the class's
+     * entry, or a call that ran no entry, failed the guard */
     struct map failed_by;
-    struct map freed; /* row ids of entries that torch invalidated because an object died */
-    /* maps the row id of an entry that died because an object died to the row id of the guard that
-     * names the object */
+    struct map freed; /* row ids of entries that torch invalidated because an object had died */
+    /* maps the row id of an entry that torch invalidated because an object had died to the row id
+     * of the guard on this object */
     struct map killers;
-    struct arena texts;      /* memory of texts, guards and signatures */
-    struct like_code *codes; /* owned, by index of the code object */
-    LIST(struct rest) rests; /* sorted by the code object with the graph break */
-    bool regions;            /* some entries belong to a region */
-    /* indices of caches that a fork copied, sorted by the time of the fork */
+    struct arena texts;      /* owns texts, guards and signatures */
+    struct like_code *codes; /* owned, at the index of the code object */
+    /* resume functions, sorted by the code object that has the graph break */
+    LIST(struct rest) rests;
+    bool regions; /* some entries belong to a region, not to all calls */
+    /* indices of the caches that a fork copied, sorted by the time of the fork */
     LIST(uint32_t) forks;
-    /* this version of torch treats floats as constants in the first compile, even with
-     * dynamic=True */
+    /* even with dynamic=True, this version of torch treats floats as constants in
+     * the first compile */
     bool floats_later;
-    /* The members below depend on the settings (knobs); like_begin() resets them. */
+    /* The members below depend on the settings; like_begin() resets them. */
     LIST(struct drop) drops; /* guards that the setting drop_guard removes */
     /* maps the row id of a condition to 2 if dropped guards check its number, otherwise to 1
-     * (symbol_unsure() in like.c) */
+     * (may_condition_vanish in like.c) */
     struct map symbols;
-    bool weaker; /* the settings make guards weaker */
-    /* the simulation may call and compile functions whose calls are not in the trace */
+    bool weaker; /* the settings make some guards weaker */
+    /* the simulation may call and compile functions that have no calls in the trace */
     bool strangers;
     bool torch; /* the call for which guards are evaluated belongs to a torch program */
-    /* the trace shows which guards failed for the call, so guards that never failed are assumed to
-     * hold */
+    /* the trace shows which guards the call failed, so it is assumed that it passes guards
+     * that never failed */
     bool steady;
-    bool assumed[ASSUMED_KINDS]; /* the assumptions made since like_begin() */
-    /* The members below belong to the simulation of the calls (decide.c). */
-    /* owned: predicted outcomes by lookup when no setting is changed; NULL during this first run */
+    bool assumed[ASSUMED_KINDS]; /* the assumptions that were made since like_begin() */
+    /* The members below are used by the simulation of the calls (decide.c). */
+    /* owned: for each lookup, the outcome that is predicted under unchanged settings; NULL while
+     * this prediction is made */
     uint8_t *base;
-    /* owned: recorded counts by code object, from the first run */
+    /* owned: for each code object, the recorded counts; the run under unchanged
+     * settings makes them */
     struct whatif_function *recorded;
-    /* owned during a run: simulated caches, by index of the recorded cache */
+    /* owned during a run: for each recorded cache, the simulated cache */
     struct sim *sims;
-    struct thread *threads;            /* owned during a run: state of the threads, by index */
-    struct whatif_function *functions; /* owned during a run: counts, by index of the code object */
+    struct thread *threads;            /* owned during a run: for each thread, its open calls */
+    struct whatif_function *functions; /* owned during a run: for each code object, the counts */
 };
 
 static inline const struct replay_entry *entry_at(const struct whatif *w, uint32_t entry)
@@ -310,28 +315,28 @@ static inline struct like_class *class_at(const struct whatif *w, uint32_t class
     return &w->classes.at[class_];
 }
 
-/* Does CLASS_ have a recorded entry? Then CLASS_ is the index of this entry. */
+/* Has the class CLASS_ a recorded entry? If so, CLASS_ is the index of the entry. */
 static inline bool is_recorded(const struct whatif *w, uint32_t class_)
 {
     return class_ < w->r->entries.count;
 }
 
-/* Return the index of the code object of CLASS_. */
+/* Return the index of the code object of the class CLASS_. */
 static inline uint32_t class_code(const struct whatif *w, uint32_t class_)
 {
     return class_at(w, class_)->code;
 }
 
-/* Record that the answer depends on ASSUMPTION, so that the assumption is printed as a note. */
+/* Note that the answer depends on ASSUMPTION. It is printed below the answer. */
 static inline void assume(struct whatif *w, enum assumption assumption)
 {
     w->assumed[assumption] = true;
 }
 
-/* Begin a run with new settings: clear all members that depend on the previous settings. */
+/* Begin a run with new settings: clear everything that depends on the previous settings. */
 void like_begin(struct whatif *w);
 
-/* Would the call of LOOKUP hit the entry of class MADE? */
+/* Would the call of LOOKUP hit the entry of the class MADE? */
 enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup);
 
 /* Do the guards of the recorded entry ENTRY hold for the call that made CLASS_'s entry? Guard BUT,
@@ -345,18 +350,18 @@ bool like_symbols(struct whatif *w, uint32_t class_);
 /* Does ENTRY still die at the recorded time, although the settings drop guards? */
 enum like like_dies(struct whatif *w, uint32_t entry);
 
-/* ---- trace/whatif/learn.c: reads the trace ------------------------------- */
+/* ---- reading facts about calls and entries from the trace (learn.c) ------ */
 
-/* Read the facts about calls and entries from W's trace. whatif_free() releases the memory. */
+/* Read facts about calls and entries from the trace. whatif_free() frees them. */
 void whatif_learn(struct whatif *w);
 
-/* Return the nanoseconds that an operation of KIND takes for an entry of CLASS_: the mean of the
- * recorded times, or else the mean for all entries of the code object; 0 if none
- * was recorded. */
+/* Return how many nanoseconds an operation of the kind KIND takes for an entry of the class CLASS_.
+ * This is the mean of the recorded times, or else the mean for all entries of the code object, or 0
+ * if no time was recorded. */
 int64_t like_cost(const struct whatif *w, uint32_t class_, enum timed kind);
 
-/* Return the region of LOOKUP: the region of the entry RAN, which the lookup ran, or otherwise the
- * region of the entries that the lookup tried. -1 is the common region. */
+/* Return the region of LOOKUP: that of the entry RAN, if the lookup ran it, otherwise that of the
+ * entries that the lookup tried. -1 is the common region. */
 int64_t like_region(const struct replay *replay, const struct replay_lookup *lookup, uint32_t ran);
 
 static inline int64_t failed_key(uint32_t class_, int64_t guard)
@@ -364,16 +369,17 @@ static inline int64_t failed_key(uint32_t class_, int64_t guard)
     return (int64_t)((uint64_t)guard ^ (uint64_t)class_ << 36);
 }
 
-/* Return the bits for a pair of classes, 0 at first. The pointer is valid until the next call. */
+/* Return the address of the bits (FIRST_FAIL, ...) for the classes MADE and OTHER. It is valid
+ * until the next call. New bits are 0. */
 int64_t *pair_at(struct whatif *w, uint32_t made, uint32_t other);
 
-/* Return a copy of TEXT that lives as long as W. */
+/* Return a copy of TEXT that lives as long as the what-if. */
 const char *text_copy(struct whatif *w, const char *text);
 
-/* ---- trace/whatif/facts.c: values and guards ----------------------------- */
+/* ---- values, and whether guards hold for them (facts.c) ------------------ */
 
-/* Return the guards of CLASS_'s entry. They are loaded, or made up for an unrecorded entry, when
- * they are first needed. */
+/* Return the guards of the entry of the class CLASS_. When first needed, they are loaded or, for an
+ * entry that was not recorded, made up. */
 const struct guards *guards_of(struct whatif *w, uint32_t class_);
 /* Return ENTRY's guard with row id ID, or NULL. */
 const struct guard *guard_of(struct whatif *w, uint32_t entry, int64_t id);
@@ -386,71 +392,73 @@ struct look {
 };
 bool guard_next(struct whatif *w, uint32_t code, const char *source, struct look *at);
 
-/* Does GUARD hold for calls of class OTHER? If FIRST, for the call that made OTHER's entry. Returns
- * LIKE_GUESS_NO if the trace does not tell. */
+/* Does GUARD hold for calls of the class OTHER? If FIRST, does it hold for the call that made
+ * OTHER's entry? Returns LIKE_GUESS_NO if the trace does not tell. */
 enum like guard_holds(struct whatif *w, const struct guard *guard, uint32_t other, bool first);
 
-/* Return the facts in the trace about the value at SOURCE in calls of class OTHER. If FIRST, the
- * call that made OTHER's entry is meant. */
+/* Return what the trace tells about the value at SOURCE in calls of the class OTHER or, if FIRST,
+ * in the call that made OTHER's entry. */
 struct value value_of(struct whatif *w, uint32_t other, bool first, const char *source);
 
-/* Return the name of V's type, or NULL if it is not known. */
+/* Return the name of the value's type, or NULL if it is not known. */
 const char *value_type(struct whatif *w, const struct value *v);
 
 /* Return the signature with row id ID, or its input at SOURCE; NULL if there is none. */
 const struct signature *signature_of(struct whatif *w, int64_t id);
 const struct part *signature_part(const struct signature *signature, const char *source);
 
-/* Does NUMBER satisfy the bounds and the divisor of WANT, a guard's condition? */
+/* Is NUMBER within the bounds that WANT, the condition of a guard, allows, and a multiple
+ * of its divisor? */
 enum like number_holds(const struct value *want, const struct value *number);
 
-/* Make up the guards of an entry for CLASS_ that was not recorded, and add them to GUARDS
- * (trace/whatif/made.c). */
+/* Make up guards for an entry of the class CLASS_ that was not recorded, and add them to
+ * GUARDS (made.c). */
 void guards_make(struct whatif *w, uint32_t class_, struct guards *guards);
 
-/* ---- trace/whatif/bounds.c: the range of an answer ----------------------- */
+/* ---- the range of an answer (bounds.c) ----------------------------------- */
 
-/* One call: its predicted outcome, and the other outcomes that are possible. */
+/* How one call may end: its predicted outcome, and which other outcomes are possible. */
 struct decided {
     unsigned outcome; /* the predicted outcome: enum outcome, or WHATIF_GONE */
     uint32_t class_;
-    bool undecided; /* the prediction is a guess */
+    bool undecided; /* the predicted outcome is a guess */
     bool called;    /* the call is certainly looked up */
-    bool hittable;  /* the call may hit, because the cache may hold entries */
-    bool runnable;  /* the call may run as Python */
+    bool hittable;  /* the call may hit, because the cache may have entries */
+    bool runnable;  /* the call may run as Python, without compiled code */
     bool limited;   /* the call may run as Python because of a limit */
     bool raising;   /* the compiler raised in the recording, and may raise again */
     bool trusting;  /* the call makes or runs code whose compile is not in the recording */
-    /* the cache certainly holds an entry that the call hits, so the call is not compiled */
+    /* the cache certainly has an entry that the call hits, so the call is not compiled */
     bool settled;
     bool compilable; /* the call may be compiled if no entry fits */
-    bool recorded;   /* the call's class has a recorded entry, so compiling the call gives code */
-    /* whichever call of the class is compiled first, all other calls of the class hit its entry */
+    /* the class of the call has a recorded entry, so compiling the call gives code */
+    bool recorded;
+    /* whichever call of the class is compiled first, all others hit the new entry */
     bool alike;
-    /* The members below are set by bounds_call(). */
-    bool certain; /* the predicted outcome is certain */
+    /* The members below are set by bounds_add_call(). */
+    bool certain; /* it is certain that the call has the predicted outcome */
     bool eager;   /* running as Python is one of the possible outcomes */
-    bool fresh;   /* the call may make code of which the trace has no facts */
+    bool fresh;   /* the call may make code about which the trace tells nothing */
 };
 
-/* The least and the greatest possible number of calls in a simulated cache that hit, compile, run
+/* For one simulated cache: the least and the greatest number of calls that hit, are compiled, run
  * as Python and so on. */
 struct bounds {
     struct whatif_range compiles, hits, eager, misses, calls;
-    int64_t others; /* greatest number of calls that end in any other way */
-    /* an unrecorded compile was predicted: nothing after it is certain, until a reset of the
-     * cache */
+    int64_t others; /* the most calls that may end in some other way */
+    /* a compile was predicted that is not in the trace: nothing after it is certain, until a
+     * reset of the cache */
     bool open;
-    bool lost; /* the contents of the cache are not known any more, not even after a reset */
-    /* a call ended, or may have ended, in another way than recorded, so the cache may differ from
+    bool lost; /* it is not known any more what the cache has, not even after a reset */
+    /* a call ended in another way than recorded, or may have, so the cache may differ from
      * the recorded one */
     bool moved;
-    /* owned: classes of recorded entries whose compile has been counted in compiles.high */
+    /* owned: classes with a recorded entry whose compile has been counted in compiles.high */
     LIST(uint32_t) compiled;
 };
 
-/* ranges_add() adds the ranges of MORE to the ranges of SUM; ranges_open() removes the upper bounds
- * of the ranges of F. */
+/* ranges_add() adds the ranges of the function MORE to those of SUM. ranges_remove_high() removes
+ * the upper bounds of the function's ranges. */
 void ranges_add(struct whatif_function *sum, const struct whatif_function *more);
 void ranges_open(struct whatif_function *f);
 
@@ -458,8 +466,8 @@ void bounds_call(struct bounds *bounds, struct decided *decided);
 /* Store that CLASS_'s entry died: calls of CLASS_ may be compiled again. */
 void bounds_death(struct bounds *bounds, uint32_t class_);
 void bounds_reset(struct bounds *bounds);
-/* Add the ranges of BOUNDS to FUNCTION, and free BOUNDS. At most MOST calls can compile; -1 if that
- * is not known. */
+/* Add the ranges of BOUNDS to FUNCTION, and free BOUNDS. At most MOST calls can be compiled; -1
+ * means that this number is not known. */
 void bounds_end(struct bounds *bounds, int64_t most, struct whatif_function *function);
 
 #endif

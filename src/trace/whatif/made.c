@@ -1,10 +1,10 @@
-/* trace/whatif/made.c -- makes up guards of entries that were not recorded. See
+/* trace/whatif/made.c -- makes up guards for entries that were not recorded. See
  * trace/whatif/like.h.
  *
- * In the simulation a call may be compiled that was not compiled in the recording. Its entry is
- * assumed to have the guards of the newest entry whose inputs had the same types, with the values
- * of the call as the expected values. If a value is not known, or no such entry exists, the
- * expected value is not known either. */
+ * In the simulation a call may be compiled that was not compiled in the recording. The new entry is
+ * assumed to have the guards of the newest recorded entry whose inputs had the same types. These
+ * guards then expect the values of the call. If a value is not known, or if there is no such
+ * recorded entry, the expected value is not known either. */
 #include "trace/whatif/like.h"
 
 /* Do inputs A and B have the same type, and the same rank if they are tensors? */
@@ -56,9 +56,9 @@ static uint32_t most_alike(struct whatif *w, uint32_t class_, bool typed)
     return newest;
 }
 
-/* Sets of dimensions of a tensor, a bit for each dimension. */
+/* Dimensions of a tensor: a set has a bit for each dimension. */
 struct sizes_seen {
-    uint32_t several; /* dimensions whose sizes differ between recorded entries */
+    uint32_t several; /* dimensions that have different sizes in recorded entries */
     uint32_t any;     /* dimensions that are dynamic in a recorded entry */
 };
 
@@ -134,7 +134,7 @@ static bool make_tensor(const struct whatif *w, const struct guard *g, struct si
         uint32_t bit = 1u << d;
         bool dynamic = seen.any & bit || g->want.sizes.size[d] == SIZE_ANY;
         if (w->torch && sizes->size[d] <= 1)
-            continue; /* torch compiles 0 and 1 apart */
+            continue; /* torch compiles the sizes 0 and 1 separately */
         if (dynamic)
             sizes->size[d] = SIZE_ANY;
         else if (!(seen.several & bit))
@@ -153,7 +153,7 @@ static bool make_condition(struct whatif *w, uint32_t class_, const struct guard
     bool number = w->torch && g->about == ABOUT_NUMBER;
     bool known = v->low == v->high;
     uint32_t code = class_code(w, class_);
-    bool apart = known && v->low <= 1; /* torch compiles 0 and 1 apart */
+    bool apart = known && v->low <= 1; /* torch compiles the numbers 0 and 1 separately */
 
     if (number && apart) {
         made->loose = false;

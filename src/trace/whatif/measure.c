@@ -1,12 +1,12 @@
-/* trace/whatif/measure.c -- the settings of `dyntrace try` that measure a what-if. See
+/* trace/whatif/measure.c -- finds the settings of `dyntrace try` that measure a what-if. See
  * trace/whatif/whatif.h.
  *
- *     what-if                      try, with torch           try, with the stand-alone shim
- *     recompile_limit=16           config.recompile_limit=16 limit=16
- *     dynamic=L['x'][0]            maybe_mark_dynamic=...    - (a compiler of the program's own)
- *     drop_guard=12                drop_guard=KIND SOURCE    -
- *     backend_shared=no            -                         -
- */
+ * Settings of a what-if, and the settings of `try` that do the same:
+ *
+ *     recompile_limit=16   config.recompile_limit=16, without torch limit=16
+ *     dynamic=L['x'][0]    maybe_mark_dynamic=..., only with torch
+ *     drop_guard=12        drop_guard=KIND SOURCE, without torch not possible
+ *     backend_shared=no    not possible */
 #include <inttypes.h>
 
 #include "lib/say.h"
@@ -37,7 +37,8 @@ static void word_print(FILE *out, const char *text)
 
     if (bare) {
         fputs(text, out);
-    } else if (strchr(text, '\'') && !strpbrk(text, "\"$`\\!")) { /* quotes as in L['x'] */
+    } else if (strchr(text, '\'') && !strpbrk(text, "\"$`\\!")) {
+        /* TEXT has single quotes, as L['x'] has, so it needs only double quotes around it */
         putc('"', out);
         say_escaped(out, text, bytes);
         putc('"', out);
@@ -46,7 +47,7 @@ static void word_print(FILE *out, const char *text)
     }
 }
 
-/* Print a space and then TEXT as one shell word, and free TEXT. */
+/* Print a blank and TEXT as one word of a shell. Frees TEXT. */
 static void print_next_word(FILE *out, char *text)
 {
     putc(' ', out);

@@ -1,4 +1,4 @@
-/* trace/whatif/page.c -- the answer to a what-if as a page. See trace/whatif/whatif.h.
+/* trace/whatif/page.c -- prints the answer to a what-if as a page. See trace/whatif/whatif.h.
  *
  * The words and columns are in schemas/pages/whatif.txt; this file decides which blocks of it are
  * printed, and passes their figures. */
@@ -15,15 +15,16 @@ struct answer_page {
     struct page_text text;
     const struct whatif_asked *asked;
     const struct whatif_answer *answer;
-    /* a function that is called before each recorded row; or NULL */
+    /* if not NULL, a function that is called before each recorded row */
     void (*recorded)(void *context, int64_t code_id);
     void *context;
-    /* how many functions have been listed, and how many left out because nothing changes */
+    /* number of functions that have been listed, and number of those that were left out because
+     * nothing changes */
     size_t listed, unchanged;
-    bool exact; /* all numbers printed so far are exact */
+    bool exact; /* all figures that were printed so far are exact */
 };
 
-/* ---- the figures of one function ----------------------------------------- */
+/* ---- printing the figures of one function -------------------------------- */
 
 static void print_recorded(struct page_text *page, const struct whatif_tally *t)
 {
@@ -38,8 +39,8 @@ static void print_recorded(struct page_text *page, const struct whatif_tally *t)
     page_text_row(page, "pages/whatif/recorded", 0);
 }
 
-/* Add the checks and times of F's predicted calls to PAGE. If it is not known which entries the
- * calls hit, the number of checks and their time are not known either. */
+/* Add the number of checks and their time, for the predicted calls of the function, to PAGE. If it
+ * is not known which entries the calls hit, these figures are not known either. */
 static void add_predicted_sums(struct page_text *page, const struct whatif_function *f)
 {
     const struct whatif_tally *t = &f->predicted;
@@ -68,7 +69,7 @@ static void print_predicted(struct page_text *page, const struct whatif_function
     };
     /* clang-format on */
     enum { COLUMNS = array_count(columns) };
-    /* the texts of the row; they must stay valid until the row is printed */
+    /* the texts of the row, which must live until the row is printed */
     char texts[COLUMNS][WHATIF_RANGE_TEXT];
 
     for (int i = 0; i < COLUMNS; i++)
@@ -82,7 +83,8 @@ static void print_predicted(struct page_text *page, const struct whatif_function
     page_text_row(page, "pages/whatif/predicted", 0);
 }
 
-/* Print the recorded and predicted figures of F; CODE_ID is -1 for the sums over all functions. */
+/* Print the recorded and the predicted figures of the function. CODE_ID is -1 for the sums over
+ * all functions. */
 static void print_figures(struct answer_page *page, const struct whatif_function *f,
                           int64_t code_id)
 {
@@ -104,9 +106,9 @@ static void print_function(struct answer_page *page, const struct whatif_functio
     print_figures(page, f, replay->codes.at[f->code].id);
 }
 
-/* ---- the list of functions, and their sums ------------------------------- */
+/* ---- printing the list of functions, and the sums ------------------------ */
 
-/* Do all calls of F certainly end as recorded? */
+/* Do all calls of the function certainly end as recorded? */
 static bool is_unchanged(const struct whatif_function *f)
 {
     bool moved = f->changed || f->gone;
@@ -116,7 +118,7 @@ static bool is_unchanged(const struct whatif_function *f)
     return whatif_is_exact(f) && !memcmp(&f->recorded, &f->predicted, sizeof f->recorded);
 }
 
-/* Does the page of ANSWER list F? */
+/* Is the function listed on the page of ANSWER? */
 static bool is_listed(const struct whatif_answer *answer, const struct whatif_function *f)
 {
     return answer->codes ? answer->codes[f->code] : !is_unchanged(f);
@@ -149,7 +151,7 @@ static void print_sums(struct answer_page *page)
     print_figures(page, &page->answer->result.total, -1);
 }
 
-/* ---- the headline, how to measure, and the notes ------------------------- */
+/* ---- printing the headline, how to measure, and the notes ---------------- */
 
 static void print_headline(struct answer_page *page)
 {
@@ -181,7 +183,7 @@ static void print_unproven(struct answer_page *page)
     whatif_knobs_free(&knobs);
 }
 
-/* Print an assumption, wrapped into lines of NOTE_COLUMNS columns. */
+/* Print the text of an assumption, wrapped into lines of NOTE_COLUMNS columns. */
 static void print_note(FILE *out, const char *text)
 {
     size_t column = 0;

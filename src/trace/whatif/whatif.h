@@ -11,10 +11,10 @@
  *     ... result.total.predicted.compiles
  *     whatif_result_free(&result), whatif_knobs_free(&knobs), whatif_free(w);
  *
- * A class is all calls that ran the same entry; calls that ran no entry are one class if they have
- * the same signature. A simulated cache holds classes: the class of the call that was compiled
- * stands for the new entry. A call whose outcome is not certain is counted as undecided, and turns
- * the answer into a range. Assumptions are printed as notes.
+ * Calls are divided into classes. All calls that ran the same entry are one class. Calls that ran
+ * no entry are one class if they have the same signature. A simulated cache holds classes: the
+ * class of the call that was compiled stands for the new entry. A call whose outcome is not certain
+ * is counted as undecided, and turns the answer into a range. Assumptions are printed as notes.
  * trace/whatif/like.c tells which entries a call fits. */
 #ifndef DYNTRACE_WHATIF_H
 #define DYNTRACE_WHATIF_H
@@ -31,24 +31,26 @@ struct whatif;
 /* A value that the setting dynamic= makes dynamic. */
 struct whatif_dimension {
     const char *source; /* "L['x']" */
-    int dimension;      /* the dimension, or -1 for all dimensions */
+    int dimension;      /* the dimension that becomes dynamic, or -1 for all dimensions */
 };
 
 struct whatif_knobs {
-    /* owned: the settings as typed, separated by commas; NULL if no setting changes anything */
+    /* owned: the settings as they were typed, with commas between them; NULL if
+     * nothing is changed */
     char *text;
-    unsigned given;                             /* a bit for each setting that was typed */
-    int64_t recompile_limit, accumulated_limit; /* 0: the recorded limit stays in force */
+    unsigned given; /* which settings were typed: a bit for each */
+    /* the limits to simulate; 0: the recorded limit stays in force */
+    int64_t recompile_limit, accumulated_limit;
     int isolate;        /* each torch.compile() call (region) has its own entries and limit */
     int backends_apart; /* each backend has its own entries and limit */
     bool dynamic_all;
     LIST(struct whatif_dimension) dynamic;
-    /* guards to drop, as typed: a kind, or the row id of a guard, which stands for all guards of
-     * the same kind and source */
+    /* which guards are dropped, as it was typed: a kind of guard, or the row id of a guard, which
+     * stands for all guards of its kind and source */
     LIST(const char *) drops;
-    struct arena texts; /* the sources and kinds in DYNAMIC and DROPS */
-    /* borrowed, by index of the code object: true where the settings dynamic and drop_guard apply;
-     * NULL if they apply everywhere */
+    struct arena texts; /* owns the sources and kinds in `dynamic` and `drops` */
+    /* borrowed: for each code object, whether the settings dynamic and drop_guard apply; NULL if
+     * they apply to all */
     const bool *codes;
 };
 
@@ -62,55 +64,56 @@ struct whatif_tally {
     int64_t check_ns, compile_ns;
 };
 
-/* A number of calls: at least LOW and at most HIGH, whatever the undecided calls do. HIGH is
- * WHATIF_NO_BOUND if there is no known upper bound. */
+/* A number of calls: at least `low` and at most `high`, whatever the undecided calls do. `high` is
+ * WHATIF_NO_BOUND if no upper bound is known. */
 struct whatif_range {
     int64_t low, high;
 };
 enum { WHATIF_NO_BOUND = -1, WHATIF_RANGE_TEXT = 64 };
 
-struct whatif_function { /* the counts for one code object */
+struct whatif_function { /* counts for the calls of one code object */
     struct whatif_tally recorded, predicted;
     int64_t changed;   /* number of calls whose predicted outcome differs from the recorded one */
-    int64_t gone;      /* number of calls that would not be looked up any more */
+    int64_t gone;      /* number of calls that are not looked up any more */
     int64_t undecided; /* number of calls whose outcome may differ from the prediction */
-    int64_t trusting;  /* number of calls that would run code whose compile was not recorded */
-    /* number of hits for which several entries are possible, so that the number of checks is a
-     * guess */
+    int64_t trusting;  /* number of calls that run code whose compile was not recorded */
+    /* number of calls that certainly hit, but it is not certain which entry, so the number of
+     * checks is a guess */
     int64_t either;
-    /* least number of lookups that would happen and are not in the trace */
+    /* at least this many lookups happen that are not in the trace */
     int64_t unrecorded;
-    /* index of the code object; must follow the int64_t members, which function_add() sums */
+    /* index of the code object. It is declared behind all int64_t members, because function_add()
+     * sums the members that stand before it */
     uint32_t code;
-    /* bounds of the predicted counts; low equals high where the trace decides every call
+    /* bounds of the predicted counts; where the trace decides every call, low equals high
      * (whatif_is_exact) */
     struct whatif_range compiles, hits, eager, misses, calls;
 };
 
 struct whatif_result {
-    /* owned: the functions that were looked up, those with the most changes first */
+    /* owned: the functions that are looked up, those with most changes first */
     LIST(struct whatif_function) functions;
     struct whatif_function total;
-    /* owned: the predicted outcome of each lookup: enum outcome or WHATIF_GONE, plus
-     * WHATIF_UNDECIDED if it is a guess */
+    /* owned: for each lookup its predicted outcome, an enum outcome or WHATIF_GONE;
+     * WHATIF_UNDECIDED is added if it is a guess */
     uint8_t *outcomes;
-    LIST(const char *) notes; /* the assumptions, in words */
-    /* Predictions that are not marked as undecided may still be wrong, because of an assumption:
-     * events were lost, values were not recorded, or entries are assumed to die at the recorded
-     * time. */
+    LIST(const char *) notes; /* the assumptions on which the answer depends, in words */
+    /* Predictions may be wrong even if they are not marked as undecided, because of an
+     * assumption: events were lost, values were not recorded, or entries are assumed to die at
+     * the recorded time. */
     bool uncertain;
 };
 enum { WHATIF_OUTCOME = 31, WHATIF_GONE = 31, WHATIF_UNDECIDED = 128 };
 
-/* ---- trace/whatif/bounds.c: the range of an answer ----------------------- */
+/* ---- the range of an answer (bounds.c) ----------------------------------- */
 
 static inline bool whatif_range_is_exact(const struct whatif_range *range)
 {
     return range->low == range->high;
 }
 
-/* Are the numbers of FUNCTION's calls that hit, compile and run as Python certain? Which entry a
- * call hits, and so the number of checks, may still be a guess. */
+/* Is it certain how many of FUNCTION's calls hit, compile and run as Python? It may still be a
+ * guess which entry a call hits, and so how many checks there are. */
 bool whatif_is_exact(const struct whatif_function *function);
 
 /* Add the range MORE to SUM. */
@@ -130,23 +133,23 @@ void whatif_run(struct whatif *whatif, const struct whatif_knobs *knobs,
                 struct whatif_result *result);
 void whatif_result_free(struct whatif_result *result);
 
-/* ---- trace/whatif/ask.c: from typed settings to an answer ---------------- */
+/* ---- from typed settings to an answer (ask.c) ---------------------------- */
 
-/* Add the settings in TEXT to KNOBS: KEY=VALUE, or several separated by commas that are not within
- * brackets. Returns false after reporting an error. */
+/* Add the settings in TEXT to KNOBS: one KEY=VALUE, or several with commas between them that are
+ * not inside brackets. Returns false after reporting an error. */
 bool whatif_knob(struct whatif_knobs *knobs, const char *text);
 void whatif_knobs_free(struct whatif_knobs *knobs);
 
 struct whatif_asked {
-    struct db *db; /* borrowed, like all members */
+    struct db *db; /* borrowed, like all members of this struct */
     struct replay *replay;
-    /* the settings as typed; "best" alone searches for the smallest change that removes most
-     * recompiles */
+    /* the settings as they were typed; "best" alone searches for the smallest change that removes
+     * most recompiles */
     const char *const *settings;
     int count;
-    /* answer for this function only, and change only its guards; NULL: for all functions */
+    /* answer only for this function, and change only its guards; NULL: answer for all functions */
     const char *function;
-    /* if FUNCTION fits several functions, they are listed here, as JSON if `json` is set */
+    /* if the name fits several functions, they are listed here, as JSON if `json` is set */
     FILE *out;
     bool json;
 };
@@ -154,9 +157,12 @@ struct whatif_asked {
 struct whatif_answer { /* all members are owned: call whatif_answer_free(), also after an error */
     struct whatif_knobs knobs;
     struct whatif_result result;
-    bool *codes; /* by index: true for the code objects of the chosen function; NULL for all */
-    int tried;   /* how many settings "best" tried; -1 if it was not asked for */
-    /* owned: settings found by "best" that may help more, though no bound proves it; or NULL */
+    /* for each code object, whether it belongs to the chosen function; NULL: all
+     * functions are chosen */
+    bool *codes;
+    int tried; /* how many settings "best" has tried; -1 without "best" */
+    /* owned: settings that "best" found and that may help more, although no bound
+     * proves it; or NULL */
     char *unproven;
 };
 
@@ -164,22 +170,22 @@ struct whatif_answer { /* all members are owned: call whatif_answer_free(), also
 bool whatif_ask(const struct whatif_asked *asked, struct whatif_answer *answer);
 void whatif_answer_free(struct whatif_answer *answer);
 
-/* ---- trace/whatif/page.c: prints the answer ------------------------------ */
+/* ---- printing the answer (page.c) ---------------------------------------- */
 
-/* Print ANSWER: the recorded and the predicted figures of each function. RECORDED, unless NULL, is
- * called between a function's name and its figures with the code object's row id, or with -1 before
- * the sums of all functions. */
+/* Print ANSWER: the recorded and the predicted figures of each function. If RECORDED is not NULL,
+ * it is called between the name of a function and its figures, with the row id of the code object,
+ * or with -1 before the sums of all functions. */
 void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *answer,
                  void (*recorded)(void *context, int64_t code_id), void *context);
 
-/* ---- trace/whatif/measure.c: how to measure the answer ------------------- */
+/* ---- how to measure the answer (measure.c) ------------------------------- */
 
-/* Return the arguments of `dyntrace try` that change the program as KNOBS change the recorded
+/* Return the arguments for `dyntrace try` that change the program as KNOBS change the recorded
  * calls: the trace, the function and the settings, each quoted for a shell. The caller frees the
- * text. NULL if `try` has no such settings. */
+ * text. Returns NULL if `try` has no such settings. */
 char *whatif_try_words(const struct whatif_asked *asked, const struct whatif_knobs *knobs);
 
-/* Was the time of TALLY's checks measured? True also if there was no check. */
+/* Was the time of all checks in TALLY measured? True as well if there was no check. */
 static inline bool whatif_checks_timed(const struct whatif_tally *tally)
 {
     return tally->check_ns || !tally->checks;

@@ -17,7 +17,7 @@ FIELDS(torches_fields, TORCHES_FIELDS)
 FIELDS(single_fields, WHY_FIELDS)
 FIELDS(sum_fields, SUM_FIELDS)
 
-/* ---- from rows ----------------------------------------------------------- */
+/* ---- reading members from rows ------------------------------------------- */
 
 /* Is a member of this kind an int64_t? */
 static bool is_number(enum field_kind kind)
@@ -74,7 +74,7 @@ void why_row(struct why *why, struct query *query, const struct field *fields, v
                 field_read(why, query, column, field, (char *)item + field->offset);
 }
 
-/* ---- to templates ------------------------------------------------------- */
+/* ---- passing members to templates ---------------------------------------- */
 
 static void field_fact(struct row_facts *facts, const struct field *field, const void *at)
 {
@@ -112,12 +112,12 @@ void why_facts(struct row_facts *facts, const struct field *fields, const void *
         field_fact(facts, field, (const char *)item + field->offset);
 }
 
-/* ---- as JSON ------------------------------------------------------------- */
+/* ---- writing members as JSON --------------------------------------------- */
 
-/* Write the member at AT as an object, or as null if there is no such recompile. */
+/* Write the recompile AT to JSON as the object NAME. If no recompile is known, write null. */
 static void parent_put(struct json *json, const char *name, const struct parent *at);
 
-/* Write the members of ITEM that FIELDS name. */
+/* Write the members of ITEM that FIELDS lists to JSON. */
 static void fields_put(struct json *json, const struct field *fields, const void *item)
 {
     for (const struct field *field = fields; field->name; field++) {
@@ -198,7 +198,7 @@ void why_json(struct why *why, FILE *out)
     json_maybe(json, "raised", why->raised != UNKNOWN, why->raised);
     if (why->is_plain)
         profile_json(&why->profile, json, "durations");
-    json_object(json, "shares"); /* the same shares as those of `check --function` */
+    json_object(json, "shares"); /* the sums from which `check --function` computes shares, too */
     json_integer(json, "calls", why->shared.asked);
     json_integer(json, "hits", why->shared.hits);
     json_integer(json, "misses", why->shared.missed);

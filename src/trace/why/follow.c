@@ -1,4 +1,4 @@
-/* trace/why/follow.c -- conclusions from the facts about a function. See trace/why/why.h. */
+/* trace/why/follow.c -- draws conclusions from the facts about a function. See trace/why/why.h. */
 #include <inttypes.h>
 
 #include "schema.h"
@@ -21,7 +21,7 @@ const char *cause_name(struct why *why, const struct cause *cause)
     return name;
 }
 
-/* ---- histories ----------------------------------------------------------- */
+/* ---- histories: the values of a guard source that forced recompiles ------ */
 
 void histories_make(struct why *why)
 {
@@ -43,7 +43,7 @@ void histories_make(struct why *why)
     free(sql);
 }
 
-/* ---- results of compiles ------------------------------------------------- */
+/* ---- did a compile produce code, and if not, why? ------------------------ */
 
 bool compile_made(const struct compile *compile)
 {

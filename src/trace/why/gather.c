@@ -1,8 +1,8 @@
 /* trace/why/gather.c -- reads the facts about a function's calls. See trace/why/why.h.
  *
- * There is a statement of schemas/why.sql for each kind of fact, which --sql prints too. `lookup`,
- * `guard_check` and `frame` are long tables: the code here sums up their rows, and --sql prints a
- * GROUP BY that gives the same sums. */
+ * schemas/why.sql has a statement for each kind of fact, and `why --sql` prints these statements.
+ * The tables `lookup`, `guard_check` and `frame` are long. C reads their rows and sums them up. For
+ * these facts `why --sql` prints a statement with GROUP BY, which gives the same sums. */
 #include <inttypes.h>
 
 #include "lib/times.h"
@@ -13,20 +13,21 @@
 #include "trace/why/why.h"
 
 enum {
-    /* If the trace has more frames, they are not read, and calls without a lookup stay
-     * undecided. */
+    /* If a trace has more frames than this, frames are not read, and the outcomes of calls without
+     * a lookup stay unknown. */
     FRAMES_READ = 12000000,
-    /* Guards count as slow if all three hold: they take at least this percentage of the function's
-     * time, at least this many nanoseconds a call, and there were at least this many calls. */
+    /* Guards count as slow if they take at least this percentage of the function's time and at
+     * least this many nanoseconds a call, and if there were at least this many calls. */
     SLOW_SHARE = 10,
     SLOW_NS = 1000,
     SLOW_CALLS = 10,
-    GUARDS_READ = 10000, /* greatest number of failing guards that are kept */
+    GUARDS_READ = 10000, /* most failing guards that are kept */
 };
 
-/* ---- running the statements ----------------------------------------------------- */
+/* ---- running the statements ---------------------------------------------- */
 
-/* Return SQL as --sql prints it, with the parameter replaced by the ids. */
+/* Return SQL as `why --sql` prints it: with the code ids of the function in place of
+ * the parameter. */
 static const char *printed_sql(struct why *why, const char *sql)
 {
     static const char ids[] = "SELECT value FROM json_each(?1)";
@@ -41,7 +42,8 @@ static const char *printed_sql(struct why *why, const char *sql)
     return why_keep(why, made);
 }
 
-/* Run the statement ROWS. --sql prints the statement NAME, such as "why/entries", in its place. */
+/* Run the statement ROWS. For `why --sql`, note the statement NAME, such as "why/lookups", which
+ * selects the sums over these rows. */
 static struct query *run_rows_statement(struct why *why, const char *name, const char *rows)
 {
     const char *sql = schema_statement(name);
@@ -60,7 +62,7 @@ static struct query *run_statement(struct why *why, const char *name)
     return run_rows_statement(why, name, name);
 }
 
-/* Read the only row of the statement NAME into WHY. Returns false if there is no row. */
+/* Read the only row of the statement NAME into WHY. Returns false if there is none. */
 static bool read_single_row(struct why *why, const char *name)
 {
     struct query *query = run_statement(why, name);
@@ -95,7 +97,7 @@ struct entry *why_entry(const struct why *why, int64_t cache_entry_id)
     return cache_entry_id ? list_find(&why->entries, cache_entry_id, cache_entry_id) : NULL;
 }
 
-/* ---- compiles and their causes -------------------------------------------------- */
+/* ---- reading compiles and their causes ----------------------------------- */
 
 static void gather_causes(struct why *why)
 {
@@ -125,7 +127,8 @@ static void gather_causes(struct why *why)
  * callers are not known. For a resume function `follows_from` then names the last compile of the
  * function that it belongs to, unless this function was called again in between. */
 
-/* Has COMPILE a cause with the source of OTHER, or with the same change of a value? */
+/* Does COMPILE have a cause with the same guard source as OTHER, or with the same expected and
+ * actual values? */
 static bool is_same_change(const struct why *why, const struct compile *compile,
                            const struct cause *other)
 {
@@ -146,7 +149,8 @@ static bool is_same_change(const struct why *why, const struct compile *compile,
     return false;
 }
 
-/* Set `follows_from` of each recompile to the first cause that the statement NAME finds for it. */
+/* For each recompile with a change that the statement NAME selects, set `follows_from` to the first
+ * row with the same change. */
 static void set_follows_from(struct why *why, const char *name)
 {
     struct query *query = run_statement(why, name);
@@ -172,14 +176,14 @@ static void gather_parents(struct why *why)
     if (!why->causes.count)
         return;
     set_follows_from(why, "why/by-frames");
-    /* A trace that is still being recorded has neither frames nor the index lookup_code. */
+    /* A trace that is still being recorded has no frames yet, and lacks the index lookup_code. */
     if (db_meta_integer(why->db, "frame_count", 0) <= 0 &&
         db_integer(why->db, 0,
                    "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'lookup_code')"))
         set_follows_from(why, "why/by-origin");
 }
 
-/* ---- calls --------------------------------------------------------------- */
+/* ---- counting calls ------------------------------------------------------ */
 
 int64_t why_calls(const struct why *why, enum outcome outcome)
 {
@@ -211,7 +215,7 @@ static void class_add(struct call_class *class, int64_t calls, int64_t first_ns,
     class->lookup_ns = times_sum(class->lookup_ns, lookup_ns);
 }
 
-/* Count lookups that were dropped (run --keep), here and in CALLS. */
+/* Count the lookups that `run --keep` dropped from the trace, in why->calls and in CALLS. */
 static void gather_dropped(struct why *why, int64_t calls[OUTCOMES])
 {
     struct query *query = run_statement(why, "why/dropped");
@@ -267,7 +271,7 @@ static void gather_lookups(struct why *why)
     query_close(query);
 }
 
-/* Count calls without a lookup by the outcomes in their frames. */
+/* Count the calls without a lookup, whose outcome is stored in their frame. */
 static void gather_frames(struct why *why)
 {
     struct call_class sums[OUTCOMES] = {0};
@@ -287,7 +291,7 @@ static void gather_frames(struct why *why)
                   query_integer(query, 1), 0);
     query_close(query);
     for (int i = 0; i < OUTCOMES; i++) {
-        /* calls with a lookup have been counted already */
+        /* subtract the calls with a lookup, which have been counted already */
         int64_t calls = sums[i].calls - why_calls(why, (enum outcome)i);
         if (calls > why->undecided)
             calls = why->undecided;
@@ -298,14 +302,15 @@ static void gather_frames(struct why *why)
     }
 }
 
-/* Read the inputs of calls that no entry fitted and that ran as Python. */
+/* Read the inputs of calls that ran as Python because no entry fitted and no new one
+ * could be made. */
 static void gather_inputs(struct why *why)
 {
     if (!why_calls(why, OUTCOME_LIMIT) && !why_calls(why, OUTCOME_RUN_ONLY))
         return;
     READ(why, inputs, "why/inputs");
     read_single_row(why, "why/different");
-    /* some inputs were not recorded, so there may be more different inputs */
+    /* some inputs were not recorded, so the number of different inputs is not known */
     if (why->unknown_inputs || doubts_values(why->db))
         why->different_inputs = 0;
 }
@@ -322,7 +327,7 @@ static int class_order(const void *a, const void *b)
     return order ? order : list_order(x->cache_entry_id, y->cache_entry_id);
 }
 
-/* ---- failing guards ---------------------------------------------------------- */
+/* ---- counting failing guards --------------------------------------------- */
 
 static enum check_result check_result_of(const char *word)
 {
@@ -352,7 +357,7 @@ static int failed_more(const void *a, const void *b)
 /* Count the results of guard checks, by entry and by failing guard. */
 static void gather_checks(struct why *why)
 {
-    /* key: guard, entry and result; value: 1 + an index of why->guards */
+    /* maps a hash of guard, entry and result to 1 + an index of why->guards */
     struct map places = {0};
     struct entry *entry = NULL;
     struct query *query;
@@ -379,7 +384,8 @@ static void gather_checks(struct why *why)
         }
         if (result == CHECK_PASS)
             continue;
-        /* A guard belongs to one entry, so the entry is part of the key only if no guard failed. */
+        /* A guard belongs to one entry. So the entry is needed in the key only if
+         * no guard failed. */
         place =
             map_put(&places, (int64_t)((uint64_t)(guard_id ? guard_id : ~entry_id) * CHECK_RESULTS +
                                        result));
@@ -444,7 +450,7 @@ static void gather_kinds(struct why *why)
     READ_ROWS(why, costs, query);
 }
 
-/* Does a call with this outcome begin with a lookup? */
+/* Does a call with OUTCOME begin with a lookup? */
 static bool has_lookup(int64_t outcome)
 {
     switch (outcome) {
@@ -469,7 +475,7 @@ static int64_t compiles_ns(const struct why *why)
     return sum;
 }
 
-/* Do guards take a large part of the calls' time, and long enough to matter? */
+/* Do guards take so large a share of the calls' time, and so long, that a page should say so? */
 static bool are_guards_slow(const struct why *why)
 {
     if (why->guard_calls < SLOW_CALLS)
@@ -504,12 +510,12 @@ static void gather_cost(struct why *why)
         gather_kinds(why);
 }
 
-/* ---- torch's part in it --------------------------------------------------------------
+/* ---- torch, and calls without a compiler ---------------------------------------------
  *
- * Other compilers have graph breaks too. A resume function runs the rest of a function after a
- * graph break. It has calls, compiles and guards of its own. Each break of each compile makes a
- * new code object, so the figures of a resume function are sums over the code objects with its
- * name, file and line. */
+ * A resume function runs the rest of a function after a graph break, and has its own calls,
+ * compiles and guards. Each graph break of each compile makes a new code object, so the figures of
+ * a resume function are sums over the code objects with the same name, file and line. Compilers
+ * other than torch have graph breaks, too. */
 
 static void gather_processes(struct why *why)
 {
@@ -523,7 +529,7 @@ static void gather_processes(struct why *why)
     query_close(query);
 }
 
-/* Read the durations of the calls, if no compiler handled the function. */
+/* Read how long calls of the function took, if no compiler handled it. */
 static void gather_profile(struct why *why)
 {
     bool is_compiled = why->compiles.count || why->entries.count;
@@ -534,7 +540,7 @@ static void gather_profile(struct why *why)
     profile_read(why->db, &why->code, &why->profile, &why->progress);
 }
 
-/* ---- reading everything ----------------------------------------------------------- */
+/* ---- reading all facts --------------------------------------------------- */
 
 static bool has_no_lookup(const struct why *why)
 {
@@ -568,10 +574,11 @@ void why_gather(struct why *why)
     }
     READ(why, marks, "why/marks");
     gather_parents(why);
-    /* a caller that has reached its limit prevents compiles of its callees */
+    /* a caller that has reached its limit keeps torch from compiling its callees */
     if (why_calls(why, OUTCOME_RUN_ONLY))
         READ(why, forbidders, "why/forbidders");
-    /* A graph break of another function may tell who disabled this function. */
+    /* The program may have disabled this function. The graph break of another function
+     * may show where. */
     if (why->torch.number && has_no_lookup(why))
         read_single_row(why, "why/disabled");
     if (strstr(why->code.qualname, "<locals>"))

@@ -1,4 +1,4 @@
-/* trace/why/outcome.c -- the gain of each remedy: measured, computed, or not known. See
+/* trace/why/outcome.c -- finds the gain of each remedy: measured, computed, or not known. See
  * trace/why/why.h. */
 #include <inttypes.h>
 
@@ -48,7 +48,7 @@ static const char *setting_as_given(struct why *why, const struct remedy *remedy
     return raw;
 }
 
-/* Is WORD (BYTES long) one of the words of TEXT? */
+/* Is WORD, which has BYTES bytes, one of the words of TEXT? */
 static bool has_word(const char *text, const char *word, size_t bytes)
 {
     for (size_t length; *text; text += length + strspn(text + length, " ")) {
@@ -59,7 +59,7 @@ static bool has_word(const char *text, const char *word, size_t bytes)
     return false;
 }
 
-/* Do the texts ONE and OTHER have the same settings, in any order? */
+/* Do ONE and OTHER, two texts with settings, have the same settings, in whatever order? */
 static bool is_same_setting(const char *one, const char *other)
 {
     if (!strcmp(one, other))
@@ -98,13 +98,13 @@ static bool is_other_output(const struct trial *trial, const struct trial *basel
         return false;
     if (trial->eager == baseline->eager)
         return trial->compiles < baseline->compiles;
-    /* UNKNOWN means that the baseline had at least one eager call */
+    /* UNKNOWN: the baseline had at least one eager call */
     if (baseline->eager == UNKNOWN)
         return !trial->eager;
     return trial->eager != UNKNOWN && trial->eager < baseline->eager;
 }
 
-/* Describe in words what TRIAL did less often than BASELINE. */
+/* Return in words what happened less often in TRIAL than in BASELINE. */
 static const char *explain_gain(struct why *why, const struct trial *trial,
                                 const struct trial *baseline)
 {
@@ -153,8 +153,8 @@ static void set_measured(struct why *why, struct remedy *remedy, const struct tr
     remedy->measured_breaks = trial->breaks;
 }
 
-/* Does R alone explain TRIAL: was R measured, is its setting one of TRIAL's settings, and was its
- * gain at least TRIAL's gain? */
+/* Is the gain of TRIAL due to the remedy R alone? It is if R was measured, its setting is one of
+ * the trial's, and its gain was at least as large. */
 static bool explains_trial(const struct remedy *r, const struct trial *trial)
 {
     if (!r->setting || !r->gain)
@@ -168,7 +168,7 @@ static bool explains_trial(const struct remedy *r, const struct trial *trial)
     return r->measured_compiles <= trial->compiles;
 }
 
-/* Did one of TRIAL's settings alone do as much as all of them? */
+/* Is TRIAL, which has several settings, needless because one of them alone did as much? */
 static bool is_needless(const struct why *why, const struct trial *trial)
 {
     for (size_t i = 0; i < why->remedies.count; i++)
@@ -177,7 +177,8 @@ static bool is_needless(const struct why *why, const struct trial *trial)
     return false;
 }
 
-/* Add a remedy for the settings of TRIAL if TRIAL helped. No remedy has these settings yet. */
+/* Add a remedy for the settings of TRIAL if they helped. The caller has checked that no other
+ * remedy has the same settings. */
 static void add_tried(struct why *why, const struct trial *trial, const struct trial *baseline)
 {
     const struct remedy_case cases[] = {{.is = "tried", .more = trial->setting}, {0}};
@@ -191,8 +192,8 @@ static void add_tried(struct why *why, const struct trial *trial, const struct t
     set_measured(why, remedy, trial, baseline);
 }
 
-/* Measure the remedies that were tried. If a remedy was tried several times, the last
- * trial counts. */
+/* Set the measured counts of each remedy for which the trace has a trial. If there are several
+ * trials of a remedy, the last one is taken. */
 static void measure_remedies(struct why *why)
 {
     struct trials trials = {0};
@@ -220,13 +221,13 @@ static void measure_remedies(struct why *why)
 
 /* ---- exact: what-ifs -----------------------------------------------------------------
  *
- * The recorded calls of the function are decided again, as `replay --what-if` does. What the
- * what-if changes depends on the cause: a size becomes dynamic; another guard, if it is known, is
- * not checked; a limit becomes higher.
+ * The recorded calls of the function are simulated under another setting, as `replay --what-if`
+ * does. The setting depends on the cause: it makes a size dynamic, drops another guard (if the
+ * guard is known), or raises a limit.
  *
- * The result is exact if the trace decides each call and the what-if does what the remedy does.
- * Otherwise there is no result. A what-if reads all decisions of the trace, so it is not run on a
- * long trace unless the user asks for it (why --what-if). */
+ * The result is exact if the what-if predicts each call with certainty and has the same effect as
+ * the remedy. Otherwise the remedy gets no figures. A what-if reads all lookups of the trace, so it
+ * is not run on a long trace unless the user asks for it (why --what-if). */
 
 /* Does R predict fewer eager calls, or as many eager calls and fewer compiles? */
 static bool is_prediction_gain(const struct remedy *r)
@@ -275,7 +276,7 @@ static void set_predicted(struct whatif *whatif, const bool *codes, struct remed
     whatif_knobs_free(&knobs);
 }
 
-/* ---- the order of remedies --------------------------------------------------------------- */
+/* ---- the order of remedies ----------------------------------------------- */
 
 /* Return the number of eager calls with remedy R. If a measurement did not count them, return
  * INT64_MAX, so that R comes last. */
@@ -300,13 +301,13 @@ static int result_order(const struct remedy *a, const struct remedy *b)
 }
 
 enum remedy_rank {
-    RANK_FAILS, /* rank of a remedy without which calls fail */
+    RANK_FAILS, /* calls fail without the remedy */
     RANK_MEASURED,
     RANK_EXACT,
     RANK_PROVEN,
     RANK_OTHER,
     RANK_PUT_OFF,
-    RANK_NO_GAIN, /* rank of a remedy that certainly has no gain */
+    RANK_NO_GAIN, /* the remedy certainly has no gain */
     RANK_NORMAL,
     RANK_REJECTED,
 };
@@ -343,10 +344,10 @@ static int remedy_order(const void *a, const void *b)
     return order ? order : list_order(x->place, y->place);
 }
 
-/* ---- several settings together --------------------------------------------------------- */
+/* ---- remedies that consist of several settings --------------------------- */
 
-/* Is BEST, a combination of settings, no better than another remedy, or does BEST contain a setting
- * that another remedy refused? */
+/* Is BEST, a combination of settings, needless? It is if another remedy does as much, or if it has
+ * a setting that does something else than the remedy for the same cause (`refused`). */
 static bool is_best_needless(const struct why *why, const struct remedy *best)
 {
     if (!prose_same(best->status, exact) || !best->gain)
@@ -360,7 +361,8 @@ static bool is_best_needless(const struct why *why, const struct remedy *best)
     return false;
 }
 
-/* Add the settings that `replay --what-if best` finds, unless a remedy alone does as much. */
+/* Add the settings that `replay --what-if best` finds as a remedy, unless another remedy
+ * alone does as much. */
 static void add_best(struct why *why, struct replay *replay, struct whatif *whatif,
                      const bool *codes)
 {
@@ -381,10 +383,11 @@ static void add_best(struct why *why, struct replay *replay, struct whatif *what
                                                      .out = nowhere},
                               &answer))
         settings = arena_print(&why->arena, "%s", answer.knobs.text ? answer.knobs.text : "");
-    /* If no call reached the limit, a higher limit helps only other functions. */
+    /* Remove recompile_limit from the settings if no call of this function reached a limit, because
+     * a higher limit helps only other functions then. */
     if (!why_calls(why, OUTCOME_LIMIT) && (limit = strstr(settings, "recompile_limit=")))
         limit[-(limit > settings)] = 0;
-    /* remedy_add puts this remedy last */
+    /* remedy_add() puts this remedy behind all others */
     best = *settings ? remedy_add(why, ON_BEST, &facts, NULL) : NULL;
     if (best) {
         size_t place = (size_t)(best - why->remedies.at);
@@ -402,7 +405,7 @@ static void add_best(struct why *why, struct replay *replay, struct whatif *what
         fclose(nowhere);
 }
 
-/* ---- computing all gains ------------------------------------------------------------------- */
+/* ---- computing the gain of all remedies ---------------------------------- */
 
 static void predict_remedies(struct why *why)
 {
@@ -415,7 +418,7 @@ static void predict_remedies(struct why *why)
 
     for (size_t i = 0; i < why->remedies.count; i++)
         any = any || why->remedies.at[i].what_if;
-    /* Ids count up from 1, so the greatest is at least the number of rows. */
+    /* Ids count up from 1, so there are at most as many rows as the greatest id. */
     lookups = any ? db_integer(why->db, 0, "SELECT MAX(lookup_id) FROM lookup") : 0;
     if (!lookups)
         return;

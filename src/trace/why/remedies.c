@@ -1,4 +1,4 @@
-/* trace/why/remedies.c -- the remedies for a function, by its causes and outcomes. See
+/* trace/why/remedies.c -- finds remedies for a function, by its causes and outcomes. See
  * trace/why/why.h. */
 #include <inttypes.h>
 
@@ -10,10 +10,10 @@
 #include "trace/user_stack.h"
 #include "trace/why/why.h"
 
-/* ---- remedies ------------------------------------------------------------ */
+/* ---- finding remedies ---------------------------------------------------- */
 
 enum { CAUSES_USED = 4, BREAKS_USED = 4, KEPT = 32, LIMIT_MOST = 100000 };
-/* if a trace has more frames, they are not searched for unguarded changes */
+/* a trace with more frames is not searched for changes that no guard checks */
 enum { FRAMES_READ = 12000000 };
 
 const char *why_words(struct why *why, const char *name, const struct row_facts *facts)
@@ -81,7 +81,8 @@ static const char *because_of(struct why *why, enum remedy_on on, const struct r
     return why_words(why, block, &row);
 }
 
-/* Do both rules give the same advice about the same kind of event? The guard sources may differ. */
+/* Do the rules ONE and OTHER give the same advice about the same kind of event? They may be about
+ * different guard sources. */
 static bool is_same_advice(const struct remedy_rule *one, const struct remedy_rule *other)
 {
     bool event = one->on == other->on && one->outcome == other->outcome;
@@ -89,8 +90,8 @@ static bool is_same_advice(const struct remedy_rule *one, const struct remedy_ru
     return event && !strcmp(one->name, other->name);
 }
 
-/* Add a remedy with TEXT before the remedies that are more work. Remedies for other compilers than
- * torch stay in the order of events. Returns NULL if there is such a remedy already. */
+/* Add a remedy with TEXT to the list, before all remedies that need more effort. For compilers
+ * other than torch, add it at the end. Returns NULL if the list has an equal remedy already. */
 static struct remedy *remedy_put(struct why *why, const struct remedy_rule *rule, const char *text,
                                  const struct remedy_facts *facts)
 {
@@ -188,8 +189,8 @@ static const char *line_of_failure(struct why *why, const char *text)
     return NULL;
 }
 
-/* Torch gave up with `Unsupported: REASON`. Elsewhere REASON may only break the graph. If a rule
- * has a remedy for that break, add the remedy. */
+/* torch gave up with `Unsupported: REASON`. Add the remedy that a rule has against graph breaks
+ * with the same REASON, unless it needs a rewrite of the program. */
 static void add_for_unsupported(struct why *why, const struct remedy_facts *facts)
 {
     static const char before[] = "Unsupported: ";
@@ -229,8 +230,8 @@ static const char *setting_of_limit(struct why *why, const struct remedy_facts *
                        accumulated ? "accumulated_limit" : "recompile_limit", facts->raised);
 }
 
-/* Was an older entry hit after a newer entry had been made? If so, inputs come back, and more
- * entries help. Otherwise inputs are always new, and a higher limit only postpones the problem. */
+/* Was an older entry hit after a newer one had been made? If so, inputs come back, and more entries
+ * help. If not, inputs are always new, and a higher limit only puts the problem off. */
 static bool inputs_come_back(const struct why *why)
 {
     for (size_t i = 0; i < why->entries.count; i++)
@@ -250,7 +251,7 @@ static void limit_made(struct why *why, struct remedy *remedy, const struct reme
     remedy->effort = inputs_come_back(why) ? EFFORT_LINE : EFFORT_PUT_OFF;
 }
 
-/* Does OUTCOME mean that torch gave up the function and recorded a reason? */
+/* Does OUTCOME mean that torch gave up the function and told the reason? */
 static bool is_given_up(enum outcome outcome)
 {
     switch (outcome) {
@@ -294,14 +295,14 @@ static void cause_made(struct why *why, struct remedy *remedy, const struct reme
     const char *setting = NULL;
     bool whole;
 
-    /* A rule may be about all sizes that changed together. */
+    /* prefer the setting of a case, which may make all sizes dynamic that change together */
     for (const struct remedy_case *one = facts->cases; one->is && !setting; one++)
         if (remedy->effect == EFFECT_SAME)
             setting = one->setting;
     if (!setting)
         setting = why_keep(why, cause_setting(&facts->cause));
-    /* Dropping a guard removes all failures of the guard; this remedy may remove only some
-     * of them. */
+    /* The what-if drops the guard, so the guard never fails. The remedy may prevent only one of its
+     * failures. Both have the same effect only if the guard failed for no other cause (`whole`). */
     whole = facts->cause.whole || (setting && strncmp(setting, "drop_guard=", 11) != 0);
     if (remedy->effort == EFFORT_NORMAL)
         return;
@@ -311,8 +312,8 @@ static void cause_made(struct why *why, struct remedy *remedy, const struct reme
         remedy->refused = setting;
 }
 
-/* Does H repeat an earlier history of the same source? Then H has no values, only the condition of
- * an expression; the earlier history has the values. */
+/* Does the history H repeat an earlier history of the same source? It does if the earlier one has
+ * the values, while H has only the condition of a guard. */
 static bool repeats_earlier_history(const struct why *why, const struct history *h)
 {
     const struct history *earlier = why->histories.at;
@@ -346,9 +347,8 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
     }
 }
 
-/* Add a remedy for each reason that STATEMENT finds, with its count. A reason belongs to calls with
- * OUTCOME. If OUTCOME is OUTCOME_PLAIN, it is the reason why an entry died that was needed
- * again. */
+/* Add a remedy for each reason that STATEMENT selects with its count. They are the reasons of calls
+ * with OUTCOME. For OUTCOME_PLAIN they tell why entries died before a later compile. */
 static void add_for_reasons(struct why *why, const struct remedy_facts *base, enum outcome outcome,
                             const char *statement)
 {
@@ -370,8 +370,8 @@ static void add_for_reasons(struct why *why, const struct remedy_facts *base, en
     query_close(query);
 }
 
-/* Add remedies for changes that compiled code does not notice. Such changes can be found only in
- * stored frames. */
+/* Add remedies for values that change without a guard on them, so that compiled code does not
+ * notice. Only stored frames show such changes. */
 static void add_for_unguarded(struct why *why, const struct remedy_facts *base)
 {
     struct query *query;
@@ -390,7 +390,7 @@ static void add_for_unguarded(struct why *why, const struct remedy_facts *base)
     query_close(query);
 }
 
-/* Did all compiles make empty graphs? */
+/* Did all compiles of the function make only empty graphs? */
 static bool has_no_graph(struct why *why)
 {
     struct query *query = db_query(why->db, schema_statement("why/graphs"));
@@ -432,15 +432,15 @@ static bool is_limited(const struct why *why)
            (why->raised_reason && strstr(why->raised_reason, "LimitHit"));
 }
 
-/* Add a remedy for each guard that raised. If no such guard was recorded, add one remedy for all
- * calls in which a guard raised. */
+/* Add a remedy for each guard that raised. If it is not known which guard did, add one remedy for
+ * all calls in which a guard raised. */
 static void add_for_guard_errors(struct why *why, const struct remedy_facts *base)
 {
     struct remedy_facts facts = *base;
 
     list_each(guard, &why->guards) {
         if (strcmp(guard->result, check_words[CHECK_ERROR]) != 0)
-            break; /* guards that raised come first in the list */
+            break; /* stop here, because guards that raised come first in the list */
         facts.cause.source = guard->source;
         facts.count = guard->times;
         add_for_outcome(why, OUTCOME_GUARD_ERROR, facts, guard->expression);
@@ -449,8 +449,8 @@ static void add_for_guard_errors(struct why *why, const struct remedy_facts *bas
         add_for_outcome(why, OUTCOME_GUARD_ERROR, facts, NULL);
 }
 
-/* Add a remedy if the program creates the function again and again: each new code object is
- * compiled anew. */
+/* If the program creates the function again and again, each new code object is compiled anew: add a
+ * remedy for that. */
 static void add_for_new_code(struct why *why, const struct remedy_facts *base)
 {
     const struct remedy_facts facts = {

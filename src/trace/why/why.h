@@ -3,7 +3,7 @@
  *     struct why why = {.db = db_open(path)};
  *     if (find_code(why.db, name, &why.code, ...) == FIND_ONE) {
  *         why_gather(&why);
- *         why_follow(&why);
+ *         why_add_remedies(&why);
  *         why_whatif(&why);
  *         ... unless db_failed(why.db), everything below is filled in
  *     }
@@ -22,21 +22,21 @@
 #include "trace/template.h"
 
 enum {
-    WHY_WIDTH = 70, /* most bytes of a value that is printed */
+    WHY_WIDTH = 70, /* the most bytes that are printed of a value */
 };
 
-#define UNKNOWN FACT_UNKNOWN /* an integer that is NULL in the trace, where NULL does not mean 0 */
+#define UNKNOWN FACT_UNKNOWN /* stands for NULL in members where NULL does not mean 0 */
 
-/* ---- facts --------------------------------------------------------------- */
+/* ---- the facts about a function ------------------------------------------ */
 
-/* A fact is a struct. Its first members are listed in a macro, in rows F(struct, kind, member).
- * Such a member has the name of its column in schemas/why.sql and of its key in JSON. The other
- * members of the struct are not in JSON. Texts may be NULL. */
+/* Each fact is a struct. A macro lists the first members of the struct, each as F(struct, kind,
+ * member). Such a member is called like its column in schemas/why.sql and its key in JSON. Other
+ * members are not written to JSON. Texts may be NULL. */
 enum field_kind {
-    INTEGER, /* NULL is read as 0 */
-    ID,      /* NULL is read as 0, and JSON prints 0 as null */
-    MAYBE,   /* NULL is read as UNKNOWN */
-    PLACE,   /* NULL is read as -1 */
+    INTEGER, /* an integer; NULL is read as 0 */
+    ID,      /* an id; NULL is read as 0, and JSON has null for 0 */
+    MAYBE,   /* an integer; NULL is read as UNKNOWN */
+    PLACE,   /* an index; NULL is read as -1 */
     TEXT,
     TRUTH,   /* a bool */
     OUTCOME, /* an enum outcome; JSON prints its word */
@@ -54,7 +54,8 @@ enum field_kind {
 #define TYPE_PARENT struct parent
 #define MEMBER(type, kind, member) TYPE_##kind member;
 
-/* The calls with one outcome; for hits, the hits of one entry. */
+/* The number of calls with one outcome. There is a struct for each outcome, and one for the hits
+ * of each entry. */
 /* clang-format off */
 #define CALL_FIELDS(F)                              \
     F(call_class, OUTCOME, outcome)                 \
@@ -75,7 +76,7 @@ struct call_class {
     F(entry, INTEGER, code_id)                                                                     \
     F(entry, TEXT, label)                                                                          \
     F(entry, TEXT, backend)                                                                        \
-    F(entry, MAYBE, region_id) /* UNKNOWN: every region uses it */                                 \
+    F(entry, MAYBE, region_id) /* UNKNOWN: calls of all regions use the entry */                   \
     F(entry, INTEGER, guards)                                                                      \
     F(entry, INTEGER, compile_id)                                                                  \
     F(entry, INTEGER, born_ns)                                                                     \
@@ -84,7 +85,7 @@ struct call_class {
     F(entry, ID, last_hit_ns)                                                                      \
     F(entry, INTEGER, backend_mismatches)                                                          \
     F(entry, INTEGER, few_guards) /* hits that ran only guards that tell entries apart */          \
-    F(entry, MAYBE, died_ns) /* UNKNOWN: the entry is alive */                                     \
+    F(entry, MAYBE, died_ns) /* UNKNOWN: the entry has not died */                                 \
     F(entry, TEXT, death_cause)
 /* clang-format on */
 struct entry {
@@ -92,8 +93,8 @@ struct entry {
     int64_t check_ns;
 };
 
-/* The recompile that led to another recompile. It is a recompile of a caller, or of the function
- * before the graph break. compile_id is 0 if it is not known. */
+/* The recompile that another recompile followed from: that of a caller or, for a resume function,
+ * that of the function before the graph break. compile_id is 0 if no such recompile is known. */
 /* clang-format off */
 #define PARENT_FIELDS(F)                         \
     F(parent, ID, compile_id)                    \
@@ -117,10 +118,10 @@ struct parent {
     F(compile, MAYBE, end_ns)                                                         \
     F(compile, TEXT, outcome)                                                         \
     F(compile, ID, cache_entry_id)                                                    \
-    F(compile, TRUTH, recompile) /* see view `compiles` */                            \
+    F(compile, TRUTH, recompile) /* as in the view `compiles` */                      \
     F(compile, TEXT, reason)                                                          \
     F(compile, TEXT, user_stack)                                                      \
-    F(compile, MAYBE, sticky) /* 1 if the function is never compiled again, else 0 */           \
+    F(compile, MAYBE, sticky) /* 1: the function will not be compiled again */                  \
     F(compile, TEXT, inputs)                                                          \
     F(compile, PARENT, follows_from)
 /* clang-format on */
@@ -149,13 +150,14 @@ struct compile {
     F(cause, TRUTH, whole)
 /* clang-format on */
 
-/* The values of one source that forced recompiles. */
+/* What happened at one guard source: the values that made its guards fail, and so
+ * forced recompiles. */
 /* clang-format off */
 #define HISTORY_FIELDS(F)                                            \
     F(history, INTEGER, code_id)                                     \
     F(history, TEXT, kind)                                           \
     F(history, TEXT, source)                                         \
-    F(history, TEXT, aspect) /* part of the source: "size[0]" */     \
+    F(history, TEXT, aspect) /* what of the source: "size[0]" */     \
     F(history, INTEGER, recompiles)                                  \
     F(history, INTEGER, refused) /* compiles that gave no code */    \
     F(history, JSON, values)
@@ -163,11 +165,12 @@ struct compile {
 struct history {
     HISTORY_FIELDS(MEMBER)
     const char *text;          /* the values, shortened: "16, 18" */
-    int64_t place;             /* index in `causes` of the last of these causes */
+    int64_t place;             /* index in why->causes of the last cause with this source */
     const struct cause *cause; /* borrowed: the cause at `place` */
 };
 
-/* A guard whose failure ended checks, and the number of these checks. */
+/* The checks that failed because of one guard with one result, and their number. There is no guard
+ * if the entry belonged to another backend. */
 /* clang-format off */
 #define GUARD_FIELDS(F)               \
     F(failed_guard, TEXT, result)     \
@@ -183,7 +186,8 @@ struct failed_guard {
     int64_t guard_id, entry_id;
 };
 
-/* Graph breaks at one line for one reason, and the figures of their resume function. */
+/* The graph breaks at one line for one reason. The rest_ members count the calls and compiles of
+ * the resume function, which runs the rest of the function after the break. */
 /* clang-format off */
 #define BREAK_FIELDS(F)                     \
     F(graph_break, INTEGER, line)           \
@@ -204,7 +208,7 @@ struct graph_break {
     BREAK_FIELDS(MEMBER)
 };
 
-/* A phase of compiling, summed over all compiles. */
+/* A phase of torch's compile, with its times summed over all compiles of the function. */
 /* clang-format off */
 #define PHASE_FIELDS(F)                                                     \
     F(phase, TEXT, name)                                                    \
@@ -217,7 +221,8 @@ struct phase {
     PHASE_FIELDS(MEMBER)
 };
 
-/* Calls after a mark are not compiled. */
+/* A mark that the compiler or the program set on the function. Calls after the mark
+ * are not compiled. */
 /* clang-format off */
 #define MARK_FIELDS(F)              \
     F(mark, INTEGER, at_ns)         \
@@ -230,7 +235,7 @@ struct mark {
     MARK_FIELDS(MEMBER)
 };
 
-/* The number of compiles in one rank of a distributed job. */
+/* How many compiles one rank of a distributed job had. */
 /* clang-format off */
 #define RANK_FIELDS(F)         \
     F(rank, INTEGER, rank)     \
@@ -240,7 +245,7 @@ struct rank {
     RANK_FIELDS(MEMBER)
 };
 
-/* Inputs of calls that no entry fitted and that ran as Python. */
+/* The inputs of calls that ran as Python, because no entry fitted and no new one could be made. */
 /* clang-format off */
 #define INPUT_FIELDS(F)      \
     F(input, INTEGER, calls) \
@@ -252,15 +257,15 @@ struct input {
 
 /* A remedy. Its status is one of
  *
- *     measured       a trial of the trace had this setting
- *     exact          a what-if decided each call again, from recorded facts
- *     not measured   no trial and no what-if gives figures
- *     normal         there is nothing to change
- *     not guarded    compiled code does not notice a change
+ *     measured:      a trial of the trace had this setting;
+ *     exact:         a what-if predicted each recorded call with certainty;
+ *     not measured:  neither a trial nor a what-if gives counts;
+ *     normal:        there is nothing to change;
+ *     not guarded:   no guard checks the value, so compiled code does not notice a change.
  *
- * A remedy that is measured or exact has figures: compiles, eager and breaks without the remedy,
- * as recorded or in the trial's baseline, and the predicted_ or measured_ figures with the remedy.
- * Other figures are UNKNOWN. */
+ * If a remedy is measured or exact, `compiles`, `eager` and `breaks` are the counts without the
+ * remedy, as recorded or as in the trial's baseline. The members predicted_* or measured_* are
+ * the counts with the remedy. All other counts are UNKNOWN. */
 /* clang-format off */
 #define REMEDY_FIELDS(F)                                                                      \
     F(remedy, TEXT, name)                                                                     \
@@ -269,7 +274,7 @@ struct input {
     F(remedy, TEXT, setting) /* `run --set` setting with this effect */                       \
     F(remedy, TEXT, status)                                                                   \
     F(remedy, MAYBE, trial)                                                                   \
-    F(remedy, TEXT, trial_error) /* why the trial does not work, or NULL */                   \
+    F(remedy, TEXT, trial_error) /* why the program failed in the trial, or NULL */           \
     F(remedy, TRUTH, rejected) /* the trial proves that this is no remedy */                  \
     F(remedy, TEXT, what_if) /* what-if setting with the same effect */                       \
     F(remedy, MAYBE, compiles)                                                                \
@@ -280,7 +285,7 @@ struct input {
     F(remedy, MAYBE, measured_eager)                                                          \
     F(remedy, MAYBE, breaks)                                                                  \
     F(remedy, MAYBE, measured_breaks)                                                         \
-    F(remedy, MAYBE, undecided) /* calls that the what-if cannot decide */                    \
+    F(remedy, MAYBE, undecided) /* calls that the what-if cannot predict */                   \
     F(remedy, MAYBE, unrecorded) /* calls that the trace does not have */                     \
     F(remedy, MAYBE, gone) /* calls that would have no lookup any more */
 /* clang-format on */
@@ -292,16 +297,16 @@ struct remedy {
     bool fails; /* without the remedy, calls fail */
     bool proven;
     bool gain; /* measured or exact, with fewer eager calls or compiles */
-    /* If a trial was rejected only because the program's output differed: the trial's gain in
-     * words. Otherwise NULL. */
+    /* the trial's gain in words, if the trial was rejected only because the program's output
+     * differed; otherwise NULL */
     const char *other_output;
-    /* a what-if setting against the same cause that does not do what the remedy does; or NULL */
+    /* a what-if setting against the same cause that does something else than the remedy; or NULL */
     const char *refused;
-    size_t place; /* index in the list before the list was sorted by gain */
+    size_t place; /* where the remedy stood in the list before it was sorted by gain */
 };
 
-/* A caller that prevents compiles of this function. Only some of the calls are examined to find
- * it. */
+/* A caller that has reached its limit, so that its callees are not compiled. To find such callers,
+ * only some calls of the function are examined. */
 /* clang-format off */
 #define FORBIDDER_FIELDS(F)      \
     F(forbidder, TEXT, function) \
@@ -312,7 +317,8 @@ struct forbidder {
     FORBIDDER_FIELDS(MEMBER)
 };
 
-/* The estimated time of all guards of one kind, as if each guard of an entry took the same time. */
+/* The estimated time of all guards of one kind. It is assumed that each guard of an entry takes
+ * the same time. */
 /* clang-format off */
 #define COST_FIELDS(F)                   \
     F(guard_cost, TEXT, kind)            \
@@ -333,14 +339,15 @@ struct ask {
     ASK_FIELDS(MEMBER)
 };
 
-/* The torch of the process with the oldest version. */
+/* The oldest version of torch among the processes that ran the function, and how
+ * dyntrace recorded it. */
 /* clang-format off */
 #define TORCH_FIELDS(F)                                               \
     F(torch_facts, TEXT, version)                                     \
     F(torch_facts, TEXT, mode) /* how dyntrace watched torch */          \
-    F(torch_facts, TEXT, note) /* why torch was not watched in the other way */
+    F(torch_facts, TEXT, note) /* why the other mode was not used */
 /* clang-format on */
-/* Sums over all processes: how many different versions and modes there are. */
+/* How many versions and modes of torch the processes had. */
 /* clang-format off */
 #define TORCHES_FIELDS(F)                                                             \
     F(torch_facts, INTEGER, versions)                                                 \
@@ -353,9 +360,10 @@ struct torch_facts {
     int number; /* torch_version() of `version`, or 0 if there was no torch */
 };
 
-/* ---- everything about a function ---------------------------------------------- */
+/* ---- all facts together, and the functions on them ----------------------- */
 
-/* The lists of facts: L(member of struct why, struct, its fields, key in JSON). */
+/* The lists of facts, each as L(member of struct why, struct, fields of the
+ * struct, key in JSON). */
 /* clang-format off */
 #define WHY_LISTS(L)                                                                               \
     L(calls, call_class, CALL_FIELDS, "calls")                                                     \
@@ -372,12 +380,13 @@ struct torch_facts {
     L(remedies, remedy, REMEDY_FIELDS, "remedies")                                                 \
     L(asked, ask, ASK_FIELDS, "sql")                                                               \
     L(costs, guard_cost, COST_FIELDS, "guard_costs")                                               \
-    /* costs are sorted by time, longest first, and empty unless guards are slow */                \
+    /* costs are sorted by time, longest first; none are read unless guards are slow */            \
     L(forbidders, forbidder, FORBIDDER_FIELDS, "forbidden_by")
 /* clang-format on */
 
-/* Facts that occur once, from statements with one row. The share of guards in a call is share_ns of
- * share_of_ns: measured on usual calls that hit, or else on all calls without their compiles. */
+/* Facts of which there is one each. share_ns / share_of_ns is the share of guards in the time of a
+ * call. If the trace has frames of hits, these two are medians: of the lookups of hits, and of
+ * whole calls. Otherwise they are sums over all calls, without the time of compiles. */
 /* clang-format off */
 #define WHY_FIELDS(F)                                                                       \
     F(why, MAYBE, all_calls) /* number of calls */                                          \
@@ -392,17 +401,17 @@ struct torch_facts {
     F(why, TEXT, raised_reason)                                                             \
     F(why, TEXT, declined_reason) /* why compiles gave no code */                           \
     F(why, TEXT, caches) /* results of torch's caches, or NULL */                           \
-    F(why, MAYBE, warm_ns) /* time of the compiles that a cache served */                   \
+    F(why, MAYBE, warm_ns) /* time of compiles whose code came from a cache */              \
     F(why, MAYBE, warm_backend_ns) /* part of warm_ns in the backend */                     \
-    F(why, MAYBE, saved_ns) /* time that the caches saved, says torch */                    \
-    F(why, TEXT, self_class) /* class of `self` in a generic wrapper */                     \
+    F(why, MAYBE, saved_ns) /* time that the caches saved, as torch reports it */           \
+    F(why, TEXT, self_class) /* classes of `self`, if the function wraps others */          \
     F(why, INTEGER, share_ns) /* time of guards in the measured calls */                    \
     F(why, INTEGER, share_of_ns) /* time of the measured calls */                           \
     F(why, INTEGER, different_inputs) /* distinct inputs of all misses, or 0 */             \
     F(why, INTEGER, unknown_inputs)
 /* clang-format on */
 
-/* Members that only pages print. JSON has them in other places. */
+/* Members that templates of pages use. JSON does not have them. */
 /* clang-format off */
 #define SUM_FIELDS(F)             \
     F(why, TRUTH, missing)        \
@@ -421,39 +430,41 @@ struct torch_facts {
 struct why {
     struct db *db; /* owned */
     struct found_code code;
-    struct arena arena; /* memory of all texts in this struct */
+    struct arena arena; /* owns all texts of this struct */
     struct progress progress;
 #define LIST_MEMBER(member, type, fields, key) LIST(struct type) member;
     WHY_LISTS(LIST_MEMBER)
     WHY_FIELDS(MEMBER)
     struct torch_facts torch;
     bool with_sql;
-    bool force_whatif;  /* run what-ifs even on a long trace */
-    bool long_trace;    /* what-ifs would take too long, so they were not run */
-    bool share_of_hits; /* share_ns was measured on calls that hit */
+    bool force_whatif;  /* simulate what-ifs even on a long trace */
+    bool long_trace;    /* no what-if was simulated, because it would take too long */
+    bool share_of_hits; /* share_ns was measured only on calls that hit */
     bool guards_slow;
-    bool missing;                  /* the recording lost events */
-    int64_t guard_ns, guard_calls; /* guard_ns: the time of guards in guard_calls calls */
-    /* sums over the calls from which `check --function` computes shares: docs/answers.md */
+    bool missing;                  /* the recording has lost events */
+    int64_t guard_ns, guard_calls; /* guard_ns: the time that guards took in `guard_calls` calls */
+    /* the sums from which `check --function` computes its shares, too (docs/answers.md) */
     struct call_sums shared;
-    int64_t made;             /* number of compiles that gave code */
-    int64_t recompiles;       /* number of compiles of a function that had been compiled before */
-    int64_t undecided;        /* number of calls without a lookup whose outcome is not known */
-    int64_t checks, check_ns; /* checks of guards; check_ns is the time of those in timed_checks */
-    int64_t timed_checks;
-    /* No compiler had anything to do with the function; `profile` has its calls. `profile` is empty
-     * if no frames are stored. */
+    int64_t made;       /* number of compiles that produced code */
+    int64_t recompiles; /* number of compiles of a function that had been compiled before */
+    int64_t undecided;  /* number of calls without a lookup whose outcome is not known */
+    /* number of guard checks, and the total time of those that were timed */
+    int64_t checks, check_ns;
+    int64_t timed_checks; /* how many guard checks were timed */
+    /* no compiler handled the function; `profile` then has the durations of its calls, if
+     * frames are stored */
     bool is_plain;
     struct profile profile;
 };
 
-/* why_gather reads the lists of facts. why_follow adds histories and remedies. why_whatif adds the
- * gain of each remedy and sorts them. They report errors themselves; see db_failed. */
+/* why_gather() reads the lists of facts. why_add_remedies() adds histories and remedies.
+ * why_whatif() adds the gain of each remedy and sorts them. All three report errors themselves;
+ * db_failed() tells whether there was one. */
 void why_gather(struct why *why);
 void why_follow(struct why *why);
 void why_whatif(struct why *why);
 
-/* Free all that WHY owns. WHY may be only partly filled in. */
+/* Free everything that WHY owns. Some of its members may not have been set yet. */
 void why_free(struct why *why);
 
 /* Print WHY as JSON. */
@@ -462,38 +473,39 @@ void why_json(struct why *why, FILE *out);
 /* Return the number of calls with OUTCOME. */
 int64_t why_calls(const struct why *why, enum outcome outcome);
 
-/* Return the time of guards in percent of a call, or -1 if it is not known. */
+/* Return how much of a call's time guards take, in percent, or -1 if that is not known. */
 double why_guard_share(const struct why *why);
 
-/* Do pages list REMEDY? False if a trial rejected REMEDY, or if nothing needs to be changed. */
+/* Do pages list REMEDY? They do not if a trial rejected it, or if there is nothing to change. */
 bool remedy_is_shown(const struct remedy *remedy);
 
-/* Does REMEDY have figures, measured or exact? */
+/* Has REMEDY counts, measured or exact? */
 bool remedy_has_figures(const struct remedy *remedy);
 
 /* Did COMPILE give code? */
 bool compile_made(const struct compile *compile);
 
-/* Return the reason recorded for COMPILE if it tells why COMPILE gave no code, otherwise NULL.
- * torch's reasons "first call" and "no entry fitted" tell only why the compiler was called. */
+/* Return the recorded reason of COMPILE, if it tells why no code was produced. Otherwise
+ * return NULL: torch's reasons "first call" and "no entry fitted" tell only why the
+ * compiler was called. */
 const char *compile_refusal(const struct why *why, const struct compile *compile);
 
 /* Did the compiler skip or decline the function? If so, a mark without a reason comes from the
  * compiler; otherwise the program asked for it. */
 bool why_turned_away(const struct why *why);
 
-/* Return the entry with this id, or NULL. */
+/* Return the entry with this id, borrowed, or NULL. */
 struct entry *why_entry(const struct why *why, int64_t cache_entry_id);
 
-/* Return a live entry that is older than COMPILE and that COMPILE's lookup did not try, because it
- * belongs to another region than the entry that COMPILE made. Returns NULL if there is none. */
+/* Return an older entry that was alive when COMPILE happened, but that its lookup did not try,
+ * because the new entry belongs to another region. Returns NULL if there is none. */
 const struct entry *why_other_region(const struct why *why, const struct compile *compile);
 
-/* Return the source of CAUSE, with the part that changed, in the compiler's words: "L['x']
- * size[0]". Pages print cause_called() instead. */
+/* Return the guard source of CAUSE and the property that changed, in the compiler's words: "L['x']
+ * size[0]". Pages have cause_subject_expression() instead. */
 const char *cause_name(struct why *why, const struct cause *cause);
 
-/* ---- between the files of this folder ------------------------------------------- */
+/* ---- for the files of this folder only ----------------------------------- */
 
 struct field {
     const char *name;
@@ -509,8 +521,8 @@ extern const struct field parent_fields[], torch_fields[], torches_fields[], sin
 
 void histories_make(struct why *why);
 
-/* Add the remedies that the rules have for FACTS. MADE is called to complete each, unless it is
- * NULL. Returns the remedy added last, or NULL. */
+/* Add remedies for FACTS, one for each rule that fits. COMPLETE is called for each of them, unless
+ * it is NULL. Returns the remedy that was added last, or NULL. */
 struct remedy *remedy_add(struct why *why, enum remedy_on on, const struct remedy_facts *facts,
                           void (*made)(struct why *why, struct remedy *remedy,
                                        const struct remedy_facts *facts));
@@ -525,7 +537,8 @@ const char *why_words(struct why *why, const char *name, const struct row_facts 
 /* Read the current row of QUERY into the members of ITEM that FIELDS name. */
 void why_row(struct why *why, struct query *query, const struct field *fields, void *item);
 
-/* Copy OWNED and free it. The copy lives as long as WHY. Returns NULL for NULL. */
+/* Copy the text OWNED, and free it. The copy lives as long as WHY. Returns NULL if
+ * OWNED is NULL. */
 const char *why_keep(struct why *why, char *owned);
 
 #endif

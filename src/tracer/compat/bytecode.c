@@ -1,5 +1,7 @@
-/* tracer/compat/bytecode.c -- see bytecode.h. An opcode that is missing in a table here exists only
- * in another version. */
+/* tracer/compat/bytecode.c -- properties of instructions, by CPython version. See
+ * tracer/compat/bytecode.h.
+ *
+ * An opcode that is missing in a table here exists only in another version. */
 #include "tracer/compat/bytecode.h"
 #define Py_BUILD_CORE 1
 #if PY_VERSION_HEX >= 0x030d0000
@@ -33,7 +35,7 @@
 #define RESULT            \
     {                     \
         .top = SLOT_VALUE \
-    } /* the result replaces the NULL below the callable */
+    } /* the instruction's result replaces the NULL that is below the callable */
 
 const struct compat_op compat_ops[256] = {
     [JUMP_FORWARD] = {.jumps = 1, .ends = true},
@@ -85,7 +87,7 @@ const struct compat_op compat_ops[256] = {
 #ifdef LOAD_CLASSDEREF
     [LOAD_CLASSDEREF] = VARIABLE,
 #endif
-/* since 3.13 LOAD_CLOSURE is a pseudo instruction of the compiler */
+/* before 3.13; since then it is no real instruction, but one of the compiler's */
 #if PY_VERSION_HEX < 0x030d0000
     [LOAD_CLOSURE] = VARIABLE,
 #else
@@ -96,7 +98,7 @@ const struct compat_op compat_ops[256] = {
 
     [PUSH_NULL] = {.top = SLOT_NULL},
     [LOAD_GLOBAL] = {.top = SLOT_NULL, .below = !COMPAT_CALLABLE_FIRST, .if_odd = true},
-/* LOAD_METHOD pushes NULL and the attribute, or the function and self */
+/* LOAD_METHOD pushes two slots: NULL and the attribute, or the function and self */
 #if PY_VERSION_HEX < 0x030c0000
     [LOAD_METHOD] = {.top = SLOT_VALUE | SLOT_NULL, .below = true},
 #else
@@ -108,7 +110,8 @@ const struct compat_op compat_ops[256] = {
 #ifdef LOAD_SPECIAL
     [LOAD_SPECIAL] = {.top = SLOT_VALUE | SLOT_NULL},
 #endif
-#if PY_VERSION_HEX >= 0x030f0000 /* `for` needs no iterator for some types (see SLOT_INDEX) */
+/* since 3.15 `for` needs no iterator for some types (see SLOT_INDEX) */
+#if PY_VERSION_HEX >= 0x030f0000
     [GET_ITER] = {.top = SLOT_INDEX},
 #endif
     [PUSH_EXC_INFO] = {.top = SLOT_HANDLER},
@@ -123,13 +126,13 @@ const struct compat_op compat_ops[256] = {
 #ifdef PRECALL
     [PRECALL] = {.not_behind = CALLS},
 #endif
-/* KW_NAMES stores the names of keyword arguments outside the stack, so the function cannot be split
- * between it and its CALL */
+/* KW_NAMES keeps the names of keyword arguments outside the stack, so no split may separate it from
+ * its CALL */
 #ifdef KW_NAMES
     [KW_NAMES] = {.not_behind = CALLS},
 #endif
 #if PY_VERSION_HEX >= 0x030d0000 && \
-    PY_VERSION_HEX < 0x030e0000 /* FOR_ITER jumps past END_FOR and POP_TOP */
+    PY_VERSION_HEX < 0x030e0000 /* in 3.13 FOR_ITER jumps past END_FOR and POP_TOP */
     [END_FOR] = {.not_before = LOOPS, .not_behind = LOOPS},
 #elif defined(END_FOR)
     [END_FOR] = {.not_before = LOOPS},

@@ -1,70 +1,70 @@
-/* tracer/compat/bytecode.h -- what differs between the bytecode of CPython's versions.
+/* tracer/compat/bytecode.h -- the differences between the bytecode of CPython's versions.
  *
- * CPython itself tells how an instruction changes the depth of the stack
- * (PyCompile_OpcodeStackEffectWithJump). This file has all other facts that are needed about
- * functions which are no generators. */
+ * CPython itself computes how an instruction changes the depth of the stack
+ * (PyCompile_OpcodeStackEffectWithJump). This file has the other facts that we need about the
+ * bytecode of functions, except generators. */
 #ifndef DYNTRACE_COMPAT_BYTECODE_H
 #define DYNTRACE_COMPAT_BYTECODE_H
 
 #include "tracer/compat/cpython.h"
 
-/* What a stack slot or local variable may hold. The values are bits: a slot that may hold one of
- * several kinds has several bits. */
+/* What a slot of the stack or a local variable may hold. Each kind is a bit, because a slot may
+ * hold one of several kinds. */
 enum compat_slot {
     SLOT_VALUE = 1,
     SLOT_NULL = 2,
-    /* the exception state that CPython keeps on the stack while it handles an exception */
+    /* the exception state that CPython puts on the stack while an exception is handled */
     SLOT_HANDLER = 4,
     /* a cell: in its variable, or saved on the stack while an inlined comprehension uses the
-     * variable for its own cell */
+     * variable for a cell of its own */
     SLOT_CELL = 8,
-    /* the index of a running iteration over the list or tuple in the slot below, or NULL */
+    /* the index at which a `for` has arrived in the list or tuple in the slot below, or NULL */
     SLOT_INDEX = 16,
-    /* a list or tuple that is being iterated, or an iterator; while it lies below its index, the
-     * two belong together */
+    /* an iterator, or a list or tuple over which a `for` goes by index; such an index lies in the
+     * slot above */
     SLOT_ITERATED = 32,
 };
 
-/* The properties of an instruction. */
+/* What an instruction does to variables, stack and jumps. */
 struct compat_op {
-    /* 1 or -1 if the argument is the distance of a jump forwards or backwards, counted from the end
-     * of the instruction's caches; 0 if the instruction does not jump */
+    /* 1 or -1: the argument is how far the instruction jumps forwards or backwards, counted from
+     * the end of its caches; 0: it does not jump */
     signed char jumps;
-    bool ends;         /* the next instruction does not run after this one */
+    bool ends;         /* the instruction after this one does not run next */
     bool has_variable; /* the argument is the number of a variable */
-    /* the two instructions that this one combines, each with one variable; or 0 */
+    /* for a combined instruction: the two opcodes, each with one variable; otherwise 0 */
     unsigned char half[2];
-    /* the kind (enum compat_slot) of the instruction's variable afterwards, if the kind does not
-     * depend on the stack; or 0 */
+    /* what the instruction's variable holds afterwards (enum compat_slot), if that does not depend
+     * on the stack; or 0 */
     unsigned char variable;
-    /* the kind of the topmost stack slot afterwards; 0 if the slot is unchanged, or is a pushed
+    /* what the topmost slot holds afterwards (enum compat_slot); 0 if it is unchanged, or a pushed
      * SLOT_VALUE */
     unsigned char top;
-    /* below: `top` describes the second slot from the top. if_odd: `top` holds only if the argument
-     * is odd */
+    /* below: `top` is about the second slot from the top. if_odd: `top` is true only if the
+     * argument is odd */
     bool below, if_odd;
-    /* why a function cannot be split before or behind the instruction; or NULL */
+    /* reason why a function cannot be split before or behind the instruction; NULL if it can */
     const char *not_before, *not_behind;
 };
 
 extern const struct compat_op compat_ops[256];
-/* How many code units of inline cache follow each opcode. */
+/* For each opcode, how many code units of inline cache follow the instruction. */
 extern const uint8_t _PyOpcode_Caches[256];
 #define compat_caches(op) ((int)_PyOpcode_Caches[op])
-/* Apply OP to the kinds of the variables and stack slots. The stack has BEFORE slots before OP and
- * DEPTH slots afterwards. Returns false if the bytecode is invalid. */
+/* Update what VARIABLES and STACK may hold for instruction OP. The stack has BEFORE slots before it
+ * and DEPTH slots afterwards. Returns false if the bytecode is invalid. */
 bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *stack, int before,
                 int depth);
 
-/* gh-109095: of the two slots below a call's arguments, the lower one holds the callable, and the
- * upper one NULL or self. Before 3.13 the order was the other way round. */
+/* gh-109095: a call has two slots below its arguments. Since 3.13 the lower one has the callable,
+ * and the upper one NULL or self; before 3.13 it was the other way round. */
 #if PY_VERSION_HEX >= 0x030d0000
     #define COMPAT_CALLABLE_FIRST 1
 #else
     #define COMPAT_CALLABLE_FIRST 0
 #endif
-/* Return the iteration index (SLOT_INDEX) that FRAME, which calls a builtin, has on its stack at
- * PLACE from the bottom. Returns -1 if there is no index. The index stays where it is. */
+/* Return the index at which a `for` has arrived (SLOT_INDEX), from slot PLACE of the stack of
+ * FRAME, which is calling a builtin; -1 if the slot has none. The slot keeps its index. */
 static inline Py_ssize_t compat_index(compat_frame *frame, Py_ssize_t place)
 {
 #if PY_VERSION_HEX >= 0x030f0000
@@ -82,12 +82,12 @@ static inline Py_ssize_t compat_index(compat_frame *frame, Py_ssize_t place)
 #endif
 }
 
-/* Instructions that call a constant without arguments. LOAD_CONST's argument is the constant's
- * index, all other arguments are 0. A 0 ends the array. */
+/* The instructions that call a constant without arguments, up to a 0. The argument of LOAD_CONST is
+ * the constant's index; the other instructions have the argument 0. */
 extern const unsigned char compat_call[];
 
-/* Read a number of an exception table at *AT, and move *AT behind the number. Returns false if the
- * number does not end before END. */
+/* Read the next number of an exception table at *AT, and move *AT behind it. Returns false if the
+ * number goes beyond END. */
 static inline bool compat_read_number(const unsigned char **at, const unsigned char *end,
                                       uint32_t *number)
 {

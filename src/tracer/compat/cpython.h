@@ -11,8 +11,8 @@
 
 #include "versions.h"
 
-/* Each opcode that this version of CPython lacks gets a number here that no instruction has.
- * opcode.h, which is included later, redefines the opcodes that the version does have. */
+/* Gives each opcode that this CPython lacks a number that no instruction has, so that code can name
+ * it. opcode.h comes later and redefines the opcodes that exist. */
 enum compat_other_opcodes {
     COMPAT_OTHER_OPCODES = 511,
     LOAD_CLOSURE,
@@ -73,15 +73,16 @@ enum compat_other_opcodes {
 
 #define Py_BUILD_CORE 1
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter" /* 3.14's own headers have unused parameters */
-/* 3.12 defines this macro in a public and in an internal header */
+/* the headers of CPython 3.14 have unused parameters */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+/* 3.12 defines _PyGC_FINALIZED both in a public and in an internal header */
 #undef _PyGC_FINALIZED
 #include <internal/pycore_call.h>
 #include <internal/pycore_code.h>
 #include <internal/pycore_frame.h>
 #include <internal/pycore_interp.h>
 #include <internal/pycore_pyarena.h>
-#if PY_VERSION_HEX >= 0x030e0000 /* gh-120834 moved the structs to headers of their own */
+#if PY_VERSION_HEX >= 0x030e0000 /* gh-120834 moved the structs of frames to new headers */
     #include <internal/pycore_interpframe.h>
     #include <internal/pycore_interpframe_structs.h>
     #include <internal/pycore_stackref.h>
@@ -109,9 +110,9 @@ typedef struct _PyInterpreterFrame compat_frame;
     #define f_funcobj f_func
 #endif
 
-/* Functions that a later version made public, often under another name: they read an optional
- * attribute without the cost of an exception, ask whether the interpreter is shutting down, and
- * keep user data in code objects. Also the remaining recursion depth, which counts Python and C
+/* Functions that a later version made public, often under another name. They read an optional
+ * attribute without the cost of an exception, tell whether the interpreter is shutting down, and
+ * keep user data in code objects. Also the recursion depth that is left, which counts Python and C
  * separately since 3.12. */
 #if PY_VERSION_HEX >= 0x030d0000
     #define compat_optional_attribute PyObject_GetOptionalAttr
@@ -134,14 +135,14 @@ static inline PyCodeObject *compat_code(compat_frame *frame)
     return COMPAT_BORROWED(frame->f_executable);
 }
 
-/* Return the function that the frame is a call of, borrowed. */
+/* Return the function whose call the frame is, borrowed. */
 static inline PyFunctionObject *compat_function(compat_frame *frame)
 {
     return COMPAT_BORROWED(frame->f_funcobj);
 }
 
-/* Return local number I: an argument, cell or variable; borrowed, or NULL. Free variables are NULL
- * before the frame has started. */
+/* Return local number I of the frame: an argument, cell or variable; borrowed, or NULL. Free
+ * variables are NULL before the frame has started. */
 static inline PyObject *compat_local(compat_frame *frame, int i)
 {
 #if PY_VERSION_HEX >= 0x030e0000
@@ -160,7 +161,7 @@ static inline PyObject *compat_local(compat_frame *frame, int i)
     #define compat_is_hidden(code, i) ((void)(code), (void)(i), 0)
 #endif
 
-/* Replace the code of a frame that has not started by CODE. CODE must have the same variables. */
+/* Give a frame that has not started another code object, which must have the same variables. */
 static inline void compat_set_code(compat_frame *frame, PyCodeObject *code)
 {
     PyObject *old = (PyObject *)compat_code(frame);
@@ -171,14 +172,14 @@ static inline void compat_set_code(compat_frame *frame, PyCodeObject *code)
 #else
     frame->prev_instr = _PyCode_CODE(code) - 1;
 #endif
-#if PY_VERSION_HEX < 0x030c0000 /* 3.11 takes a generator's code from its function */
+#if PY_VERSION_HEX < 0x030c0000 /* in 3.11 a generator gets its code from the function */
     if (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR))
         Py_SETREF(frame->f_func->func_code, Py_NewRef((PyObject *)code));
 #endif
     Py_DECREF(old);
 }
 
-/* Make the frame a call of FUNCTION, which has the same closure and globals. */
+/* Make the frame one of FUNCTION, whose closure and globals must be the same. */
 static inline void compat_set_function(compat_frame *frame, PyFunctionObject *function)
 {
     PyObject *old = (PyObject *)compat_function(frame);
@@ -187,8 +188,7 @@ static inline void compat_set_function(compat_frame *frame, PyFunctionObject *fu
     Py_DECREF(old);
 }
 
-/* Make local number I of FRAME NULL without releasing the reference: somebody else owns the
- * reference now. */
+/* Delete local number I of FRAME: release its reference and set it to NULL. */
 static inline void compat_drop_local(compat_frame *frame, int i)
 {
 #if PY_VERSION_HEX >= 0x030e0000
@@ -200,7 +200,8 @@ static inline void compat_drop_local(compat_frame *frame, int i)
 #endif
 }
 
-/* Return the reference in local number I, which then has no value. Returns NULL if it had none. */
+/* Return local number I of FRAME, with its reference, and leave NULL in its place. Returns NULL if
+ * the local has no value. */
 static inline PyObject *compat_take_local(compat_frame *frame, int i)
 {
 #if PY_VERSION_HEX >= 0x030e0000
@@ -214,7 +215,7 @@ static inline PyObject *compat_take_local(compat_frame *frame, int i)
 #endif
 }
 
-/* Set local number I, which has no value now, to VALUE (steals the reference) or NULL. */
+/* Set local number I of FRAME, which has no value now, to VALUE (steals the reference) or NULL. */
 static inline void compat_give_local(compat_frame *frame, int i, PyObject *value)
 {
 #if PY_VERSION_HEX >= 0x030e0000
@@ -232,13 +233,13 @@ static inline PyObject *compat_cell_content(PyObject *cell)
     return PyCell_GET(cell);
 }
 
-/* May a running frame have a NULL free variable? Up to 3.12 f_locals assumes that each free
- * variable has a cell; since 3.13 (PEP 667) f_locals skips NULL. */
+/* May a free variable of a running frame be NULL? Since 3.13 (PEP 667) f_locals skips it; up to
+ * 3.12 f_locals assumes that each free variable has a cell. */
 #define COMPAT_FREE_MAY_BE_NULL (PY_VERSION_HEX >= 0x030d0000)
 
-/* Hide FRAME from tracebacks, sys._getframe() and others until its next instruction, like a frame
- * that has not started. If FRAME has a frame object, its f_lineno becomes the line of the next
- * instruction that has one. */
+/* Hide FRAME from tracebacks, sys._getframe() and others until its next instruction: it looks like
+ * a frame that has not started. If it has a frame object, f_lineno becomes the line of the next
+ * instruction that has a line. */
 static inline void compat_hide(compat_frame *frame)
 {
     PyCodeObject *code = compat_code(frame);
@@ -293,8 +294,8 @@ static inline void compat_bind(PyFunctionObject *function, PyObject *globals, Py
     Py_DECREF(old[1]);
 }
 
-/* Has the frame run already? This is true for a resumed generator, and for a frame that another
- * hook began to run. */
+/* Has the frame run already? This is so for a resumed generator, and for a frame that another hook
+ * has begun to run. */
 static inline int compat_has_started(compat_frame *frame)
 {
 #if PY_VERSION_HEX >= 0x030d0000
@@ -304,16 +305,16 @@ static inline int compat_has_started(compat_frame *frame)
 #endif
 }
 
-/* Does the frame live in a generator, coroutine or async generator? Then it is being resumed: the
- * call that makes the generator runs in an ordinary frame. */
+/* Does the frame belong to a generator, coroutine or async generator? Then it is being resumed,
+ * because the call that makes a generator has an ordinary frame. */
 static inline int compat_is_resumed(const compat_frame *frame)
 {
     return frame->owner == FRAME_OWNED_BY_GENERATOR;
 }
 
-/* After a resumed frame returned without an exception: did it yield? The evaluator's caller holds a
- * reference to the generator, so the frame's memory is valid. In 3.15 (gh-143939) the caller reads
- * the result of this question from the thread state, which the next generator to end overwrites. So
+/* After a resumed frame returned without an exception: has it yielded? The frame's memory is still
+ * valid, because the evaluator's caller holds a reference to the generator. In 3.15 (gh-143939) the
+ * caller reads the answer from the thread state, where the next generator to end overwrites it. So
  * no Python code may run between the frame's end and this call, nor between this call and the
  * evaluator's return. */
 static inline int compat_has_yielded(compat_frame *frame)
@@ -326,11 +327,11 @@ static inline int compat_has_yielded(compat_frame *frame)
 /* A slot of user data in each code object. Reading it is an inline PyUnstable_Code_GetExtra(),
  * which saves a call on every frame.
  *
- * Setting it is our own code as well. CPython's setter makes room for every registered index and,
- * when the code dies, calls every free function, with NULL for unset slots. A program that
- * registers an index after us would get such calls for every code object that we mark, even when
- * its function can no longer be called. So we make room only up to our index. The caller releases
- * the slot's former value. -1 with MemoryError. */
+ * Setting it is our own code, too. CPython's setter makes room for every registered index, and when
+ * the code object dies, CPython calls the free function of each index, with NULL for unset slots.
+ * So a program that registers an index after us would get calls for every code object that we mark,
+ * perhaps when its function can no longer be called. We make room only up to our index. The caller
+ * releases the slot's former value. -1 with MemoryError. */
 struct compat_extra {
     Py_ssize_t size;
     void *slot[];
@@ -362,8 +363,8 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
     return 0;
 }
 
-/* 3.12: the code of frozen modules is static, and all interpreters share it, even those with a GIL
- * of their own. The main interpreter frees it: tracer/compat/mend.c. (3.11 has one GIL for all
+/* In 3.12 all interpreters share the static code of frozen modules, even interpreters with a GIL of
+ * their own. The main interpreter frees it: tracer/compat/mend.c. (3.11 has one GIL for all
  * interpreters; in 3.13 each interpreter makes its own code.) */
 #define COMPAT_SHARES_CODE (PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030d0000)
 #if COMPAT_SHARES_CODE
@@ -372,9 +373,9 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
     #define compat_is_shared(code) ((void)(code), false)
 #endif
 
-/* With any PEP 523 hook a Python function calls another one through C. 3.12 and 3.13 take two units
- * of the C recursion limit for each such call, so a program would raise RecursionError far sooner
- * than without us. So we give the units back. 3.11 has no such limit. 3.14 checks the stack pointer
+/* Any PEP 523 hook makes Python functions call each other through C. In 3.12 and 3.13 such a call
+ * takes two units of the C recursion limit, so a program would raise RecursionError far sooner than
+ * without us. We give the units back. 3.11 has no such limit. 3.14 checks the stack pointer
  * instead. */
 #if PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000
     #define COMPAT_C_UNITS 2
@@ -391,8 +392,8 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
     #define compat_leave_c(ts) ((void)0)
 #endif
 
-/* Raise the remaining recursion depth by N, both for the frame that calls a builtin and for this
- * call. */
+/* Raise the recursion depth that is left by N, for the frame that calls a builtin and for the
+ * builtin. */
 #if PY_VERSION_HEX < 0x030c0000
     #define compat_uncount(ts, n) ((void)((ts)->recursion_remaining += 2 * (n)))
 #else
@@ -402,9 +403,9 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
 #endif
 
 /* Give each free variable of FRAME a cell, if FRAME has a frame object. FRAME will never start, but
- * another thread that saw FRAME may keep its frame object. Up to 3.12 f_locals assumes a cell in
- * each free variable. If FRAME has not started, f_locals takes the cells from the function's
- * closure, which a resume function releases. */
+ * a thread that saw it may keep the frame object and read f_locals. Up to 3.12 f_locals assumes a
+ * cell in each free variable, and takes the cells of a frame that has not started from the
+ * function's closure, which a resume function releases. */
 static inline void compat_give_cells(compat_frame *frame)
 {
     PyCodeObject *code = compat_code(frame);
@@ -430,16 +431,16 @@ static inline void compat_give_cells(compat_frame *frame)
     }
 #if PY_VERSION_HEX < 0x030d0000
     if (count && !compat_has_started(frame)) {
-        /* f_locals sets the frame's position in the same way */
+        /* make the frame look started, as f_locals itself does */
         frame->prev_instr = _PyCode_CODE(code);
     }
 #endif
 }
 
 /* Release a frame that has not started, because other code has run in its place
- * (tracer/evaluator/decide.c). 3.11: its caller clears the frame. 3.13: CPython exports a function
- * for its JIT that clears it. 3.12 has neither, so CPython runs one RETURN_VALUE in the frame. The
- * pending exception stays. */
+ * (tracer/evaluator/decide.c). In 3.11 the evaluator's caller clears the frame. Since 3.13 CPython
+ * exports a function for its JIT that clears a frame. 3.12 has neither, so CPython runs one
+ * RETURN_VALUE in the frame. A pending exception stays. */
 #if PY_VERSION_HEX >= 0x030d0000
 extern void _PyEval_FrameClearAndPop(PyThreadState *, struct _PyInterpreterFrame *);
 #endif
@@ -459,31 +460,32 @@ static inline void compat_dispose(PyThreadState *ts, compat_frame *frame)
     PyObject *result;
 
     frame->localsplus[frame->stacktop++] = Py_NewRef(Py_None);
-    frame->prev_instr = code; /* prev_instr is the instruction before the one that runs next */
+    frame->prev_instr = code; /* prev_instr is the instruction before the next one */
     compat_enter_c(ts);
     result = _PyEval_EvalFrameDefault(ts, frame, 0);
     compat_leave_c(ts);
     if (!result)
         PyErr_Clear();
     Py_XDECREF(result);
-    if (object) { /* the object has copied the frame, and must not look for a position in CODE */
+    /* the frame object has a copy of the frame now, and must not look for a position in CODE */
+    if (object) {
         object->f_frame->prev_instr = _PyCode_CODE(ended) + ended->_co_firsttraceable;
         Py_DECREF(object);
     }
     #endif
-    ts->current_exception = pending; /* finalizers leave no exception */
+    ts->current_exception = pending; /* drop an exception that a finalizer has left */
 #endif
 }
 
-/* Can a class have a method __buffer__ (PEP 688)? Then asking for a buffer may run the program's
- * code. */
+/* Can a class of the program have __buffer__ (PEP 688)? Then asking an object for its buffer may
+ * run code of the program. */
 #define COMPAT_HAS_BUFFER_METHOD (PY_VERSION_HEX >= 0x030c0000)
 
-/* Inline versions of _PyInterpreterState_GetEvalFrameFunc() and
- * _PyInterpreterState_SetEvalFrameFunc(), because torch's own evaluator, in observe mode, changes
- * the slot at each compiled call. Since 3.13 a change has more steps, so CPython's function is
+/* Read and set the PEP 523 slot: inline versions of _PyInterpreterState_GetEvalFrameFunc() and
+ * _PyInterpreterState_SetEvalFrameFunc(), because in observe mode torch's evaluator changes the
+ * slot at each compiled call. Since 3.13 more must be done to set it, so CPython's function is
  * called. We do not call 3.15's _PyInterpreterState_SetEvalFrameAllowSpecialization() (gh-146031):
- * CPython's own loop takes the general path while any hook is set, so a specialised call would only
+ * while any hook is set, CPython's loop takes the general path, so a specialised call would only
  * add a failing test (docs/costs.md). */
 static inline _PyFrameEvalFunction compat_evaluator(PyInterpreterState *interpreter)
 {
@@ -499,7 +501,7 @@ static inline void compat_set_evaluator(PyInterpreterState *interpreter,
 #endif
 }
 
-/* Since 3.13 an interpreter counts the changes of its slot, up to 255. */
+/* Since 3.13 an interpreter counts the changes of its PEP 523 slot, up to 255. */
 #define COMPAT_COUNTS_SLOT_CHANGES (PY_VERSION_HEX >= 0x030d0000)
 static inline unsigned compat_slot_changes(PyInterpreterState *interpreter)
 {
@@ -511,16 +513,16 @@ static inline unsigned compat_slot_changes(PyInterpreterState *interpreter)
 #endif
 }
 
-/* Does CPython have sys.activate_stack_trampoline() and -X perf? */
+/* Does CPython have perf trampolines: -X perf and sys.activate_stack_trampoline()? */
 #define COMPAT_HAS_TRAMPOLINES (PY_VERSION_HEX >= 0x030c0000)
 
-/* f_lasti of a frame that has not started, in code units. Since 3.13 a frame points at its next
- * instruction; before 3.13 a frame points at its last one. */
+/* f_lasti of a frame that has not started, in code units. Since 3.13 a frame points to its next
+ * instruction; before 3.13 it points to the last one. */
 #define COMPAT_NOT_STARTED (PY_VERSION_HEX >= 0x030d0000 ? 0 : -1)
 
-/* The chunks of memory that hold the frames' data. The lowest chunk stays as long as the stack of
- * frames lives. A library that switches stacks (greenlet) switches the chunks. compat_is_first():
- * is FRAME the first frame of its stack? */
+/* The chunks of memory in which frames lie. The lowest chunk lives as long as the stack of frames.
+ * When a library switches stacks (greenlet), it switches the chunks. compat_is_first(): is FRAME
+ * the first frame of its stack? */
 #define compat_chunk(ts) ((ts)->datastack_chunk)
 static inline int compat_is_first(PyThreadState *ts, const compat_frame *frame)
 {
@@ -528,10 +530,10 @@ static inline int compat_is_first(PyThreadState *ts, const compat_frame *frame)
            (const void *)frame == &ts->datastack_chunk->data[1];
 }
 
-/* 3.14 takes the bounds of the C stack from the thread state. While we run on a stack segment of
- * our own, they must be that segment's bounds. compat_restore_bounds() sets them to OLD; with
- * LOWEST it keeps bounds that lie lower. Beyond the limits CPython postpones the deallocation of
- * objects, and greenlet then drops one reference too many to each postponed object. */
+/* 3.14 has the bounds of the C stack in the thread state. While a thread runs on one of our stack
+ * segments, they must be the bounds of the segment. compat_restore_bounds() sets them back to OLD;
+ * with LOWEST, only if this moves them down. Beyond the limits CPython postpones the deallocation
+ * of objects, and greenlet then drops one reference too many to each postponed object. */
 #if PY_VERSION_HEX >= 0x030e0000
 struct compat_bounds {
     uintptr_t top, soft, hard;
@@ -567,19 +569,19 @@ struct compat_bounds {
     #define compat_restore_bounds(ts, old, lowest) ((void)(ts), (void)(old), (void)(lowest))
 #endif
 
-/* Since 3.12 SEND runs a generator inline, but not under a hook: see tracer/compat/mend.c. */
+/* Since 3.12 SEND runs a generator inline. Under a hook it cannot: see tracer/compat/mend.c. */
 #define COMPAT_SEND_RAISES_UNDER_HOOK (PY_VERSION_HEX >= 0x030c0000)
 
-/* The thread's innermost Python frame. Up to 3.12 a struct of its own has the pointer. */
+/* The innermost Python frame of a thread. Up to 3.12 its pointer is in the struct `cframe`. */
 #if PY_VERSION_HEX >= 0x030d0000
     #define compat_current_frame(ts) ((ts)->current_frame)
 #else
     #define compat_current_frame(ts) ((ts)->cframe->current_frame)
 #endif
 
-/* Return FRAME, or the first of its callers that is a frame of Python code; NULL if there is none.
- * Since 3.12 frames of the interpreter's own stand between those that C code called. Theirs is the
- * greatest owner. */
+/* Return FRAME, or its nearest caller that is a frame of Python code; NULL if there is none. Since
+ * 3.12 there are internal frames of the interpreter between them, whose `owner` is greater than
+ * that of any Python frame. */
 static inline compat_frame *compat_python_frame(compat_frame *frame)
 {
 #if PY_VERSION_HEX >= 0x030c0000
@@ -589,12 +591,12 @@ static inline compat_frame *compat_python_frame(compat_frame *frame)
     return frame;
 }
 
-/* 3.12 and 3.13 put a frame of the interpreter's own ("shim", owned by the C stack) below each
- * frame that is called from C. Under a hook all frames are called from C. While a frame ends and
- * its variables die, its shim is the current frame. A finalizer then runs above this shim, with a
- * shim of its own. faulthandler does not expect two shims in a row: 3.13 crashes, 3.12 prints one.
- * So the finalizer's shim is put above the caller's frame instead, as without a hook.
- * compat_step_over_shim() returns the skipped shim, or NULL, for compat_step_back(). */
+/* Keep faulthandler from crashing during finalizers. 3.12 and 3.13 put an internal frame ("shim",
+ * owned by the C stack) below each frame that is called from C, and under a hook all frames are.
+ * While a frame ends and its variables die, its shim is the current frame, and a finalizer runs
+ * above it with a shim of its own. faulthandler does not expect two shims in a row: 3.13 crashes,
+ * 3.12 prints one. So the finalizer's shim is put above the caller's frame instead, as without a
+ * hook. compat_step_over_shim() returns the skipped shim, or NULL, for compat_step_back(). */
 #if PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000
 static inline compat_frame *compat_step_over_shim(PyThreadState *ts)
 {
@@ -616,8 +618,8 @@ static inline void compat_step_back(PyThreadState *ts, compat_frame *shim)
     #define compat_step_back(ts, shim) ((void)(ts), (void)(shim))
 #endif
 
-/* 3.13's CALL_ALLOC_AND_ENTER_INIT runs a Python __init__ without calling the hook; 3.14 calls it:
- * see tracer/compat/init.c. */
+/* In 3.13 CALL_ALLOC_AND_ENTER_INIT runs a Python __init__ without calling the hook; 3.14 calls the
+ * hook. See tracer/compat/init.c. */
 #define COMPAT_INIT_BYPASSES_HOOK (PY_VERSION_HEX >= 0x030d0000 && PY_VERSION_HEX < 0x030e0000)
 
 #endif

@@ -2,7 +2,8 @@
  *
  * Since 3.11 instances keep attribute values in an array, in the order of the class's shared keys
  * (PEP 412), until an instance's __dict__ is requested. PyObject_GetAttr searches for the name at
- * each call; a guard, which reads one attribute at every call, keeps the index. */
+ * each call; a guard, which reads the same attribute at every call, keeps the name's index in the
+ * array. */
 #ifndef DYNTRACE_TRACER_GUARD_COMPAT_H
 #define DYNTRACE_TRACER_GUARD_COMPAT_H
 
@@ -11,13 +12,13 @@
 #define Py_BUILD_CORE 1
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-/* 3.11's public header defines this old name, and its internal headers define it anew */
+/* 3.11 defines this name in its public header and, in another way, in internal ones */
 #undef _PyObject_LookupSpecial
 #undef _PyGC_FINALIZED
 #include <internal/pycore_dict.h>
 #include <internal/pycore_object.h>
 #if PY_VERSION_HEX >= \
-    0x030f0000 /* a name of a module that is imported when it is first read (PEP 810) */
+    0x030f0000 /* a module's name whose import waits until it is first read (PEP 810) */
     #include <internal/pycore_lazyimportobject.h>
     #define compat_is_lazy(value) PyLazyImport_CheckExact(value)
 #else
@@ -26,18 +27,19 @@
 #pragma GCC diagnostic pop
 #undef Py_BUILD_CORE
 
-/* Return the array of OBJECT's attribute values, or NULL if OBJECT has a dict instead, or no
- * attributes of its own. */
+/* Return the array of attribute values of OBJECT. NULL if it has a dict instead, or no attributes
+ * of its own. */
 static inline PyObject **compat_inline_values(PyObject *object)
 {
     PyDictValues *values = NULL;
-#if PY_VERSION_HEX >= 0x030d0000 /* the values are in the object itself */
+#if PY_VERSION_HEX >= 0x030d0000 /* since 3.13 the values lie in the object itself */
     if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_INLINE_VALUES &&
         !(values = _PyObject_InlineValues(object))->valid)
         values = NULL;
 #else
     if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
-    #if PY_VERSION_HEX >= 0x030c0000 /* one tagged pointer refers to the values or to the dict */
+    /* in 3.12 one tagged pointer leads to the values or to the dict */
+    #if PY_VERSION_HEX >= 0x030c0000
         PyDictOrValues either = *_PyObject_DictOrValuesPointer(object);
         values = _PyDictOrValues_IsValues(either) ? _PyDictOrValues_GetValues(either) : NULL;
     #else
@@ -48,7 +50,7 @@ static inline PyObject **compat_inline_values(PyObject *object)
     return values ? values->values : NULL;
 }
 
-/* Return OBJECT's dict, borrowed, or NULL if OBJECT has not made one. */
+/* Return the __dict__ of OBJECT, borrowed; NULL if it was not made yet. */
 static inline PyObject *compat_made_dict(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
@@ -75,8 +77,8 @@ static inline Py_ssize_t compat_inline_count(PyTypeObject *type)
     return keys && DK_IS_UNICODE(keys) ? keys->dk_nentries : 0;
 }
 
-/* Return the index of NAME, an interned string, among the inline values of TYPE's instances, or -1.
- * The order of a class's keys does not change as long as the class lives. */
+/* Return the index of NAME, an interned string, among the inline values of instances of TYPE, or
+ * -1. The keys of a class keep their order as long as the class lives. */
 static inline Py_ssize_t compat_inline_index(PyTypeObject *type, PyObject *name)
 {
     for (Py_ssize_t i = compat_inline_count(type) - 1; i >= 0; i--)

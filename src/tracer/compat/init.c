@@ -15,7 +15,7 @@
  * __init__ that the hook sees. A type watcher closes it when the class or a base changes.
  *
  * CPython calls a closed class slowly, through a tuple of the arguments. `construct` avoids the
- * tuple and takes about as long as the specialised call and a hook would. */
+ * tuple, and takes about as long as a specialised call plus the hook would. */
 #include "tracer/tracer.h"
 
 #if COMPAT_INIT_BYPASSES_HOOK
@@ -23,18 +23,18 @@
 enum { VISITED_MOST = 1 << 20 }; /* classes */
 
 static PyObject *word_init, *no_arguments; /* the str "__init__" and an empty tuple; never freed */
-/* CPython's tp_init for types whose __init__ is a Python function */
+/* CPython's tp_init of classes with a Python __init__ */
 static initproc init_by_name;
-static bool for_shim; /* the program sets callbacks: never open a class again */
+static bool for_shim; /* the program uses set_eval_frame(): from now on no class is opened again */
 
 static PyObject *allocate_instance(PyTypeObject *type, Py_ssize_t items)
 {
     return PyType_GenericAlloc(type, items);
 }
 
-/* Do what type.__call__() does, for closed classes with a Python __init__. `init` cannot change
- * between the lookup and the call, because no code of the program runs there: 3.13 collects garbage
- * only between instructions. */
+/* Construct an instance of a closed class with a Python __init__, as type.__call__() does. `init`
+ * cannot change between its lookup and its call, because no code of the program runs there: 3.13
+ * collects garbage only between instructions. */
 HOT static PyObject *construct(PyObject *callable, PyObject *const *args, size_t given,
                                PyObject *names)
 {
@@ -54,7 +54,7 @@ HOT static PyObject *construct(PyObject *callable, PyObject *const *args, size_t
     self = type->tp_new(type, no_arguments, NULL);
     if (!self)
         return NULL;
-    /* args[-1] may be overwritten, because PY_VECTORCALL_ARGUMENTS_OFFSET is set */
+    /* the caller lets us overwrite args[-1] (PY_VECTORCALL_ARGUMENTS_OFFSET) */
     all = (PyObject **)args - 1;
     before = *all;
     *all = self;
@@ -69,7 +69,7 @@ HOT static PyObject *construct(PyObject *callable, PyObject *const *args, size_t
     return self;
 }
 
-/* ---- one class ---- */
+/* ---- close and open one class ---- */
 
 /* Return the Python function that is TYPE's __init__, borrowed; or NULL. */
 static PyObject *python_init(PyTypeObject *type)
@@ -91,12 +91,12 @@ static void close_type(PyTypeObject *type)
         return;
     type->tp_alloc = allocate_instance;
     specialised = ((PyHeapTypeObject *)type)->_spec_cache.init != NULL;
-    /* PyType_Modified() changes the class's version, which a specialised call checks */
+    /* give the class a new version, which makes specialised calls of it fail their check */
     if (specialised)
         PyType_Modified(type);
 }
 
-/* Undo close_type(). */
+/* Undo close_type(), so that calls of TYPE can be specialised again. */
 static void open_type(PyTypeObject *type)
 {
     if (type->tp_alloc == allocate_instance)
@@ -105,13 +105,12 @@ static void open_type(PyTypeObject *type)
         type->tp_vectorcall = NULL;
 }
 
-/* ---- watchers ---- */
+/* ---- watch for changed and for new classes ---- */
 
 static int type_changed(PyTypeObject *type)
 {
     if (type->tp_alloc == PyType_GenericAlloc)
-        type->tp_alloc =
-            allocate_instance; /* the change has given the class another version already */
+        type->tp_alloc = allocate_instance;
     return 0;
 }
 
@@ -138,8 +137,9 @@ static int type_watcher(void)
     return id;
 }
 
-/* Take the last free id, because a program may count on getting the first ones (CPython's own tests
- * do). There are only eight type watchers, so one is taken only when needed. */
+/* Register our dict watcher under the last free id, because a program may expect to get the first
+ * ids (CPython's own tests do). There are only eight ids for type watchers, so a type watcher is
+ * registered only when it is needed. */
 static void take_dict_watcher(void)
 {
     PyInterpreterState *here = PyInterpreterState_Get();
@@ -200,8 +200,8 @@ static PyObject *dead_reference(PyObject *zero)
     return made && !PyDict_SetItem(*objects, zero, made) ? made : NULL;
 }
 
-/* Make subclass_added() be called for each new subclass of TYPE. CPython drops a dict of subclasses
- * with its last entry, so we add an entry that stays. */
+/* Make CPython call cover_new_subclass() for each new subclass of TYPE. CPython drops a dict of
+ * subclasses when its last entry goes, so we add an entry that stays. */
 static void watch_subclasses(PyTypeObject *type)
 {
     PyObject **dict = subclasses_of(type);
@@ -223,15 +223,15 @@ static void watch_subclasses(PyTypeObject *type)
     PyErr_Clear();
 }
 
-/* Can calls of TYPE or of a subclass be specialised? Only calls that create plain objects with
- * inline attribute values can. */
+/* Could CPython specialise calls of TYPE, or of a subclass? It does so only for plain objects with
+ * inline attribute values. */
 static bool is_plain(PyTypeObject *type)
 {
     return type->tp_basicsize == sizeof(PyObject) && !type->tp_itemsize;
 }
 
-/* Close TYPE and watch its subclasses. Returns false if neither TYPE nor any subclass needs
- * that. */
+/* Close TYPE, and watch for new subclasses. Returns false if neither TYPE nor a subclass can ever
+ * need this. */
 static bool cover_type(PyTypeObject *type)
 {
     if (!is_plain(type))
@@ -255,10 +255,10 @@ static int subclass_added(PyDict_WatchEvent event, PyObject *dict, PyObject *key
     return 0;
 }
 
-/* ---- all classes ---- */
+/* ---- visit all classes of an interpreter ---- */
 
-/* Append to TYPES the SUBCLASSES that are not in SEEN, which compares by address. Returns -1 with
- * an exception. */
+/* Append to TYPES those SUBCLASSES whose addresses are not in the set SEEN, and add them to SEEN.
+ * Returns -1 with an exception. */
 static int add_unseen(PyObject *types, PyObject *seen, PyObject *subclasses)
 {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(subclasses); i++) {
@@ -277,14 +277,15 @@ static int add_unseen(PyObject *types, PyObject *seen, PyObject *subclasses)
     return 0;
 }
 
-/* Call ACT for object, and for all direct subclasses of each class for which ACT returned true. */
+/* Call ACT for `object`, and for the direct subclasses of each class for which ACT returned
+ * true. */
 static void visit_types(bool (*act)(PyTypeObject *type))
 {
     OWNED PyObject *types = PyList_New(0), *seen = PySet_New(NULL);
     bool going = types && seen && !PyList_Append(types, (PyObject *)&PyBaseObject_Type);
 
     for (Py_ssize_t i = 0; going && i < PyList_GET_SIZE(types) && i < VISITED_MOST; i++) {
-        /* the list only grows, so `type` stays alive */
+        /* borrowed: the list only grows, so it keeps the type alive */
         PyObject *type = PyList_GET_ITEM(types, i);
         PyObject *below;
         if (!act((PyTypeObject *)type))
@@ -302,7 +303,7 @@ static bool open_again(PyTypeObject *type)
     return true;
 }
 
-/* Set init_by_name: importlib's ModuleSpec is a class with a Python __init__. */
+/* Find init_by_name, in importlib's ModuleSpec, a class with a Python __init__. */
 static void find_init_slot(void)
 {
     /* borrowed */
@@ -338,7 +339,7 @@ void tracer_unfix_all_types(void)
     visit_types(open_again);
 }
 
-/* Is CODE left out of the recording? The answer is cheap once the hook has seen CODE. */
+/* Is CODE left out of the recording? Fast when CODE has a mark. */
 static bool is_unrecorded(PyCodeObject *code)
 {
     uintptr_t mark = tracer_mark_in(compat_extra(code, tracer_process.extra));
@@ -363,7 +364,7 @@ static void open_unrecorded(PyTypeObject *type)
         return;
     if (PyType_Watch(id, (PyObject *)type))
         PyErr_Clear();
-    /* without a version tag, the watcher would not report a change */
+    /* only if TYPE has a version tag, because CPython reports no change of a type without one */
     else if (type->tp_version_tag)
         open_type(type);
 }

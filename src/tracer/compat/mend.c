@@ -3,7 +3,7 @@
 
 #include <search.h>
 
-/* ---- sys.settrace() reports the same events as without a hook ----
+/* ---- make sys.settrace() report the same events as without a hook ----
  *
  * Since 3.12 an `await` or `yield from` runs a coroutine or generator inline. Under a hook CPython
  * calls the generator instead, and its return arrives as a StopIteration, which the awaiting frame
@@ -11,12 +11,13 @@
  * function is set, our own trace function is put before the program's. Ours drops this one event
  * and passes on all others.
  *
- *     hook:    generator finished under frame F           -> remember F
- *     CPython: trace function(F, EXCEPTION, StopIteration), at F's SEND
- *     ours:    the remembered F, at a SEND, nothing ran in between -> dropped */
+ *     hook:     generator finished under frame F                   -> remember F
+ *     CPython:  trace function(F, EXCEPTION, StopIteration), at F's SEND
+ *     ours:     the remembered F, at a SEND, nothing ran in between -> dropped */
 #if COMPAT_SEND_RAISES_UNDER_HOOK
 
-/* The program's trace function, for a thread that has no struct tracer any more. */
+/* The program's trace function, for a thread whose struct tracer is gone. Without a GIL no lock is
+ * needed, because all threads write the same function (CPython's own). */
 static Py_tracefunc real;
 
 /* Is FRAME stopped at an await or yield from? Its code may show a specialised or instrumented
@@ -51,7 +52,8 @@ static int filter_event(PyObject *object, PyFrameObject *frame, int what, PyObje
         t->finished_under = NULL;
         return 0;
     }
-    if (!tracer_process.recording && ts->c_tracefunc == filter_event) /* the recording is over */
+    /* remove our trace function, because the recording is over */
+    if (!tracer_process.recording && ts->c_tracefunc == filter_event)
         ts->c_tracefunc = theirs;
     return theirs(object, frame, what, argument);
 }
@@ -68,18 +70,19 @@ void tracer_generator_finished(struct tracer *t, PyThreadState *ts)
 
 #endif
 
-/* ---- code objects that all interpreters share ----
+/* ---- keep the marks of code objects that all interpreters share ----
  *
  * The extra slots of such a code object are the main interpreter's memory, which no other
  * interpreter may allocate or free. So other interpreters look up the mark of such a code object
- * here, by the object's address. A process has some hundreds of them. Guarded by tracer_lock(). */
+ * here, by the object's address. A process has some hundred shared code objects. Guarded by
+ * tracer_lock(). */
 #if COMPAT_SHARES_CODE
 
 struct shared_mark {
     PyCodeObject *code;
     uintptr_t mark;
 };
-static void *shared_marks; /* the root of a tree of tsearch() */
+static void *shared_marks; /* the root of a tree of tsearch(), by address of the code object */
 
 static int by_code(const void *a, const void *b)
 {

@@ -1,4 +1,5 @@
-/* tracer/compat/step.c -- see step.h. */
+/* tracer/compat/step.c -- what an instruction does, for capture, by CPython version. See
+ * tracer/compat/step.h. */
 #include "tracer/compat/step.h"
 
 #define JUMPS(condition)                     \
@@ -7,16 +8,16 @@
     }
 enum { NAME_AND_FLAG = PY_VERSION_HEX >= 0x030c0000 };
 
-/* How an instruction of this version maps to an instruction that capture knows. An opcode without a
- * row here does what its name says, with its own argument and without a flag. */
+/* For each opcode of this version: the instruction that capture knows and that does the same. An
+ * opcode without a row does what its name says, with its own argument and without a flag. */
 static const struct {
-    unsigned short as;   /* the opcode that this opcode is treated as; 0: itself */
-    unsigned char shift; /* number of bits by which the argument is shifted right */
-    /* the mapped flag is set if the argument has one of these bits; if 0, `flag` is the flag */
+    unsigned short as;   /* the opcode that capture sees instead; 0: the opcode itself */
+    unsigned char shift; /* the argument is shifted right by this many bits */
+    /* the flag is set if the argument has one of these bits; 0: `flag` is the flag */
     unsigned char flag_bits;
-    unsigned char flag; /* if flag_bits is 0: the flag of every instruction with this opcode */
+    unsigned char flag; /* used if flag_bits is 0: the same flag for every argument */
 } steps[COMPAT_OPCODES] = {
-    /* a new reference serves as well as a borrowed one */
+    /* some of these may push a borrowed reference; capture may push a new one instead */
     [LOAD_CLOSURE] = {LOAD_FAST},
     [LOAD_FAST_CHECK] = {LOAD_FAST},
     [LOAD_FAST_BORROW] = {LOAD_FAST},
@@ -33,12 +34,13 @@ static const struct {
     [LOAD_METHOD] = {LOAD_ATTR, .flag = 1},
     [LOAD_ATTR] = {.shift = NAME_AND_FLAG, .flag_bits = NAME_AND_FLAG},
     [LOAD_SUPER_ATTR] = {.shift = 2, .flag_bits = 1},
-    /* 3.15: the two low bits say whether the import is lazy, which must not be (PEP 810) */
+    /* in 3.15 the two low bits say whether the import is lazy (PEP 810), which compat_action()
+     * rejects */
     [IMPORT_NAME] = {.shift = PY_VERSION_HEX >= 0x030f0000 ? 2 : 0},
     [SET_UPDATE] = {SET_ADD, .flag = 1},
     [DICT_MERGE] = {DICT_UPDATE},
     [BUILD_CONST_KEY_MAP] = {BUILD_MAP, .flag = 1},
-    /* argument 6, INTRINSIC_LIST_TO_TUPLE; compat_action() excludes the others */
+    /* with argument 6, INTRINSIC_LIST_TO_TUPLE; compat_action() rejects other arguments */
     [CALL_INTRINSIC_1] = {LIST_TO_TUPLE},
     [COMPARE_OP] = {.shift = PY_VERSION_HEX >= 0x030d0000   ? 5
                              : PY_VERSION_HEX >= 0x030c0000 ? 4
@@ -48,7 +50,7 @@ static const struct {
     [FORMAT_SIMPLE] = {FORMAT_VALUE},
     [FORMAT_WITH_SPEC] = {FORMAT_VALUE, .flag = 1},
     [CALL_KW] = {CALL, .flag = 1},
-    /* since 3.14 the keyword arguments are always on the stack, maybe as NULL */
+    /* since 3.14 the keyword arguments are always on the stack, or NULL in their place */
     [CALL_FUNCTION_EX] = {.flag_bits = PY_VERSION_HEX < 0x030e0000, .flag = 1},
     [JUMP_BACKWARD] = {JUMP_FORWARD},
     [JUMP_BACKWARD_NO_INTERRUPT] = {JUMP_FORWARD},
@@ -72,7 +74,7 @@ static uint32_t jump_to(int op, uint32_t arg, int32_t unit)
 {
     int32_t behind = unit + 1 + compat_caches(op);
 
-    /* before this target comes an instruction that pops the iterator; capture pops it itself */
+    /* skip the instructions there that pop the iterator, because capture has popped it itself */
     if (op == FOR_ITER)
         behind += PY_VERSION_HEX >= 0x030d0000 ? 2 : PY_VERSION_HEX >= 0x030c0000 ? 1 : 0;
     return (uint32_t)(compat_ops[op].jumps < 0 ? behind - (int32_t)arg : behind + (int32_t)arg);
@@ -92,7 +94,7 @@ struct compat_action compat_action(int op, uint32_t arg, int32_t unit)
         action.op = BINARY_SUBSCR;
     if ((op == CALL_INTRINSIC_1 && arg != 6) ||
         (PY_VERSION_HEX >= 0x030f0000 &&
-         ((op == GET_ITER && arg) /* as in a generator's `yield from` */ ||
+         ((op == GET_ITER && arg) /* a GET_ITER of a generator's `yield from` */ ||
           (op == IMPORT_NAME && (arg & 3) != 2) /* a lazy import */)))
         action.op = CACHE;
     return action;

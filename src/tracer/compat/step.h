@@ -1,4 +1,4 @@
-/* tracer/compat/step.h -- an instruction's effect, by CPython version; and frames whose
+/* tracer/compat/step.h -- what an instruction does, by CPython version; and frames whose
  * instructions capture runs one by one, outside CPython's evaluator.
  *
  * Runs in: the traced process, under the GIL. For capture/src/. */
@@ -7,7 +7,8 @@
 
 #include "tracer/compat/bytecode.h"
 
-/* What an instruction does: what OP does in a version that has OP, with these exceptions:
+/* The effect of an instruction: that of the opcode OP in a CPython version that has OP, with these
+ * exceptions:
  *
  *     LOAD_FAST_LOAD_FAST                  the two instructions compat_ops[].half, with variables
  *                                          ARG >> 4 and ARG & 15
@@ -30,20 +31,19 @@ struct compat_action {
 };
 enum compat_condition { IF_FALSE, IF_TRUE, IF_NONE, IF_NOT_NONE };
 
-/* Return what OP with ARG does at UNIT of a code object. */
+/* Return the effect of OP with ARG at UNIT of a code object. */
 struct compat_action compat_action(int op, uint32_t arg, int32_t unit);
-/* Return the constant that OP, which loads or returns one, has with ARG in CODE. A new
- * reference. */
+/* Return the constant of CODE that OP with ARG loads or returns, a new reference. */
 PyObject *compat_constant(PyCodeObject *code, int op, uint32_t arg);
-/* Is there a stack slot above an iterator, which holds an index (SLOT_INDEX) or NULL? */
+/* Has the stack a slot above each iterator, with an index (SLOT_INDEX) or NULL? */
 #define COMPAT_ABOVE_ITERATOR (PY_VERSION_HEX >= 0x030f0000)
 
-/* This function is public only up to 3.12, but later versions still export it. */
+/* Since 3.13 not in a public header any more, but still exported. */
 #if PY_VERSION_HEX >= 0x030d0000
 extern void _PyTraceback_Add(const char *function, const char *file, int line);
 #endif
 
-/* ---- the frame ---- */
+/* ---- put a frame on the thread's stack, and step through it ---- */
 
 /* Make FRAME, which has not started, the thread's innermost frame until compat_step_end(). It
  * counts against the recursion limit. */
@@ -60,8 +60,8 @@ static inline void compat_step_end(PyThreadState *ts, compat_frame *frame)
     compat_recursion_remaining(ts)++;
 }
 
-/* Since 3.13 a frame points at its next instruction; before, at the one that ran last. Since 3.14 a
- * frame points at the end of its stack; before, it had the stack's depth. */
+/* Since 3.13 a frame points to its next instruction; before 3.13 it points to the one that ran
+ * last. Since 3.14 a frame points to the end of its stack; before 3.14 it has the stack's depth. */
 #if PY_VERSION_HEX >= 0x030d0000
     #define compat_instruction instr_ptr
     #define COMPAT_RAN_LAST 0
@@ -77,20 +77,20 @@ static inline void compat_step_end(PyThreadState *ts, compat_frame *frame)
     #define compat_set_depth(frame, count) ((frame)->stacktop = (count))
 #endif
 
-/* Does a function of sys.settrace() or sys.setprofile() see the thread's frames? */
+/* Does the program trace or profile the thread, by sys.settrace() or sys.setprofile()? */
 static inline bool compat_is_traced(const PyThreadState *ts)
 {
     return ts->c_tracefunc || ts->c_profilefunc;
 }
 
-/* Store in FRAME that the instruction at UNIT is running. */
+/* Set FRAME's current instruction to the one at UNIT. */
 static inline void compat_step_at(compat_frame *frame, int32_t unit)
 {
     frame->compat_instruction = _PyCode_CODE(compat_code(frame)) + unit;
 }
 
-/* FRAME belongs to a generator that is being resumed. Return the unit at which FRAME continues, and
- * store in *COUNT how many of its slots are in use. */
+/* Return the code unit at which FRAME, of a generator that is being resumed, continues. Stores in
+ * *COUNT how many of its slots are in use. */
 static inline int32_t compat_resumes_at(compat_frame *frame, int *count)
 {
     *count = (int)compat_depth(frame);
@@ -104,9 +104,9 @@ static inline compat_frame *compat_frame_of(PyObject *generator)
     return (compat_frame *)&((PyGenObject *)generator)->gi_iframe;
 }
 
-/* Make CPython treat frames of CODE as not started, which hides them from tracebacks and
- * sys._getframe(). The last instruction is excepted, because CPython 3.12 does not start a code
- * without any traceable line. */
+/* Make CPython take frames of CODE for frames that have not started, so that tracebacks and
+ * sys._getframe() do not show them. CODE's last instruction is excepted, because CPython 3.12 does
+ * not start code without any traceable line. */
 static inline void compat_hide_code(PyCodeObject *code)
 {
     code->_co_firsttraceable = (int)Py_SIZE(code) - 1;
@@ -116,17 +116,17 @@ static inline bool compat_hides(const PyCodeObject *code)
     return code->_co_firsttraceable == (int)Py_SIZE(code) - 1;
 }
 
-/* Prepare FRAME so that CPython continues at UNIT, or starts FRAME if UNIT is 0, with COUNT slots
- * in use (variables, then the stack). If FRAME is then evaluated with throwflag, CPython raises the
- * pending exception at the instruction before UNIT. Since 3.13 CPython looks for the handler one
- * unit before the next instruction, so compat_thrown() corrects the traceback's line afterwards. */
+/* Prepare FRAME to continue at code unit UNIT in CPython; 0: to start. COUNT slots are in use: the
+ * variables, then the stack. If FRAME is then evaluated with throwflag, CPython raises the pending
+ * exception at the instruction before UNIT. Since 3.13 CPython looks for the handler one unit
+ * before the next instruction, so compat_thrown() corrects the traceback's line afterwards. */
 static inline void compat_go_on(compat_frame *frame, int32_t unit, int count)
 {
     compat_set_depth(frame, count);
     frame->compat_instruction = _PyCode_CODE(compat_code(frame)) + unit - COMPAT_RAN_LAST;
 }
-/* Correct TRACEBACK (or NULL) after a frame of CODE, evaluated with throwflag at UNIT, has ended
- * with an exception. */
+/* Correct TRACEBACK (or NULL) of an exception with which a frame of CODE has ended, after it was
+ * evaluated with throwflag at UNIT. */
 static inline void compat_thrown(PyCodeObject *code, PyObject *traceback, int32_t unit)
 {
 #if PY_VERSION_HEX >= 0x030d0000

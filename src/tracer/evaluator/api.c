@@ -9,14 +9,14 @@
 
 #include <structmember.h>
 
-/* ---- the frame that a callback gets ---- */
+/* ---- the view of a frame that a callback gets ---- */
 
-/* A callback's view of a frame that has not started. The program may keep the view after the
- * callback returned; the view then has no locals. */
+/* What a callback gets for a frame that has not started. The program may keep it after the callback
+ * returned; it then has no locals. */
 enum { VIEW_CODE, VIEW_GLOBALS, VIEW_BUILTINS, VIEW_LOCALS, VIEW_CLOSURE, VIEW_MODULE, VIEW_PARTS };
 struct shim_frame {
     PyObject_HEAD PyObject *part[VIEW_PARTS]; /* owned */
-    int line, last;                           /* the values of f_lineno and f_lasti */
+    int line, last;                           /* what f_lineno and f_lasti of the view return */
 };
 
 PyObject *shim_frame_open(const struct decision *d)
@@ -84,7 +84,7 @@ PyTypeObject shim_frame_type = {
     .tp_members = frame_members,
 };
 
-/* ---- functions ---- */
+/* ---- functions of the shim, and each thread's callback ---- */
 
 static PyCodeObject *as_code(PyObject *object)
 {
@@ -102,12 +102,11 @@ struct code_state *shim_state_of(PyObject *object, bool make)
     return code ? code_state_of(code, make) : NULL;
 }
 
-/* Set whether T counts as a thread with a callback. The interpreter has one slot, but each thread
- * has a callback of its own, so the hook stays as long as any thread has one. The GIL guards the
- * count. */
+/* Note whether thread T has a callback. The hook stays in the interpreter's slot as long as any
+ * thread has one; the GIL guards their count. */
 void shim_set_active(struct tracer *t, bool active)
 {
-    /* T also counts if a greenlet of T that does not run now has a callback */
+    /* the thread also counts if one of its other greenlets has a callback */
     active |= t->apart > 0;
     if (t->active == active)
         return;
@@ -118,16 +117,17 @@ void shim_set_active(struct tracer *t, bool active)
     tracer_rehook();
 }
 
-/* Drop an ending thread's callback. This is the destructor of a capsule in the thread state, which
- * has a context while the thread is active. Runs under the GIL: in the thread itself or, after
- * fork() and at exit, in the remaining thread. Then the struct tracer may be gone. */
+/* Drop the callback of a thread that ends. Called when the capsule in the thread state is freed;
+ * the capsule has a context as long as the thread has a callback. Runs under the GIL: in the thread
+ * itself or, after fork() and at exit, in the thread that remains, when the struct tracer may be
+ * gone. */
 static void drop_thread_callback(PyObject *capsule)
 {
     struct tracer *t = tracer_thread;
 
     if (t && t->shim == capsule) {
         t->shim = NULL;
-        t->apart = 0; /* the thread's other greenlets never run again */
+        t->apart = 0; /* no other greenlet of the thread will run again */
         shim_set_active(t, false);
         Py_CLEAR(t->callback);
         Py_CLEAR(t->given);
@@ -144,7 +144,7 @@ static int watch_thread(struct tracer *t)
     OWNED PyObject *capsule =
         dict && !t->shim ? PyCapsule_New(&shim_settings, NULL, drop_thread_callback) : NULL;
 
-    /* Making the dict may run a finaliser, which may have set t->shim. */
+    /* t->shim is checked again, because making the dict may have run a finaliser that set it */
     if (capsule && !t->shim && !PyDict_SetItemString(dict, "dyntrace", capsule))
         t->shim = capsule;
     if (!t->shim && !PyErr_Occurred())
@@ -169,8 +169,8 @@ PyObject *shim_set_on_stack(PyObject *callback, const struct front *front)
     if (!t->shim && watch_thread(t))
         return NULL;
     old = t->callback;
-    /* Code that sets another front end's callback for a while restores the former callback by its
-     * own function. A restored callback gets its own front end back. */
+    /* A former callback that is set again gets its own front end back, even if it was another front
+     * end that had replaced it for a while. */
     aside = t->aside;
     t->aside = NULL;
     if (callback_watches(callback))
@@ -183,8 +183,8 @@ PyObject *shim_set_on_stack(PyObject *callback, const struct front *front)
     t->callback = callback == Py_None ? NULL : Py_NewRef(callback);
     t->front = front;
     if (COMPAT_INIT_BYPASSES_HOOK && t->callback && !t->active) {
-        /* make CPython call the hook for each __init__, which a specialised call would not do; not
-         * for torch, whose own evaluator does not see such calls either */
+        /* Make CPython call the hook for each __init__, which a specialised call would not do. Not
+         * for torch, whose own evaluator does not see these calls either. */
         if (front == &front_own)
             tracer_fix_all_types(true);
     }
@@ -231,7 +231,7 @@ static void thread_begins(void)
 static PyObject *call_under(PyObject *module, PyObject *const *args, Py_ssize_t count,
                             PyObject *names)
 {
-    /* call this first, because it finds out which greenlet runs */
+    /* first, because this call finds out which greenlet runs */
     OWNED PyObject *before = shim_get_eval_frame_callback(NULL, NULL), *old = NULL;
     const struct front *const front = tracer_thread ? tracer_thread->front : &front_own;
     PyObject *result;
@@ -339,7 +339,7 @@ static PyObject *set_guard_fail_hook(PyObject *module, PyObject *hook)
 
 PyObject *shim_list(PyObject *object, bool precompiled, int64_t region, const struct front *front)
 {
-    /* make the list first, because this may run the garbage collector */
+    /* before reading the cache, because making a list may run the garbage collector */
     PyObject *list = PyList_New(0);
     struct code_state *state = list ? shim_state_of(object, false) : NULL;
     struct cache_entry *entry =

@@ -6,10 +6,11 @@
 #include <structmember.h>
 
 static LIST_HEAD(, code_state) all_states;
-/* how many states have been made; how many code objects have a number for their compile ids */
+/* states_made: how many states of code objects were made. states_compiled: how many code objects
+ * have got a number for their compile ids */
 static unsigned long states_made, states_compiled;
 
-/* ---- states ---- */
+/* ---- the state of a code object: its entries and actions ---- */
 
 struct code_state *code_state_make(PyCodeObject *code)
 {
@@ -19,7 +20,7 @@ struct code_state *code_state_make(PyCodeObject *code)
 
     if (!frame_state)
         return NULL;
-    /* a garbage collection in PyDict_New() may run code that makes the state */
+    /* PyDict_New() may have collected garbage, and code that ran then may have made the state */
     if (unlikely(tracer_is_state(slot)))
         return (struct code_state *)slot;
     state = calloc(1, sizeof *state);
@@ -41,7 +42,7 @@ struct code_state *code_state_make(PyCodeObject *code)
     return state;
 }
 
-/* Mark ENTRY invalid for good. Runs no Python code. entry_release() must follow. */
+/* Mark ENTRY as invalid, without running Python code. entry_release() must follow. */
 static void entry_end(struct cache_entry *entry, const char *reason, PyObject *instead)
 {
     if (!entry->valid)
@@ -52,7 +53,7 @@ static void entry_end(struct cache_entry *entry, const char *reason, PyObject *i
     decision_entry_died(entry, reason);
 }
 
-/* Release the invalid ENTRY's references to the program's objects. May run finalisers. */
+/* ENTRY is invalid: release its references to the program's objects. May run finalisers. */
 static void entry_release(struct cache_entry *entry)
 {
     OWNED PyObject *flat = entry->flat, *function = entry->function;
@@ -67,8 +68,8 @@ static void entry_release(struct cache_entry *entry)
     cache_parts_unpin(parts);
 }
 
-/* Empty LIST. If WHY is given, also invalidate its entries, which the program may still hold.
- * Finalisers find the list empty. */
+/* Remove all entries from LIST. With WHY, also make them invalid, because the program may still
+ * hold them. Finalisers that run here find the list empty. */
 static void drop_entries(struct entry_list *list, const char *why)
 {
     struct entry_list gone = TAILQ_HEAD_INITIALIZER(gone);
@@ -107,7 +108,7 @@ void code_state_release(struct code_state *state)
 
 void code_state_free(void *slot)
 {
-    /* a code object may die while an exception is pending */
+    /* put a pending exception aside, because a code object may die while there is one */
     KEPT struct tracer_exception pending = tracer_exception_aside();
     struct code_state *state = slot;
 
@@ -124,7 +125,7 @@ void code_state_reset(PyCodeObject *code)
 
     if (!state)
         return;
-    /* the array has room for the index, so this cannot fail */
+    /* cannot fail, because the extra array already has room for our index */
     compat_set_extra(code, tracer_process.extra, (void *)state->mark);
     state->code = NULL;
     LIST_REMOVE(state, all);
@@ -139,13 +140,13 @@ void code_state_drop_precompiled(struct code_state *state)
 
 void code_state_reset_all(void)
 {
-    /* states that finalisers make meanwhile are newer, and stay */
+    /* finalisers may make new states meanwhile, which are not reset */
     const unsigned long newest = states_made;
     struct code_state *state = LIST_FIRST(&all_states);
 
     while (state) {
         PyCodeObject *code = state->code;
-        /* skip a code object that is being freed: it drops its own state */
+        /* a code object that is being freed drops its own state */
         if (state->serial > newest || !Py_REFCNT(code)) {
             state = LIST_NEXT(state, all);
             continue;
@@ -173,8 +174,9 @@ struct code_actions code_state_actions(struct code_state *state, int64_t region)
 
     if (own)
         return *own;
-    /* ACTION_SKIP ("never compile this") of the common region holds in every region.
-     * ACTION_RUN_ONLY (the limit is reached) holds only in the region that reached it. */
+    /* From the common region, ACTION_SKIP ("never compile this") holds in every region.
+     * ACTION_RUN_ONLY (the limit is reached) holds only in the region that has reached its
+     * limit. */
     return (struct code_actions){
         .own = common->own == ACTION_SKIP ? ACTION_SKIP : ACTION_DEFAULT,
         .callees = common->callees == ACTION_SKIP ? ACTION_SKIP : ACTION_DEFAULT,
@@ -212,7 +214,7 @@ void code_states_session_ended(void)
     }
 }
 
-/* ---- entries ---- */
+/* ---- make entries and add them to the cache ---- */
 
 PyObject *shim_optional(PyObject *object, const char *name)
 {
@@ -263,7 +265,7 @@ const struct front front_own = {
     .check_of = own_check_of,
 };
 
-/* Insert ENTRY at the front of LIST or, with LAST, at the end. Steals the reference. */
+/* Insert ENTRY into LIST at the front, or at the end if LAST. Steals the reference. */
 static void list_insert(struct entry_list *list, struct cache_entry *entry, bool last)
 {
     if (last)
@@ -299,8 +301,8 @@ void cache_parts_free(struct cache_parts *parts)
     free(parts);
 }
 
-/* Read GUARDED, a callback's answer, into ENTRY, which is in no list. Returns -1 with an
- * exception. */
+/* Read GUARDED, the answer of a callback, into ENTRY, which is not in a list yet. Returns -1 with
+ * an exception. */
 static int entry_read_answer(struct cache_entry *entry, PyCodeObject *original, PyObject *guarded)
 {
     struct cache_parts *parts = entry->parts;
@@ -330,8 +332,8 @@ static int entry_read_answer(struct cache_entry *entry, PyCodeObject *original, 
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Insert ENTRY into ORIGINAL's list of PRECOMPILED entries, or into its main list. Runs no Python
- * code between finding the list and inserting. Returns -1 with MemoryError. */
+/* Insert ENTRY into the list of PRECOMPILED entries of code object ORIGINAL, or into its main list.
+ * No Python code runs between finding the list and inserting. Returns -1 with MemoryError. */
 static int entry_insert(struct cache_entry *entry, PyCodeObject *original, bool precompiled,
                         PyObject *birth)
 {
@@ -369,15 +371,15 @@ static void entry_guarded_died(PyObject *entry, const char *reason)
 
 static const struct guard_binding to_tree = {entry_is_valid, entry_guarded_died};
 
-/* Insert ENTRY into the cache, and, unless PRECOMPILED, bind its guards to it. Returns -1 with an
- * exception. */
+/* Insert ENTRY into the cache of ORIGINAL. Unless PRECOMPILED, its guards get ENTRY, so that they
+ * can invalidate it. Returns -1 with an exception. */
 static int publish_entry(struct cache_entry *entry, PyCodeObject *original, bool precompiled)
 {
     OWNED PyObject *birth =
         decision_birth(entry, tracer_mark_in(compat_extra(original, tracer_process.extra)),
                        entry->parts->guard, entry->backend);
     int status = entry_insert(entry, original, precompiled, birth);
-    /* binding may invalidate the entry, so pin its parts */
+    /* pin the parts, because binding may make the entry invalid */
     struct cache_parts *parts = status || precompiled ? NULL : cache_entry_pin(entry);
 
     if (!parts)
@@ -438,7 +440,7 @@ struct cache_entry *cache_entry_first(const struct code_state *state, int64_t re
     return region >= 0 ? cache_entry_first(state, -1, front) : NULL;
 }
 
-/* If ENTRY is in its code's list, move it to the front, or, with LAST, to the end. */
+/* If ENTRY is in a list, move it to the front, or to the end if LAST. */
 static void entry_move(struct cache_entry *entry, bool last)
 {
     struct entry_list *list = entry->state ? &entry->state->entries : NULL;
@@ -464,7 +466,7 @@ void cache_entry_invalidate(struct cache_entry *entry, const char *reason, PyObj
     entry_release(entry);
 }
 
-/* ---- the entry as Python sees it ---- */
+/* ---- an entry's attributes and methods in Python ---- */
 
 static void entry_free(PyObject *self)
 {
@@ -498,7 +500,8 @@ static PyObject *entry_guard(PyObject *self, void *context)
     return Py_NewRef(e->valid ? e->parts->guard : e->instead ? e->instead : Py_None);
 }
 
-/* Return the next entry that lookups try, of the same front end and region, or None. */
+/* Return the next entry after SELF that lookups would try, of the same front end and region, or
+ * None. */
 static PyObject *entry_next(PyObject *self, void *context)
 {
     const struct cache_entry *entry = (struct cache_entry *)self;
@@ -518,7 +521,7 @@ static PyObject *entry_invalidate(PyObject *self, PyObject *args)
     OWNED PyObject *given = NULL;
     const char *reason = "invalidated by the program";
 
-    /* torch passes its entry and its state; our entry object stands for both */
+    /* torch passes an entry and a state; our entry stands for both, so the first is enough */
     if (PyTuple_GET_SIZE(args) > 1) {
         if (!PyArg_ParseTuple(args, "O!O|O:invalidate", &cache_entry_type, &entry, &instead, &more))
             return NULL;

@@ -2,15 +2,15 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- * The code object's extra slot holds either the recorder's bare mark (an odd
- * number, tracer/tracer.h) or a pointer to this state, which then holds the mark:
+ * The code object's extra slot holds either the recorder's bare mark (an odd number,
+ * tracer/tracer.h) or a pointer to this state, which then holds the mark:
  *
  *     slot -> code_state { mark, action, frame_state,
  *                          entries: [0] most recent hit, ... , invalid ones last }
  *
  * THE RULE of every file that includes this one:
  *
- *     After code of the program may have run, nothing read before is believed.
+ *     After code of the program may have run, values read before are stale: read them again.
  *
  * These may run the program's code:
  *
@@ -30,7 +30,7 @@
  * hooks, and drop the last reference to anything that we do not hold. Safe are: creating strings,
  * bytes, ints and other untracked objects; allocating memory; tracer_fact().
  *
- * What follows from the rule:
+ * Consequences of the rule:
  *
  *     1. Read an answer to its end first, into values that are owned. Then change the cache in one
  *        stretch that runs nothing of the list above. The stretch begins with finding the state
@@ -39,20 +39,20 @@
  *        owned; its references are dropped once the cache is consistent again.
  *     3. Hold what is used. A state has a reference from the slot and one from each decision under
  *        way, so a decision can finish after reset_code() or the death of the code object. The old
- *        state's `code` is then NULL, and later changes belong to the code's new state (state_now()
- *        in tracer/evaluator/decide.c).
+ *        state's `code` is then NULL, and later changes belong to the code's new state
+ *        (get_current_state() in tracer/evaluator/decide.c).
  *     4. Pin the parts that run; see below.
  *
  * Entries and their parts. An entry can become invalid while its guard is being checked, or while
- * its code runs: the guard's own code may reset the cache. So the guard and code lie in a struct of
- * their own, which can outlive the entry:
+ * its code runs: the guard's own code may reset the cache. So the guard and code lie in a separate
+ * struct, which can outlive the entry:
  *
  *     list --> entry --(pin)--> parts { guard, check, code, difference, view }
  *                                 ^
  *     a lookup, or a call --(pin)-+
  *
  *     valid entry, not in use       1 pin: the entry's
- *     its guard is checked          2: cache_entry_pin() gave one to the lookup
+ *     its guard is checked          2: cache_entry_pin() gave a pin to the lookup
  *     ... and invalidates it        1: the entry dropped its pin and is the list's last. The
  *                                   lookup goes on with whole parts, and then sees that `valid` is
  *                                   false: the entry is no hit
@@ -61,12 +61,11 @@
  *
  * Invariants of an entry, wherever code of the program may run:
  *
- *     a valid one has its parts; `valid` never becomes true again
+ *     a valid entry has its parts; `valid` never becomes true again
  *     it is in a list of `state`, or state is NULL
  *     valid entries stand before invalid ones in a list
  *     an invalid entry keeps the attributes that the program may still read: compile_id, label,
- *       invalid_reason, instead
- */
+ *       invalid_reason, instead */
 #ifndef DYNTRACE_TRACER_CACHE_H
 #define DYNTRACE_TRACER_CACHE_H
 
@@ -83,51 +82,54 @@ struct cache_entry;
 struct cache_parts;
 struct decision;
 
-/* The actions for calls of a code object, and for the calls that those calls make in turn. */
+/* How calls of a code object are treated, and the calls that they make in turn. */
 struct code_actions {
     enum frame_action own, callees;
-    bool limited;   /* ACTION_RUN_ONLY was set because a limit was reached */
+    bool limited;   /* `own` is ACTION_RUN_ONLY because a limit was reached */
     bool written;   /* the actions have been written to the trace */
-    int64_t region; /* torch: the region in which the actions hold */
+    int64_t region; /* torch's region in which the actions hold */
 };
 
-/* What differs between the compilers that use the shim. A front end sets a thread's callback, and
- * an entry's guards are those of its front end. There are three: a compiler of the program's own
- * (cache.c), torch on this evaluator (tracer/torch/torch.c), and torch on its own evaluator,
- * observed (tracer/torch/observe.c). A NULL function is not called. */
+/* The differences between the compilers that use the shim. A front end sets a thread's callback,
+ * and an entry has the kind of guards that its front end uses. There are three front ends: for a
+ * compiler that the program brings (cache.c); for torch on this evaluator (tracer/torch/torch.c);
+ * and for torch on its own evaluator, which we observe (tracer/torch/observe.c). A NULL function is
+ * not called. */
 struct front {
-    /* entries stay in order of insertion: a hit does not move its entry to the front */
+    /* a hit does not move its entry to the front: entries stay in order of insertion */
     bool insertion_order;
     bool observed; /* torch's own evaluator decides, so we do not see which guard failed */
-    /* the shim applies the limits; if false, the callback does, and answers ACTION_RUN_ONLY */
+    /* the shim applies the limits; if false, the callback does so, and answers ACTION_RUN_ONLY */
     bool limits;
-    bool regions; /* each thread is in a region, and its lookups see only that region's entries */
-    /* compile ids contain no values of the program; the bridge records them */
+    bool regions; /* each thread is in a region, and its lookups find only entries of that region */
+    /* compile ids have no values of the program in them, and the bridge records them */
     bool ids_public;
-    /* a backend is a wrapper, made by the front end, of the program's backend */
+    /* the front end wraps the program's backend in a backend of its own */
     bool wraps_backends;
-    /* guard_fail_hook is called; and hooks get the original code, not the compiled code */
+    /* call guard_fail_hook when a guard fails; and pass hooks the original code, not the compiled
+     * code */
     bool fail_hook;
-    int not_started;         /* f_lasti that a callback sees in its frame, which has not started */
-    const char *unexplained; /* text for a failed guard whose parts are unknown */
+    /* value of f_lasti in the frame that a callback gets, which has not started */
+    int not_started;
+    const char *unexplained; /* text for a failed guard if the failing leaf is not known */
 
-    /* Return what torch has set for calls on this thread. */
+    /* Return the rules that torch has set for calls on this thread. */
     struct call_rules *(*rules)(void);
-    /* Return the callable that checks GUARD, a new reference. Returns NULL if GUARD has none, or
-     * with an exception. */
+    /* Return a callable that checks GUARD, a new reference. Returns NULL if GUARD has none; NULL
+     * with an exception on failure. */
     PyObject *(*check_of)(PyObject *guard);
-    /* bind: register ENTRY, a new entry whose PARTS are pinned, with its guard; -1 with an
-     * exception. unbind: ENTRY has released GUARD. */
+    /* bind: register ENTRY with its guard. The entry is new, and its PARTS are pinned. Returns -1
+     * with an exception. unbind: undo this, because ENTRY has released GUARD. */
     int (*bind)(struct cache_entry *entry, struct cache_parts *parts);
     void (*unbind)(struct cache_entry *entry, PyObject *guard);
-    /* Update PARTS' check of the guards that tell entries apart, because the set of these guards
-     * has changed. May leave an exception. */
+    /* Make `difference` of PARTS anew, because other guards tell the entries apart now. May leave
+     * an exception. */
     void (*update_difference)(struct cache_parts *parts);
 
     /* Return the leaves of GUARD for the trace: a new tuple of (kind, source, expression, user's
      * code), or NULL. Stores in *VIEW a new reference to an object for explain(). */
     PyObject *(*leaves)(PyObject *guard, PyObject **view);
-    /* Return the guard that failed in the check of ENTRY that has just ended. PARTS are ENTRY's
+    /* Return which guard failed in the check of ENTRY that has just ended. PARTS are the entry's
      * parts. */
     struct guard_outcome (*failed)(struct cache_entry *entry, const struct cache_parts *parts,
                                    compat_frame *frame, PyObject *locals);
@@ -141,8 +143,8 @@ struct front {
     PyObject *(*compile_begins)(uint32_t compile, PyObject *code);
     void (*compile_ends)(PyObject *token, PyObject *result);
 
-    /* Replacements for steps of decide(); NULL stands for the shim's own step. A pending exception
-     * stays pending. */
+    /* Steps of decide() that a front end replaces; NULL: the shim's own step is used. A pending
+     * exception stays pending. */
     int (*look_up)(struct code_state *state, PyObject *backend, struct decision *d,
                    struct cache_entry **found);
     PyObject *(*ask)(PyThreadState *ts, PyObject *callback, PyObject *const arguments[3]);
@@ -151,54 +153,61 @@ struct front {
 };
 extern const struct front front_own;
 
-/* The guard and code of an entry. They stay complete while pinned; a valid entry holds one pin. */
+/* What an entry checks and runs. It stays complete as long as it is pinned; a valid entry holds one
+ * pin. */
 struct cache_parts {
     unsigned pins;
     PyObject *guard; /* owned: check(f_locals) -> bool */
     PyObject *check; /* owned: the callable that checks: `guard`, or its bound method check() */
     PyObject *code;  /* owned */
-    /* owned: torch's check of only those guards that tell its entries apart; or NULL */
+    /* owned: torch's check of only the guards that tell the entries apart; or NULL */
     PyObject *difference;
-    PyObject *view; /* owned: the bridge's view of torch's guards, or NULL */
+    /* owned: an object with torch's guards for explain(), made by the bridge; or NULL */
+    PyObject *view;
 };
 
 /* dyntrace.types.CacheEntry: compiled code and its guards. */
 struct cache_entry {
-    /* borrowed; NULL once the entry has left its code's list */
+    /* borrowed; NULL when the entry is no longer in its code's list */
     PyObject_HEAD struct code_state *state;
     TAILQ_ENTRY(cache_entry) order;
     const struct front *front;
-    struct cache_parts *parts; /* pinned; NULL once the entry is invalid and has dropped its pin */
-    bool valid;                /* the entry may match; once false, it stays false */
+    /* pinned by the entry; NULL when the entry is invalid and has dropped its pin */
+    struct cache_parts *parts;
+    bool valid; /* can the entry be hit? Once false, it stays false */
     /* the guard is a GuardTree, which is checked without a Python call */
     bool tree;
-    bool dead;         /* the entry's death has been written to the trace */
-    PyObject *instead; /* owned: what an invalid entry shows as its guard; or NULL */
-    /* owned: the code with every argument positional; NULL if `code` is like that already, or if
-     * this was not needed yet */
+    bool dead; /* the entry's death has been written to the trace */
+    /* owned: what the program sees as the entry's guard once the entry is invalid; or NULL */
+    PyObject *instead;
+    /* owned: a copy of `code` in which every argument is positional; NULL if `code` itself is like
+     * that, or if no copy was needed yet */
     PyObject *flat;
-    /* owned: a function of `flat`, kept if it has no closure; or NULL */
+    /* owned: a function made of `flat`, kept for the next call if it has no closure; or NULL */
     PyObject *function;
     unsigned running;  /* how many calls of `function` are running */
-    PyObject *backend; /* owned; NULL for an entry of torch's own evaluator */
-    /* owned: a weak reference to the backend, for an entry of torch's own evaluator; else NULL */
+    PyObject *backend; /* owned: the backend; NULL if torch's own evaluator has the entry */
+    /* owned: if torch's own evaluator has the entry, a weak reference to the backend; else NULL */
     PyObject *born_for;
-    /* owned: "2/0" is the first compile (0) of the third compiled code object (2) */
+    /* owned: "2/0" means the first compile (0) of the third compiled code object (2) */
     PyObject *compile_id;
-    char label[64];           /* text of compile_id in the trace */
+    char label[64];           /* compile_id as the trace has it */
     PyObject *annotation;     /* owned */
-    PyObject *invalid_reason; /* owned; NULL while the entry is valid */
+    PyObject *invalid_reason; /* owned: why the entry is invalid; NULL as long as it is valid */
     unsigned long hits;
     uint32_t id;      /* entry id in the trace, or ENTRY_UNRECORDED */
-    uint32_t guards;  /* number of leaves of the guard tree; 1 for any other callable */
-    uint64_t ordered; /* time of the last change of the guards' order, by the session's clock */
-    bool order_lost;  /* the guards' order changed, and the trace does not have the new order */
-    /* number of changes of the guards' order that have been written to the trace */
+    uint32_t guards;  /* number of leaves of the guard tree; 1 if the guard is another callable */
+    uint64_t ordered; /* when the order of the guards last changed, by the session's clock */
+    /* the order of the guards has changed, but could not be written to the trace */
+    bool order_lost;
+    /* guard_tree_moves() when the order of the guards was last written to the trace */
     uint32_t moves;
-    /* torch: the region whose lookups can hit the entry; -1: the common region */
+    /* torch: the region whose lookups can hit the entry; -1: lookups of all regions can */
     int64_t region;
     uint8_t
-        *secret; /* owned: enum secret of what each guard reads; NULL: no guard reads a secret */
+        /* owned array: how secret the value is that each guard reads (enum secret); NULL if no
+         * guard reads a secret value */
+        *secret;
 };
 #define ENTRY_UNRECORDED UINT32_MAX
 
@@ -206,31 +215,35 @@ struct cache_entry {
 TAILQ_HEAD(entry_list, cache_entry);
 
 struct code_state {
-    /* the mark of tracer/tracer.h; first, for tracer_mark_in(); 0 if the code was not seen yet */
+    /* the code object's mark (tracer/tracer.h), or 0 if it has none yet; must be the first member,
+     * for tracer_mark_in() */
     uintptr_t mark;
     unsigned references;
     PyCodeObject *code;   /* borrowed; NULL once the code object is gone or the state was reset */
-    unsigned long serial; /* a number that is higher in later states */
-    /* precompiled: entries that torch loaded, which are tried before the others */
+    unsigned long serial; /* number of the state: later states have higher numbers */
+    /* precompiled: entries that torch has loaded from a file; they are tried before the others */
     struct entry_list entries, precompiled;
-    PyObject *frame_state; /* owned: a dict for the callback's own use */
-    PyObject *splits;      /* owned dict: the code's splits, of tracer/resume/; or NULL */
+    PyObject *frame_state; /* owned: a dict that callbacks get and may use as they like */
+    /* owned: a dict of the ways in which the code was split (tracer/resume/); or NULL */
+    PyObject *splits;
     struct code_actions actions;
-    struct code_actions *regions; /* owned: actions of torch's regions that differ from `actions` */
+    /* owned: actions in regions of torch that differ from `actions` */
+    struct code_actions *regions;
     unsigned region_count;
-    /* observe mode, owned: the entry whose compiled code this code object is; or NULL */
+    /* owned, in observe mode: the entry for which this code object was compiled; or NULL */
     struct cache_entry *compiled;
-    bool is_init; /* the code is an __init__: see tracer_fix_init() */
-    /* the first number of the code's compile ids, plus 1; 0 if the code was not compiled yet */
+    bool is_init; /* is the code an __init__? See tracer_fix_init() */
+    /* 1 + the first number of the code's compile ids; 0 if the code was not compiled yet */
     unsigned long number;
-    unsigned long compiles;     /* how many entries were ever made */
-    LIST_ENTRY(code_state) all; /* list of all states, for reset() */
+    unsigned long compiles; /* how many entries were made for the code in all */
+    /* node in the list of all states, which code_state_reset_all() walks */
+    LIST_ENTRY(code_state) all;
 };
 
 extern PyTypeObject cache_entry_type, shim_frame_type;
 
 struct code_state *code_state_make(PyCodeObject *code);
-/* Return the state of CODE, borrowed. If there is none and MAKE, make one, which may run any code.
+/* Return the state of CODE, borrowed. MAKE: make it if there is none, which may run any code.
  * Returns NULL if there is none, or with MemoryError. */
 static inline struct code_state *code_state_of(PyCodeObject *code, bool make)
 {
@@ -238,32 +251,34 @@ static inline struct code_state *code_state_of(PyCodeObject *code, bool make)
 
     return tracer_is_state(slot) ? (struct code_state *)slot : make ? code_state_make(code) : NULL;
 }
-/* Drop a reference. To hold a state, increment its `references`. */
+/* Release a reference to STATE. Taking one means to increment `references`. */
 void code_state_release(struct code_state *state);
-/* Drop CODE's state. Its entries become invalid. */
+/* Take the state of CODE away from it, and make its entries invalid. */
 void code_state_reset(PyCodeObject *code);
 void code_state_reset_all(void);
-/* Mark all actions as not written, because the session has ended: the next session's trace needs
- * them, too. */
+/* The session has ended: mark all actions as not written, so that the next session's trace gets
+ * them. */
 void code_states_session_ended(void);
-/* torch: drop the precompiled entries of STATE's code. */
+/* torch: drop those entries of STATE that torch has loaded from a file. */
 void code_state_drop_precompiled(struct code_state *state);
-/* Called by CPython when a code object with SLOT dies (PyUnstable_Eval_RequestCodeExtraIndex). */
+/* CPython calls this for the content SLOT of our extra slot when a code object dies
+ * (PyUnstable_Eval_RequestCodeExtraIndex). */
 void code_state_free(void *slot);
 
-/* Make an entry from GUARDED, a GuardedCode, and put it in front of ORIGINAL's list. Returns a new
- * reference, or NULL with an exception that names the fault. */
+/* Make an entry from GUARDED, a GuardedCode, and put it in front of the list of code object
+ * ORIGINAL. Returns a new reference, or NULL with an exception that names the fault. */
 struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, PyObject *backend,
                                     const struct front *front);
-/* torch: add an entry to ORIGINAL's precompiled entries: torch has loaded it, and it was compiled
- * elsewhere. Returns -1 with an exception. */
+/* torch: add an entry to the precompiled entries of code object ORIGINAL. It was compiled
+ * elsewhere, and torch has loaded it. Returns -1 with an exception. */
 int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region,
                      const struct front *front);
-/* Make an entry in no list, with empty parts. Returns a new reference, or NULL with MemoryError. */
+/* Make an entry that is in no list and has empty parts. Returns a new reference, or NULL with
+ * MemoryError. */
 struct cache_entry *cache_entry_new(const struct front *front, int64_t region);
-/* Make ENTRY invalid, because a guarded object died, or because the program asked for it. INSTEAD,
- * if not NULL, is what the entry shows as its guard from then on. Runs Python code only after the
- * entry is marked invalid. The caller holds the entry. */
+/* Make ENTRY invalid, because a guarded object died or the program asked for it. From then on the
+ * program sees INSTEAD, unless it is NULL, as the entry's guard. No Python code runs before the
+ * entry is marked invalid. The caller must hold a reference to the entry. */
 void cache_entry_invalidate(struct cache_entry *entry, const char *reason, PyObject *instead);
 void cache_parts_free(struct cache_parts *parts);
 /* Pin and return ENTRY's parts. Returns NULL if the entry is invalid. */
@@ -279,63 +294,66 @@ static inline void cache_parts_unpin(struct cache_parts *parts)
     if (unlikely(!--parts->pins))
         cache_parts_free(parts);
 }
-/* Return the attribute NAME of OBJECT, a new reference. Returns NULL if it is missing or None, or
- * with an exception, which may be from before the call. */
+/* Return the attribute NAME of OBJECT, a new reference. Returns NULL if it is missing or None; or
+ * with an exception, which may have been pending before the call. */
 PyObject *shim_optional(PyObject *object, const char *name);
-/* Move ENTRY to the front of its list, because it was hit. */
+/* ENTRY was hit: move it to the front of its list. */
 void cache_entry_touch(struct cache_entry *entry);
 /* Return this thread's region for FRONT, or -1 for the common region. */
 static inline int64_t front_region(const struct front *front)
 {
     return front->regions && tracer_thread ? tracer_thread->region : -1;
 }
-/* Does this thread check only the guards that tell FRONT's entries apart? */
+/* Does this thread check only the guards that tell FRONT's entries apart (torch's
+ * skip_guard_eval_unsafe)? */
 static inline bool front_skips_guards(const struct front *front)
 {
     return front->rules && front->rules()->skip_guards_unsafe;
 }
-/* Get or set the actions that hold in REGION (-1: the common region). Setting returns -1 with
+/* Get or set the actions for REGION; -1 is the common region. Setting returns -1 with
  * MemoryError. */
 struct code_actions code_state_actions(struct code_state *state, int64_t region);
 int code_state_act(struct code_state *state, int64_t region, struct code_actions actions);
-/* Return the entry of FRONT that a lookup in REGION tries first: borrowed, or NULL. */
+/* Return the first entry that a lookup of FRONT in REGION tries: borrowed, or NULL. */
 struct cache_entry *cache_entry_first(const struct code_state *state, int64_t region,
                                       const struct front *front);
 
-/* tracer/evaluator/decision.c: records a lookup, if `on` */
+/* ---- record a lookup, if `on` (tracer/evaluator/decision.c) ---- */
 #define CHECK_TICKS_UNKNOWN UINT64_MAX
 struct decision_check {
     struct cache_entry *entry; /* owned */
     uint64_t ticks;
-    /* run: number of leaves that were checked. failed: ordinal of the failed leaf, or UINT32_MAX */
+    /* run: how many leaves were checked. failed: ordinal of the leaf that failed, or UINT32_MAX */
     uint32_t run, failed;
     /* the result of the check; CHECK_RESULTS if the entry was not tried */
     enum check_result result;
-    /* owned: the value that the failed leaf checked (guard_tree_check()); or NULL */
+    /* owned: the value that the failed leaf read (guard_tree_check()); or NULL */
     PyObject *seen;
-    PyObject *why; /* owned: explain()'s result; or NULL */
+    PyObject *why; /* owned: what explain() returned for this check; or NULL */
 };
 struct decision {
     bool on;
-    /* entries existed before the recording, and the trace has none of them */
+    /* the cache has entries from before the recording, which the trace does not have */
     bool older;
-    const struct front *front; /* front end of the callback */
-    compat_frame *frame;       /* the called frame */
-    PyObject *locals;          /* owned: the call's variables, if they were needed; or NULL */
-    int64_t region;            /* the region of the lookup */
-    enum outcome outcome;      /* the outcome of the call; valid once the callback has answered */
-    /* began: clock at the lookup's start; ours: ticks since then that dyntrace spent finding
-     * causes */
+    const struct front *front; /* the front end of the thread's callback */
+    compat_frame *frame;       /* the frame whose call is decided */
+    /* owned: a dict of the call's variables, once it is needed; or NULL */
+    PyObject *locals;
+    int64_t region;       /* torch's region in which the lookup searches */
+    enum outcome outcome; /* the outcome of the call; set when the callback has answered */
+    /* began: clock at the lookup's start. ours: ticks that dyntrace has spent since then on finding
+     * causes, which do not count for the lookup */
     uint64_t began, ours;
-    uint32_t compile;   /* compile id + 1; 0 if there is none */
-    uint32_t signature; /* signature id + 1; 0 if there is none */
+    uint32_t compile;   /* 1 + the compile id; 0 if there is no compile */
+    uint32_t signature; /* 1 + the signature id; 0 if there is no signature */
     uint64_t compile_began;
-    /* borrowed: this compile's node in the thread's list, while the callback runs; or NULL */
+    /* borrowed: this compile in the thread's list of compiles, while the callback runs; or NULL */
     struct asking *asking;
-    /* owned: the token of front.compile_begins(), while the callback runs; or NULL */
+    /* owned: what compile_begins() returned, while the callback runs; or NULL */
     PyObject *token;
     uint32_t count, room;
-    struct decision_check *check; /* the entries in the order tried; owned if it is not `small` */
+    /* the entries in the order in which they are tried; owned unless it is `small` */
+    struct decision_check *check;
     struct decision_check small[8];
 };
 /* Begin the decision of the call of FRAME. BEGAN is the call's start by the session's clock, or 0
@@ -352,84 +370,87 @@ static inline void decision_begin(struct decision *d, uint64_t began, const stru
     d->room = sizeof d->small / sizeof *d->small;
     d->check = d->small;
 }
-/* Return the frame's variables, which are made when they are first needed. Borrowed; NULL with an
+/* Return a dict of the frame's variables, made when it is first needed. Borrowed; NULL with an
  * exception. */
 PyObject *decision_locals(struct decision *d);
-/* Add ENTRY as the next entry to try. Returns NULL without memory. */
+/* Append ENTRY to the entries that the lookup will try. Returns NULL without memory. */
 struct decision_check *decision_add(struct decision *d, struct cache_entry *entry);
-/* Record the values of a call that missed, before code of the program changes them. If ASKS, the
- * callback will be called: also record why each entry missed. Returns false if a signal handler has
- * raised meanwhile; the call must then raise that exception. */
+/* The lookup missed: record the call's values, before code of the program can change them. ASKS:
+ * the callback will be called, so also record why each entry did not match. Returns false if a
+ * signal handler has raised meanwhile; the call must then raise that exception. */
 bool decision_missed(struct decision *d, bool asks);
 /* decision_ask: called before the callback compiles STATE's code. decision_asked: called after it
  * has returned RESULT (borrowed; NULL with an exception, which is kept). decision_answer: called
  * when the result became ENTRY; ENTRY is NULL if there is no code, and OUTCOME says why. */
 void decision_ask(struct decision *d, const struct code_state *state);
 void decision_asked(struct decision *d, PyObject *result);
-/* Write that this thread's stack of frames is in PHASE of torch's work from here on, if frames
- * there are only counted (SESSION_FOLDED). */
+/* Write that frames of this thread's stack are in PHASE of torch's work from here on. Does nothing
+ * unless such frames are only counted (SESSION_FOLDED). */
 void decision_phase(enum compile_phase phase);
-/* Write that T's next ENTER is a call that is decided, so that its frame has a row. */
+/* Write that the next ENTER of thread T is a call that a compiler decides, so that its frame gets a
+ * row. */
 void decision_keep(struct tracer *t);
-/* Return (compile id, code) of this thread's innermost open compile, or None if none is
- * recorded. */
+/* Return (compile id, code) of the innermost compile that runs in this thread and is recorded, or
+ * None. */
 PyObject *decision_compiling(void);
 void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry,
                      enum outcome outcome);
-/* Record a lookup by torch's own evaluator that raised before its compile: a guard raised, or
- * torch's stance forbids a miss, which is recorded as a failed compile. Returns the outcome. */
+/* Record a lookup by torch's own evaluator that raised before its compile. Either a guard raised,
+ * or torch's stance forbids a miss, which is recorded as a failed compile. Returns the outcome. */
 enum outcome decision_raised(struct decision *d, uint32_t code);
-/* Write the lookup. The frame runs afterwards. If torch's own evaluator decided, it is unknown
- * which entries were tried and missed. */
+/* Write the lookup, before the frame runs. If torch's own evaluator decided, the entries that were
+ * tried and missed are not known. */
 void decision_write(struct decision *d, struct tracer *t, enum outcome outcome,
                     struct cache_entry *entry);
 void decision_outcome(struct tracer *t, enum outcome outcome);
-/* Write that torch's own evaluator, called at BEGAN, has hit ENTRY: decision_add() and
- * decision_write() without a struct decision. */
+/* Write that torch's own evaluator, called at BEGAN, has hit ENTRY. Does the same as decision_add()
+ * and decision_write(), without a struct decision. */
 void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry);
 void decision_end(struct decision *d);
-/* Write that calls of STATE's code are not compiled any more, for REASON (a str, or NULL), unless
- * the trace has this already. */
+/* Write that calls of STATE's code are not compiled any more, with the REASON (a str, or NULL).
+ * Does nothing if the trace already has this. */
 void decision_write_actions(struct code_state *state, int64_t region, PyObject *reason);
-/* Collect the facts of ENTRY whose reading may run the program's code. Called while ENTRY is not
- * yet visible to other code. Returns a new reference, or NULL. MARK is the mark of its code; the
- * facts are read from GUARD and BACKEND. */
+/* Collect those facts of ENTRY whose reading may run code of the program: from its GUARD and
+ * BACKEND. Called before other code can see ENTRY. MARK is the mark of its code object. Returns a
+ * new reference, or NULL. */
 PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *guard,
                          PyObject *backend);
-/* Write the facts of ENTRY, which is in STATE's list now. BIRTH is decision_birth()'s result. Like
- * the next functions, this one runs no Python code. */
+/* Write the facts of ENTRY, which has just got into STATE's list. BIRTH is what decision_birth()
+ * returned. Runs no Python code; neither do the next functions. */
 void decision_entry_born(PyObject *birth, struct cache_entry *entry,
                          const struct code_state *state);
-/* Write that the guards of ENTRY are tried in a new order: the order of TREE, or ORDINALS (a JSON
- * array in a str). */
+/* Write a new order in which the guards of ENTRY are tried: that of TREE, or ORDINALS (a str with a
+ * JSON array). */
 void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t clock);
 void decision_entry_ordinals(struct cache_entry *entry, PyObject *ordinals);
 void decision_entry_died(struct cache_entry *entry, const char *cause);
 
-/* tracer/evaluator/decide.c: the attached watcher of missed calls; all zero if none is attached
- * (tracer/services.c) */
+/* The watcher of capture, which runs calls whose lookup missed (watcher.h); all zero if there is
+ * none. Defined in tracer/evaluator/decide.c, and set by attach() in tracer/services.c. */
 extern struct watcher shim_watcher;
 static inline bool callback_watches(PyObject *callback)
 {
     return Py_IS_TYPE(callback, shim_watcher.type);
 }
-/* tracer/services.c: add `_shim` to the module; -1 with an exception */
+/* Add `_shim` to the module (tracer/services.c). Returns -1 with an exception. */
 int services_ready(PyObject *module);
 
-/* The next variables and functions are in tracer/evaluator/decide.c. */
+/* ---- settings of the shim, and steps of a decision (tracer/evaluator/decide.c) ---- */
 extern struct shim_settings {
     unsigned long recompile_limit, accumulated_limit;
-    PyObject *guard_error_hook, *guard_fail_hook; /* owned, or NULL */
-    /* owned: two answers of torch 2.6's callback that are objects without a strategy; or NULL */
+    /* owned: functions that the program wants called when a guard raises or fails; or NULL */
+    PyObject *guard_error_hook, *guard_fail_hook;
+    /* owned: two objects that the callback of torch 2.6 may return instead of a strategy; or
+     * NULL */
     PyObject *skip_recursively, *limit_reached;
-    /* owned: the callback that every thread gets at its first frame; or NULL */
+    /* owned: a callback that each thread gets at its first frame; or NULL */
     PyObject *for_all;
-    /* owned: if not NULL, torch also decides frames that run while CPython's tracing is set */
+    /* owned: not NULL if torch also decides frames that run while CPython's tracing is set */
     PyObject *while_tracing;
 } shim_settings;
-/* Does the shim decide calls of FRONT now? It does not while ts->tracing is set: CPython sets it
- * while trace and profile functions, monitoring callbacks and audit hooks run, and we set it while
- * our own code runs. */
+/* Does the shim decide calls for FRONT now? Not while ts->tracing is set. CPython sets it while
+ * trace and profile functions, monitoring callbacks and audit hooks run, and we set it while our
+ * own code runs. */
 static inline bool shim_decides(const struct tracer *t, const PyThreadState *ts,
                                 const struct front *front)
 {
@@ -437,67 +458,68 @@ static inline bool shim_decides(const struct tracer *t, const PyThreadState *ts,
            (shim_settings.while_tracing && !t->quiet && front != &front_own);
 }
 PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag);
-/* The shim's own steps of decide(). shim_look_up stores in *FOUND a new reference to the first
- * entry that matches, or NULL. Returns -1 if a guard raised or did not return a bool. */
+/* The shim's own steps of decide(). shim_look_up stores a new reference to the first entry that
+ * matches in *FOUND, or NULL. Returns -1 if a guard raised, or returned something else than a
+ * bool. */
 int shim_look_up(struct code_state *state, PyObject *backend, struct decision *d,
                  struct cache_entry **found);
 PyObject *shim_run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback,
                    PyObject *under, struct cache_entry *entry, PyObject *code);
-/* Return the backend inside CALLBACK: callbacks wrap one another. A new reference. Reading the
- * attributes may run the program's code. */
+/* Return the backend that CALLBACK wraps, perhaps through several wrappers: a new reference.
+ * Reading the attributes may run code of the program. */
 PyObject *shim_backend_of(PyObject *callback);
-/* Is an entry with backend ENTRY usable for backend WANTED? Runs their __eq__. WANTED is Py_False
- * for run-only. */
+/* May a lookup for backend WANTED hit an entry with backend ENTRY? Runs their __eq__. WANTED is
+ * Py_False for run-only. */
 bool shim_same_backend(PyObject *entry, PyObject *wanted);
-/* Make a view of D's frame for a callback. shim_frame_close ends it. New references. */
+/* Return a view of the decided frame for a callback: a new reference. shim_frame_close ends it. */
 PyObject *shim_frame_open(const struct decision *d);
 void shim_frame_close(PyObject *view);
 
-/* The answer of a callback. */
+/* What a callback has answered. */
 struct answer {
-    PyObject *guarded; /* owned; NULL if there is no code */
+    PyObject *guarded; /* owned: the GuardedCode; NULL if there is no code */
     PyObject *reason;  /* owned: the reason why there is no code, or NULL */
     struct code_actions actions;
-    bool for_code; /* the actions hold for later calls, too */
+    bool for_code; /* the actions are for later calls of the code object, too */
 };
-/* Read the callback's RESULT into ANSWER. Returns -1 with an exception. The caller releases
- * ANSWER's members, also after an exception. */
+/* Read RESULT, which a callback has returned, into ANSWER. Returns -1 with an exception. The caller
+ * releases the members of ANSWER in either case. */
 int answer_read(PyObject *result, struct answer *answer);
-/* Return the call's outcome, given that the answer's code is valid. */
+/* Return the outcome of a call that got ANSWER. The answer's code, if any, must be valid. */
 enum outcome answer_outcome(const struct answer *answer, const struct front *front);
-/* Store STRATEGY's two actions, for the call itself and for its callees, in ACTIONS. STRATEGY is a
- * FrameExecStrategy. Returns -1 with an exception. */
+/* Read STRATEGY, a FrameExecStrategy, into ACTIONS: its action for the call itself, and its action
+ * for callees. Returns -1 with an exception. */
 int answer_strategy(PyObject *strategy, struct code_actions *actions);
 
-/* The next functions are in tracer/evaluator/api.c. */
-/* Set this thread's callback to CALLBACK (a callable, False or None), which belongs to FRONT.
+/* ---- functions of the shim that Python calls (tracer/evaluator/api.c) ---- */
+/* Set the callback of this thread to CALLBACK (a callable, False or None), of the front end FRONT.
  * Returns the old callback, or NULL with an exception. */
 PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front);
-/* Set the callback for the running stack only, until it is restored: other greenlets keep
- * theirs. */
+/* Set the callback for the running stack of frames only, until the former callback is set again.
+ * Other greenlets keep their callbacks. */
 PyObject *shim_set_on_stack(PyObject *callback, const struct front *front);
-/* Functions of the shim that torch's front end has under the same names. */
+/* Functions that torch's front end has under the same names. */
 PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored);
 PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args);
 PyObject *shim_reset_code(PyObject *module, PyObject *object);
-/* Return the state of OBJECT, a code object. If there is none and MAKE, make one. Returns NULL if
- * there is none; or with an exception, without memory or if OBJECT is no code object. */
+/* Return the state of OBJECT, a code object. MAKE: make it if there is none. Returns NULL if there
+ * is none; or with an exception, if OBJECT is no code object or memory has run out. */
 struct code_state *shim_state_of(PyObject *object, bool make);
-/* Return a new list of OBJECT's entries, or of its PRECOMPILED ones: those in REGION and of FRONT,
- * or of all front ends if FRONT is NULL. Lower regions come first. */
+/* Return a new list of the entries of OBJECT, a code object; PRECOMPILED: of those that torch has
+ * loaded from a file. REGION and FRONT choose among them; SHIM_ALL_REGIONS and NULL mean all. Lower
+ * regions come first. */
 PyObject *shim_list(PyObject *object, bool precompiled, int64_t region, const struct front *front);
 #define SHIM_ALL_REGIONS INT64_MIN
-/* Set *SLOT to VALUE, or to NULL if VALUE is None. Returns the old value. */
+/* Set *SLOT to VALUE; None becomes NULL. Returns the old value. */
 PyObject *shim_exchange(PyObject **slot, PyObject *value);
-/* Set whether thread T counts as a thread with a callback. The hook is installed for the first such
- * thread and removed after the last. */
+/* Note whether thread T has a callback. The hook is installed for the first thread that has one,
+ * and removed after the last. */
 void shim_set_active(struct tracer *t, bool active);
 extern PyMethodDef shim_methods[];
 int shim_types_ready(PyObject *module);
-/* `dyntrace run --capture`: set CALLBACK in each thread at its first frame. Keeps a new
- * reference. */
+/* `dyntrace run --capture`: each thread gets CALLBACK at its first frame. Keeps a new reference. */
 int tracer_callback_for_all(PyObject *callback);
-/* Fill in the evaluator's members of tracer/hooks.h. */
+/* Fill in the functions of tracer/hooks.h that the evaluator provides. */
 void evaluator_register(void);
 
 #endif

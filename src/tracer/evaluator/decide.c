@@ -4,14 +4,14 @@
  * (set_eval_frame).
  *
  *     callback None             the frame as it is
- *     code marked skip          the frame as it is; its callees as the mark says
+ *     code marked skip          the frame as it is; the mark also says how its callees are treated
  *     entries, in order         the first of this backend whose guard passes runs
  *     miss, callback False,
  *       or limit reached        the frame as it is
  *     miss, callable            callback(frame, first entry, frame_state):
  *       None                      mark the code skip; the frame as it is
  *       GuardedCode               a new entry in front, which runs
- *       ConvertFrameReturn        the same with a say in how callees are treated
+ *       ConvertFrameReturn        the same; it also says how callees are treated
  *
  * Differences for torch's callbacks, which apply their own limits, are in their struct front.
  *
@@ -42,8 +42,8 @@ PyObject *shim_backend_of(PyObject *callback)
     for (int depth = 0; depth < 64; depth++) {
         PyObject *inner = NULL;
         if (PyFunction_Check(at) && !((PyFunctionObject *)at)->func_dict)
-            /* a function without attributes wraps no backend; stop here early, because every lookup
-             * runs this */
+            /* stop early, because every lookup gets here: a function without attributes wraps no
+             * backend */
             break;
         for (int i = 0; i < 2 && !inner; i++)
             if (!names[i] || compat_optional_attribute(at, names[i], &inner) < 0)
@@ -59,7 +59,8 @@ bool shim_same_backend(PyObject *entry, PyObject *wanted)
 {
     int same;
 
-    if (entry == wanted || wanted == Py_False) /* run-only accepts any backend */
+    /* WANTED is False for run-only, which accepts any backend */
+    if (entry == wanted || wanted == Py_False)
         return true;
     same = PyObject_RichCompareBool(entry, wanted, Py_EQ);
     if (same < 0)
@@ -67,13 +68,14 @@ bool shim_same_backend(PyObject *entry, PyObject *wanted)
     return same > 0;
 }
 
-/* Check the guards of ENTRY, whose PARTS are pinned. A guard tree needs no dict of locals, because
- * it reads the frame. SEEN is as in guard_tree_check(). */
+/* Check the guards of ENTRY, whose PARTS are pinned. A guard tree reads the frame, so it needs no
+ * dict of locals. *SEEN becomes the value that made a leaf of the tree fail, as in
+ * guard_tree_check(). */
 static struct guard_outcome check_entry(const struct cache_entry *entry,
                                         const struct cache_parts *parts, struct decision *d,
                                         PyObject **seen)
 {
-    /* torch does not tell how many of these guards ran, so report 0 */
+    /* 0 if torch checks only some of the guards, because it does not report how many */
     const bool skips = front_skips_guards(entry->front);
     const uint32_t run = skips ? 0 : entry->guards;
     OWNED PyObject *check = NULL, *result = NULL;
@@ -81,7 +83,7 @@ static struct guard_outcome check_entry(const struct cache_entry *entry,
     if (entry->tree)
         return guard_tree_check(parts->guard, &(struct guard_values){.frame = d->frame}, seen);
     check = Py_XNewRef(skips ? parts->difference : parts->check);
-    if (!check) /* torch does not know yet which guards tell the entries apart */
+    if (!check) /* torch does not know yet which guards tell the entries apart: no match */
         return (struct guard_outcome){GUARD_FAIL, 0, UINT32_MAX, 0};
     if (decision_locals(d))
         result = PyObject_CallOneArg(check, d->locals);
@@ -94,20 +96,21 @@ static struct guard_outcome check_entry(const struct cache_entry *entry,
                      entry->compile_id, compat_code(d->frame)->co_qualname,
                      ((PyTypeObject *)type)->tp_name);
     }
-    if (entry->guards != 1) /* torch does not tell which guard failed */
+    if (entry->guards != 1) /* torch does not report which guard failed */
         return (struct guard_outcome){GUARD_ERROR, 0, UINT32_MAX, 0};
     return (struct guard_outcome){GUARD_ERROR, 1, 0, 0};
 }
 
-/* Call HOOK(guard, code, f_locals, index, last) for ENTRY and its PARTS. The pending exception is
- * kept. */
+/* Call HOOK(guard, code, f_locals, index, last) for ENTRY and its PARTS. A pending exception stays
+ * pending. */
 static void call_hook(PyObject *hook, const struct cache_entry *entry,
                       const struct cache_parts *parts, struct decision *d, Py_ssize_t index,
                       bool last)
 {
     PyObject *code = entry->front->fail_hook ? (PyObject *)compat_code(d->frame) : parts->code;
     KEPT struct tracer_exception pending = tracer_exception_aside();
-    OWNED PyObject *held = Py_NewRef(hook), *result = NULL; /* the hook may replace itself */
+    /* hold a reference, because the hook may set another hook */
+    OWNED PyObject *held = Py_NewRef(hook), *result = NULL;
 
     if (decision_locals(d))
         result = PyObject_CallFunction(held, "OOOnO", parts->guard, code, d->locals, index,
@@ -116,12 +119,12 @@ static void call_hook(PyObject *hook, const struct cache_entry *entry,
         PyErr_WriteUnraisable(held);
 }
 
-/* Does the trace have the order in which this check tried ENTRY's guards? Readers of the trace use
- * the last order that was written before D's lookup began.
+/* Does the trace have the order in which this check has tried ENTRY's guards? Readers of the trace
+ * use the order that was last written before the lookup began.
  *
- * The order may have changed since then: a guard, another thread or the program itself may have
- * checked the same guards meanwhile. MOVED says how often this check itself changed the order,
- * which does not matter. */
+ * The order may have changed since then, if a guard, another thread or the program itself has
+ * checked the same guards. MOVED is how often this check itself changed the order, which does not
+ * matter. */
 static bool is_order_known(const struct cache_entry *entry, const struct cache_parts *parts,
                            const struct decision *d, uint32_t moved)
 {
@@ -134,8 +137,8 @@ static bool is_order_known(const struct cache_entry *entry, const struct cache_p
     return guard_tree_moves(parts->guard) - moved == entry->moves;
 }
 
-/* Do the guards of CHECK's entry hold? Returns 1 or 0, or -1 if a guard raised or did not return a
- * bool. */
+/* Do the guards of CHECK's entry hold? Returns 1 or 0; -1 if a guard raised, or returned something
+ * else than a bool. */
 static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_t index, bool last)
 {
     struct cache_entry *entry = check->entry;
@@ -146,7 +149,7 @@ static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_
     bool ordered;
     bool fits;
 
-    if (!parts) /* the guard of an entry that was tried before has made this entry invalid */
+    if (!parts) /* a guard of an earlier entry has made this entry invalid */
         return 0;
     outcome = check_entry(entry, parts, d, d->on ? &check->seen : NULL);
     if (d->on)
@@ -191,8 +194,8 @@ static int add_entries(struct decision *d, const struct entry_list *list, int64_
     return 0;
 }
 
-/* Fix the order of entries before the first guard runs, since guards may change the lists. Each
- * entry is tried once. */
+/* Look up an entry. The order of entries is fixed before the first guard runs, because guards may
+ * change the lists. Each entry is tried once. */
 int shim_look_up(struct code_state *state, PyObject *backend, struct decision *d,
                  struct cache_entry **found)
 {
@@ -201,7 +204,7 @@ int shim_look_up(struct code_state *state, PyObject *backend, struct decision *d
     int status = add_entries(d, &state->precompiled, region, -1);
 
     loaded = d->count;
-    if (!status && region >= 0) /* the region's own entries are tried before the common ones */
+    if (!status && region >= 0) /* before common entries, try those of the region */
         status = add_entries(d, &state->entries, region, region);
     if (!status)
         status = add_entries(d, &state->entries, -1, -1);
@@ -219,7 +222,7 @@ int shim_look_up(struct code_state *state, PyObject *backend, struct decision *d
     return status < 0 ? -1 : 0;
 }
 
-/* ---- the callback ---- */
+/* ---- call the callback and read its answer ---- */
 
 int answer_strategy(PyObject *strategy, struct code_actions *actions)
 {
@@ -255,7 +258,8 @@ int answer_read(PyObject *result, struct answer *answer)
     }
     strategy = shim_optional(result, "frame_exec_strategy");
     if (!strategy) {
-        /* the older protocol: the callback returned the GuardedCode itself */
+        /* in the older protocol the callback returns a GuardedCode instead of an answer with a
+         * strategy */
         answer->guarded = PyErr_Occurred() ? NULL : Py_NewRef(result);
         return answer->guarded ? 0 : -1;
     }
@@ -283,7 +287,7 @@ enum outcome answer_outcome(const struct answer *answer, const struct front *fro
                                                                     : OUTCOME_DECLINED;
 }
 
-/* Call CALLBACK to compile. Returns -1 if it raised or if its answer is invalid. */
+/* Call CALLBACK to compile. Returns -1 if it raised, or if its answer is invalid. */
 static int call_callback(PyThreadState *ts, PyObject *callback, struct code_state *state,
                          struct decision *d, struct answer *answer)
 {
@@ -303,7 +307,7 @@ static int call_callback(PyThreadState *ts, PyObject *callback, struct code_stat
     return result ? answer_read(result, answer) : -1;
 }
 
-/* Let CALLBACK's watcher run the call. Returns -1 if the call raised. */
+/* Let the watcher of CALLBACK (capture) run the call. Returns -1 if the call raised. */
 static int call_watcher(PyThreadState *ts, PyObject *callback, struct code_state *state,
                         struct decision *d, struct answer *answer, struct watched_rest *rest)
 {
@@ -314,7 +318,8 @@ static int call_watcher(PyThreadState *ts, PyObject *callback, struct code_state
 
     if (!shim_watcher.refuses(ts, callback, frame, &given)) {
         decision_ask(d, state);
-        Py_CLEAR(d->locals); /* a dict of locals would keep the frame's values alive */
+        /* drop the dict of locals, which would keep the frame's values alive */
+        Py_CLEAR(d->locals);
         status = shim_watcher.watch(ts, callback, frame, frame_state, &given, rest);
         decision_asked(d, status ? NULL : Py_None);
     }
@@ -325,7 +330,7 @@ static int call_watcher(PyThreadState *ts, PyObject *callback, struct code_state
     return status;
 }
 
-/* ---- other code in place of a frame ----
+/* ---- run compiled code in place of a frame that has not started ----
  *
  * CPython has no function to evaluate a code with another frame's arguments. But in a frame that
  * has not started, the arguments are its first locals, in the order: positional, keyword-only,
@@ -373,8 +378,8 @@ static PyObject *flat_of(struct cache_entry *entry, PyCodeObject *code)
     return flat;
 }
 
-/* An empty dict: the globals of an entry's kept function between calls. An entry must not hold
- * objects that lead back to its code, as globals do: the garbage collector does not visit code
+/* An empty dict, which a function that an entry keeps has as its globals between calls. Real
+ * globals lead back to the entry's code object, and the garbage collector does not visit code
  * objects, so neither would ever be freed. */
 static PyObject *no_globals;
 
@@ -396,7 +401,7 @@ static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_
     PyObject *flat;
 
     if (made && !original->func_closure) {
-        /* replacing the function's name may drop the old one and so run the program's code */
+        /* hold it: setting its name may drop the old name, and so run code of the program */
         Py_INCREF(made);
         if (!entry->running) {
             compat_bind(made, frame->f_globals, frame->f_builtins);
@@ -435,7 +440,7 @@ static void function_done(struct cache_entry *entry, PyObject *function)
     if (entry->function == function && !--entry->running) {
         if (Py_REFCNT(function) == 2)
             compat_bind((PyFunctionObject *)function, no_globals, no_globals);
-        else /* a frame object holds the function too, so it cannot be reused */
+        else /* a frame object still refers to the function, so do not use it again */
             Py_CLEAR(entry->function);
     }
     Py_DECREF(function);
@@ -454,8 +459,8 @@ static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *code
         return PyErr_NoMemory();
     for (int i = 0; i < count; i++)
         arguments[i + 1] = compat_local(frame, i);
-    /* The thread's next frame is the frame of this call. It runs the callback's code, and is not
-     * decided again. */
+    /* Announce the frame of this call, which is the thread's next frame: it runs the callback's
+     * code, and is not decided again. */
     t->replacement = (PyCodeObject *)((PyFunctionObject *)function)->func_code;
     t->replacement_for = (PyCodeObject *)code;
     t->replaced = frame;
@@ -481,18 +486,18 @@ static void replace_begin(struct tracer *t, compat_frame *frame)
         compat_drop_local(t->replaced, i);
     if (t->replaced)
         compat_give_cells(t->replaced);
-    /* The program sees the original function. A generator keeps the new one, because its frame has
-     * the layout of that function's code. */
+    /* Show the program the original function. A generator keeps the flat function, because its
+     * frame has the layout of the flat code. */
     if (t->replaced && !(compat_code(frame)->co_flags & GENERATORS))
         compat_set_function(frame, compat_function(t->replaced));
 }
 
-/* Run CODE, ENTRY's code, in place of FRAME, which has not started; then clear FRAME. The caller
- * holds ENTRY and CODE. */
+/* Run CODE, the code of ENTRY, in place of FRAME, which has not started. Then clear FRAME. The
+ * caller holds ENTRY and CODE. */
 static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame,
                                struct cache_entry *entry, PyObject *code)
 {
-    /* NULL, unless a PyEval_EvalCodeEx() below is running further down the stack */
+    /* not NULL if an outer call of this function is inside its PyEval_EvalCodeEx() */
     PyCodeObject *const awaited = t->replacement;
     PyCodeObject *awaited_for = NULL;
     compat_frame *replaced = NULL;
@@ -506,8 +511,8 @@ static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame
     if (!(compat_code(frame)->co_flags & CO_NEWLOCALS)) {
         t->replacement = t->replacement_for = (PyCodeObject *)code;
         t->replaced = NULL;
-        /* The garbage collector may run before the awaited frame starts. The frames of its
-         * finalisers have other code, so they are not taken for the awaited frame. */
+        /* Garbage may be collected before the new frame starts. The finalisers' frames have other
+         * code, so they are not taken for the new frame. */
         result = PyEval_EvalCodeEx(code, frame->f_globals,
                                    frame->f_locals ? frame->f_locals : frame->f_globals, NULL, 0,
                                    NULL, 0, NULL, 0, NULL, compat_function(frame)->func_closure);
@@ -526,10 +531,10 @@ static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame
     return result;
 }
 
-/* ---- the decision ---- */
+/* ---- decide about a call, by its entries and by the callback ---- */
 
-/* Set the thread's callback to VALUE (borrowed; NULL means None) of FRONT. The thread stays active
- * while guards run without a callback. */
+/* Set the thread's callback to VALUE, of the front end FRONT (borrowed; NULL means None). The
+ * thread stays active while guards run, although it has no callback then. */
 static void set_callback(struct tracer *t, PyObject *value, const struct front *front)
 {
     PyObject *old = t->callback;
@@ -547,9 +552,9 @@ static PyObject *callback_under(PyObject *callback, enum frame_action action)
     return action == ACTION_SKIP ? NULL : action == ACTION_RUN_ONLY ? Py_False : callback;
 }
 
-/* Run the frame as it is, or, if CODE is not NULL, ENTRY's CODE in its place. The caller holds
- * both. While the code runs, the thread's callback is UNDER. Afterwards CALLBACK is restored,
- * unless the frame itself has set another. */
+/* Run the frame: as it is if CODE is NULL, otherwise CODE in its place, the code of ENTRY. The
+ * caller holds CODE and ENTRY. Meanwhile the thread's callback is UNDER. Afterwards it is CALLBACK
+ * again, unless the frame itself has set another. */
 static inline __attribute__((always_inline)) PyObject *
 run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, PyObject *under,
     struct cache_entry *entry, PyObject *code)
@@ -593,8 +598,8 @@ static struct code_state *state_now(struct code_state *state, PyCodeObject *code
     return state;
 }
 
-/* Has STATE's code reached a limit: the limit on its valid entries of FRONT, or the limit on all
- * its entries ever made? */
+/* Has a code object reached a limit? There are two: for its valid entries of FRONT, and for all
+ * entries that it ever had. */
 static bool is_at_limit(const struct code_state *state, const struct front *front)
 {
     const struct cache_entry *entry;
@@ -613,15 +618,15 @@ static bool is_at_limit(const struct code_state *state, const struct front *fron
 static enum outcome miss_outcome(const struct code_state *state, const struct code_actions *actions,
                                  PyObject *callback, const struct front *front)
 {
-    if (actions->own == ACTION_SKIP) /* a guard has marked the code meanwhile */
+    if (actions->own == ACTION_SKIP) /* a guard that ran in this lookup has marked the code */
         return OUTCOME_SKIP;
     if (callback == Py_False || actions->own == ACTION_RUN_ONLY)
         return actions->limited ? OUTCOME_LIMIT : OUTCOME_RUN_ONLY;
     return front->limits && is_at_limit(state, front) ? OUTCOME_LIMIT : OUTCOME_COMPILED;
 }
 
-/* Finish the watched FRAME. If an entry was made from it and REST says so, run the entry's code
- * from its start; otherwise continue FRAME where it stands. */
+/* Finish FRAME, whose beginning the watcher has run. If an entry was made and REST says so, run the
+ * entry's code from its start; otherwise continue FRAME where it is. */
 static PyObject *finish_watched_call(struct tracer *t, PyThreadState *ts, compat_frame *frame,
                                      PyObject *callback, PyObject *under, struct cache_entry *entry,
                                      PyObject *code, struct watched_rest *rest)
@@ -704,13 +709,14 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     if (!decision_missed(&decision,
                          miss_outcome(state, &actions, callback, front) == OUTCOME_COMPILED)) {
         tracer_follow(t, ts, NULL);
-        set_callback(t, callback, front); /* the callback was not called, so it stays set */
+        set_callback(t, callback, front); /* set the callback again, because it was not called */
         outcome = OUTCOME_CALLBACK_ERROR;
         goto err;
     }
     if (callback != Py_False && !(state = state_now(state, code)))
         goto err;
-    /* fail the compile with torch's own message, which programs search for */
+    /* With this stance of torch a miss is an error: fail with torch's own message, which programs
+     * search for. */
     if (front_skips_guards(front)) {
         decision_ask(&decision, state);
         PyErr_SetString(PyExc_RuntimeError,
@@ -726,7 +732,8 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     under = callback_under(callback, actions.callees);
     outcome = miss_outcome(state, &actions, callback, front);
     if (outcome != OUTCOME_COMPILED) {
-        decision_write_actions(state, region, NULL); /* a guard may have set these actions */
+        /* a guard may have set the actions of this code */
+        decision_write_actions(state, region, NULL);
         goto run;
     }
     if (callback_watches(callback) ? call_watcher(ts, callback, state, &decision, &answer, &rest)
@@ -742,7 +749,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         goto err;
     outcome = answer.guarded && !entry ? OUTCOME_CALLBACK_ERROR : answer_outcome(&answer, front);
     decision_answer(&decision, state, entry, outcome);
-    if (outcome == OUTCOME_CALLBACK_ERROR) /* an invalid answer changes nothing */
+    if (outcome == OUTCOME_CALLBACK_ERROR) /* the answer was invalid, so nothing changes */
         goto err;
     if (answer.for_code) {
         answer.actions.limited = outcome == OUTCOME_LIMIT;
@@ -753,12 +760,12 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
 run:
     tracer_follow(t, ts, NULL);
     t->masked = masked;
-    /* the callback may have set the other front end's callback and restored ours */
+    /* set it again, because the callback may have set another front end's callback for a while */
     t->front = front;
     decision_write(&decision, t, outcome, entry);
-    /* also drops the dict of locals, which would keep the frame's values alive */
+    /* before the frame runs, because the dict of locals would keep its values alive */
     decision_end(&decision);
-    if (entry && entry->valid) /* the entry has not become invalid since the lookup */
+    if (entry && entry->valid) /* run the entry only if it is still valid after the lookup */
         compiled = Py_NewRef(entry->parts->code);
     if (unlikely(rest.on || rest.plan))
         result = finish_watched_call(t, ts, frame, callback, under, entry, compiled, &rest);
@@ -772,7 +779,7 @@ err:
     decision_write(&decision, t, outcome, NULL);
     decision_end(&decision);
     if (!t->callback) {
-        /* the caller of this function still holds a reference to the callback */
+        /* not the last reference to the callback, because the caller has one */
         if (t->given == callback)
             Py_CLEAR(t->given);
         shim_set_active(t, false);
@@ -790,7 +797,7 @@ done:
     return result;
 }
 
-/* Does CODE have entries? Their code does not run while the compiler is off. */
+/* Has CODE entries, whose code does not run while the compiler is off? */
 static bool has_entries(PyCodeObject *code)
 {
     struct code_state *state = code_state_of(code, false);
@@ -798,7 +805,7 @@ static bool has_entries(PyCodeObject *code)
     return state && !TAILQ_EMPTY(&state->entries);
 }
 
-/* Will a call of CODE be looked up under the thread's current callback? */
+/* Would a call of CODE be looked up, with the callback that the thread has now? */
 static bool is_decided(const struct tracer *t, PyCodeObject *code)
 {
     struct code_state *state = code_state_of(code, false);
@@ -816,8 +823,8 @@ static bool is_too_deep(const struct tracer *t)
 static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThreadState *ts,
                                                         compat_frame *frame, int throwflag);
 
-/* Record a frame that is not looked up, because the thread has no callback. Most of these frames
- * are a compiler's: it has no callback while it compiles. */
+/* Record a frame that is not looked up, because the thread has no callback. Most such frames are
+ * those of a compiler, which runs without a callback. */
 static inline __attribute__((always_inline)) PyObject *
 record_unasked(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
 {
@@ -838,8 +845,8 @@ record_unasked(struct tracer *t, PyThreadState *ts, compat_frame *frame, int thr
     return result;
 }
 
-/* Record a frame of code with CODE_NOTED while the thread has no callback, with its arguments and
- * its return value if VALUES. */
+/* Record a frame that is not looked up, whose code has a bit of CODE_NOTED (ranges, arguments).
+ * VALUES: also record its arguments and its return value. */
 static PyObject *record_values(struct tracer *t, PyThreadState *ts, compat_frame *frame,
                                int throwflag, uintptr_t mark, bool values)
 {
@@ -861,7 +868,7 @@ static PyObject *record_values(struct tracer *t, PyThreadState *ts, compat_frame
     return result;
 }
 
-/* Like record_unasked(), for a frame of code with CODE_NOTED. */
+/* Like record_undecided(), for code with a bit of CODE_NOTED (ranges, arguments). */
 static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThreadState *ts,
                                                         compat_frame *frame, int throwflag)
 {
@@ -878,8 +885,8 @@ static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThre
     return result;
 }
 
-/* A call of CODE with MARK is not recorded. Would the call have been looked up? Then the options
- * leave a decision out of the trace. */
+/* A call of CODE, whose mark is MARK, is not recorded. Is a decision missing in the trace because
+ * of this? Yes, if an option leaves the call out, and it would have been looked up. */
 static __attribute__((noinline)) bool leaves_decision(const struct tracer *t, PyCodeObject *code,
                                                       uintptr_t mark)
 {
@@ -895,7 +902,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     struct open_frame open;
     const enum session_clock clock = tracer_process.clock;
     bool resumed, asks;
-    bool partly;  /* frames of this code are recorded only if they are decided */
+    bool partly;  /* only those frames of this code are recorded that are decided */
     bool decides; /* this frame is decided */
     struct range_call range = {RANGE_NONE, NULL};
     bool noted = false; /* its arguments and its return value are recorded */
@@ -905,16 +912,14 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
 
     if (unlikely(!t)) {
         if (!tracer_process.recording && !tracer_process.active_threads)
-            return tracer_process.evaluate(ts, frame,
-                                           /* the session has ended, but detour() still calls this
-                                            * function */
-                                           throwflag);
+            /* the session is over, but run_by_detour() may still call us */
+            return tracer_process.evaluate(ts, frame, throwflag);
         t = tracer_attach(frame);
         if (!t)
             return tracer_process.evaluate(ts, frame, throwflag);
     }
     tracer_follow(t, ts, frame);
-    /* this frame runs code in place of another frame, which has been recorded already */
+    /* this frame runs compiled code in place of another frame, which is recorded already */
     if (t->replacement == compat_code(frame)) {
         replace_begin(t, frame);
         return record_evaluate(t, ts, frame, throwflag);
@@ -927,7 +932,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     asks = t->callback && !throwflag && !resumed && shim_decides(t, ts, t->front) &&
            !compat_has_started(frame);
     if (tracer_process.recording) {
-        /* module code is marked, too, so that torch's import is noticed */
+        /* module bodies always get a mark, because that is how torch's import is noticed */
         if (!tracer_process.decided_only || asks || !(compat_code(frame)->co_flags & CO_OPTIMIZED))
             mark = record_mark_now(frame);
         partly = tracer_process.decided_only || mark & CODE_SKIP;

@@ -19,11 +19,11 @@
 
 enum { TEXT_MAX = 2000, VALUE_MAX = 80, SIGNATURES_MAX = 100000, ORDERS_MAX = 16 << 20 };
 
-/* ---- small texts ---- */
+/* ---- make short texts, such as descriptions of values ---- */
 
-/* A growing text, cut at TEXT_MAX bytes. */
+/* A text to which others are appended. What exceeds TEXT_MAX bytes is cut off. */
 struct text {
-    char bytes[TEXT_MAX + 1]; /* one byte more than TEXT_MAX, for a NUL */
+    char bytes[TEXT_MAX + 1]; /* TEXT_MAX bytes and a NUL */
     size_t used;
 };
 
@@ -41,9 +41,9 @@ static __attribute__((format(printf, 2, 3))) void text_print(struct text *t, con
         t->used += (size_t)count < room ? (size_t)count : room - 1;
 }
 
-/* Copy at most MOST bytes of the str VALUE as UTF-8 to BYTES, cut between characters. Returns the
- * number of bytes; 0 if VALUE is not a str. Runs no Python code, because the error handler
- * "backslashreplace" is built into the codec. */
+/* Copy the str VALUE as UTF-8 to BYTES, at most MOST bytes, cut between characters. Returns the
+ * number of bytes; 0 if VALUE is not a str. Runs no Python code: the error handler
+ * "backslashreplace" is part of the codec. */
 static size_t put_utf8(char *bytes, size_t most, PyObject *value)
 {
     OWNED PyObject *encoded = value && PyUnicode_Check(value)
@@ -109,9 +109,9 @@ static void text_value(struct text *t, PyObject *value)
     PyErr_Clear();
 }
 
-/* ---- facts ---- */
+/* ---- write facts about entries and their guards ---- */
 
-/* Are frames recorded, and has code with MARK been seen? */
+/* May anything be recorded now about a code object with MARK? */
 static bool is_seen(uintptr_t mark)
 {
     return P.recording && !(tracer_thread && tracer_thread->quiet) && mark & CODE_SEEN;
@@ -138,7 +138,8 @@ static void order_fact(struct cache_entry *entry, struct fact_text ordinals, uin
         entry->order_lost = true;
     if (!entry->order_lost)
         tracer_fact(ORDER, .entry = entry->id, .clock = (int64_t)clock, .ordinals = ordinals);
-    else if (before <= ORDERS_MAX && total > ORDERS_MAX) /* report the loss once */
+    /* report the loss once, when the total passes the limit */
+    else if (before <= ORDERS_MAX && total > ORDERS_MAX)
         tracer_loss("orders of guards left out: more than 16 MB in this process");
 }
 
@@ -155,7 +156,7 @@ void decision_entry_ordinals(struct cache_entry *entry, PyObject *ordinals)
 void decision_write_actions(struct code_state *state, int64_t region, PyObject *reason)
 {
     struct code_actions actions = code_state_actions(state, region);
-    /* not initialised, because it is large and this function runs at each call of skipped code */
+    /* not initialised, because that takes time at each call of skipped code */
     struct text words;
 
     if (!is_seen(state->mark) || actions.written ||
@@ -182,8 +183,8 @@ static PyObject *name_in(PyObject *object, const char *name)
     return value;
 }
 
-/* Return a backend's name, a new reference. For a backend WRAPPED by torch the name is the argument
- * of torch.compile. The repr is not used, because it contains an address. No other attribute of the
+/* Return the name of BACKEND, a new reference. If torch has WRAPPED it, the name is the argument of
+ * torch.compile. The repr is not used, because it contains an address. No other attribute of the
  * program's object is read. */
 static PyObject *backend_name(PyObject *backend, bool wrapped)
 {
@@ -215,8 +216,7 @@ static PyObject *leaves_unknown(PyObject *guard, uint32_t count)
     return leaves;
 }
 
-/* The result is a tuple (leaves, backend), where a leaf is (kind, source, expression[, user's
- * code]). */
+/* Returns a tuple (leaves, backend). A leaf is (kind, source, expression[, user's code]). */
 PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *guard,
                          PyObject *backend)
 {
@@ -292,9 +292,9 @@ void decision_entry_born(PyObject *birth, struct cache_entry *entry, const struc
         decision_entry_order(entry, entry->parts->guard, 0);
 }
 
-/* A JSON list of numbers that is being written. */
+/* Numbers that are being written as a JSON array. */
 struct numbers {
-    char *text, *to; /* text: owned, NULL without memory; to: where the next number goes */
+    char *text, *to; /* text: owned, NULL if memory ran out; to: end of the text so far */
 };
 
 enum { NUMBER_BYTES = sizeof "4294967295, " };
@@ -325,8 +325,8 @@ void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t cl
     free(numbers.text);
 }
 
-/* Is the program exiting? weakref.finalize() then calls its callbacks for objects that are still
- * alive. */
+/* Is the program exiting? Then weakref.finalize() calls its callbacks although the objects are
+ * still alive. */
 static bool is_exiting(void)
 {
     compat_frame *frame = compat_current_frame(PyThreadState_Get());
@@ -344,7 +344,7 @@ static bool is_exiting(void)
 
 void decision_entry_died(struct cache_entry *entry, const char *cause)
 {
-    /* at the program's exit all entries die, which nobody wants to read */
+    /* at exit all entries die, which no reader needs to know */
     if (entry->dead || is_exiting())
         return;
     entry->dead = true;
@@ -370,7 +370,7 @@ static bool is_hidden(PyObject *value, enum secret level)
  * if there is none. */
 static uint32_t signature_of(PyObject *locals)
 {
-    static PyObject *known; /* a dict that maps a text to its id */
+    static PyObject *known; /* a dict from the descriptions so far to their ids */
     OWNED PyObject *made = known ? NULL : PyDict_New(), *key = NULL, *number = NULL;
     struct text text = {.used = 0};
     PyObject *name, *value;
@@ -379,7 +379,8 @@ static uint32_t signature_of(PyObject *locals)
     size_t named;
     enum secret level;
 
-    while (PyDict_Next(locals, &at, &name, &value)) { /* other holders of the dict may change it */
+    /* hold name and value, because others may change the dict */
+    while (PyDict_Next(locals, &at, &name, &value)) {
         Py_INCREF(name);
         Py_INCREF(value);
         if (text.used)
@@ -395,9 +396,10 @@ static uint32_t signature_of(PyObject *locals)
         Py_DECREF(name);
         Py_DECREF(value);
     }
-    /* The keys of `known` are bytes, so no Python code runs from here on. */
+    /* from here on no Python code runs, because the keys of `known` are bytes */
     if (!known)
-        known = Py_XNewRef(made); /* code that ran above may have made the dict already */
+        /* checked again, because code that ran above may have made the dict */
+        known = Py_XNewRef(made);
     key = PyBytes_FromStringAndSize(text.bytes, (Py_ssize_t)text.used);
     number = PyLong_FromUnsignedLong(P.signatures);
     value = known && key ? PyDict_GetItem(known, key) : NULL; /* borrowed */
@@ -412,7 +414,7 @@ static uint32_t signature_of(PyObject *locals)
     return id;
 }
 
-/* ---- one lookup ---- */
+/* ---- collect the data of one lookup, and the causes of a miss ---- */
 
 PyObject *decision_locals(struct decision *d)
 {
@@ -455,8 +457,8 @@ struct decision_check *decision_add(struct decision *d, struct cache_entry *entr
     return check;
 }
 
-/* Find out why the entry of CHECK does not match now. Returns a new list, or NULL. An exception
- * outside Exception, for example from a signal handler, stays pending. */
+/* Find out why the guards of CHECK's entry do not hold. Returns a new list, or NULL. An exception
+ * that is not an Exception stays pending, for example one from a signal handler. */
 static PyObject *explain_miss(const struct decision *d, const struct decision_check *check)
 {
     struct guard_values values = {.frame = d->frame};
@@ -563,7 +565,7 @@ void decision_ask(struct decision *d, const struct code_state *state)
 void decision_asked(struct decision *d, PyObject *result)
 {
     asking_end(d);
-    /* write the phase first: the bridge may know it better, and the last one written counts */
+    /* first, because the last phase counts, and compile_ends() may write a more exact one */
     if (d->front->compile_begins)
         write_phase(tracer_thread, is_compiling(tracer_thread) ? PHASE_COMPILE : PHASE_NONE);
     if (d->token)
@@ -596,7 +598,7 @@ static void cause_fact(const struct decision *d, const struct decision_check *ch
                        struct fact_CAUSE cause)
 {
     const bool asked = d->front->observed ||
-                       /* the check did not tell which guard failed */
+                       /* also a second check: the first did not report which guard failed */
                        (cause.guard >= 0 && check->failed == UINT32_MAX);
 
     enum secret level = redact_source(cause.source);
@@ -728,7 +730,8 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
             causes_of(d, &d->check[i]);
 }
 
-/* Did torch's stance skip_guard_eval_unsafe raise, because there was a miss? */
+/* Is the pending exception the one with which torch's stance skip_guard_eval_unsafe answers a
+ * miss? */
 static bool is_stance_error(void)
 {
     KEPT struct tracer_exception pending = tracer_exception_aside();
@@ -752,7 +755,7 @@ enum outcome decision_raised(struct decision *d, uint32_t code)
     return OUTCOME_CALLBACK_ERROR;
 }
 
-/* ---- words ---- */
+/* ---- write the words of a decision into the ring ---- */
 
 /* Find out which stack of frames T is on: the program's code has run since the lookup, and may have
  * switched greenlets. */
@@ -761,9 +764,9 @@ static inline __attribute__((always_inline)) void write_begin(struct tracer *t)
     tracer_follow(t, PyThreadState_GET(), NULL);
 }
 
-/* Write COUNT WORDS if there is room: whole records of at most RING_MARGIN - 8 words. May release
- * the GIL: values read before are stale. The times in these words are full clocks, so no epoch word
- * is needed. */
+/* Write COUNT WORDS if there is room. They are whole records, of at most RING_MARGIN - 8 words. May
+ * release the GIL, so values read before are stale. Times in these records are full clocks, so no
+ * epoch word is needed. */
 static inline __attribute__((always_inline)) void put_words(struct tracer *t, const uint64_t *words,
                                                             unsigned count)
 {
@@ -777,12 +780,14 @@ static inline __attribute__((always_inline)) void put_words(struct tracer *t, co
     for (unsigned i = 0; i < count; i++)
         ring[head++ & mask] = words[i];
     t->head = head;
-    /* Release store A publishes the words; it pairs with the collector's acquire load B. */
+    /* Barrier A of ring.h: this store publishes the words; it matches barrier B in the
+     * collector. */
     atomic_store_explicit(&t->ring->head, head, memory_order_release);
 }
 
-/* Write which phase of torch's work T's stack is in from here on. The bridge calls this from code
- * that is not recorded, but the word counts for what follows. */
+/* Write that the frames of thread T's stack are in PHASE of torch's work from here on. The bridge
+ * calls this from quiet code, of which nothing is recorded, so `quiet` is cleared while the word is
+ * written: it is about the frames that follow. */
 static void write_phase(struct tracer *t, enum compile_phase phase)
 {
     const uint64_t word = RING_CONTROL_WORD(CONTROL_PHASE, 1, phase);
@@ -797,11 +802,11 @@ static void write_phase(struct tracer *t, enum compile_phase phase)
     put_words(t, &word, 1);
     t->quiet = quiet;
     if (quiet)
-        t->limit = 0; /* torch_quiet_begin() has set it to this value */
+        t->limit = 0; /* the value that torch_quiet_begin() sets */
     t->folding = phase != PHASE_NONE;
 }
 
-/* Is a compile of torch's open on the running stack of frames? */
+/* Is a compile of torch running on thread T's present stack of frames? */
 static bool is_compiling(const struct tracer *t)
 {
     const void *here = tracer_stack_bottom(PyThreadState_Get());
@@ -876,8 +881,7 @@ UNGUARDED void decision_write(struct decision *d, struct tracer *t, enum outcome
     if (d->compile || d->signature)
         put_words(t, (uint64_t[]){RING_CONTROL_WORD(CONTROL_COMPILED, 2, d->compile), d->signature},
                   2);
-    /* If the lookup compiled, its duration includes the compile, during which the entry was
-     * born. */
+    /* The duration includes the compile, if there was one, because the entry was born during it. */
     put_words(t,
               (uint64_t[]){decision_word(entry, outcome | (observed ? DECISION_OBSERVED : 0)),
                            d->began, tracer_now() - d->began - (d->compile ? 0 : d->ours)},

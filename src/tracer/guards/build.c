@@ -1,4 +1,4 @@
-/* tracer/guards/build.c -- making a guard tree, and its type as Python sees it.
+/* tracer/guards/build.c -- makes a guard tree, and defines its Python type.
  *
  * Runs in: the traced process, under the GIL.
  *
@@ -8,16 +8,18 @@
  *     ("TYPE_MATCH", ((("l", "x", 1), (".", "mode", 2)),), False, ((str, "class str died, which
  *     ..."),), None, 0, 0)
  *
- * A path is a tuple of steps (what, key, position in the numbering of dyntrace.guards). The first
+ * A path is a tuple of steps (kind, key, index of the step in the path of dyntrace.guards). The
+ * steps l and m each replace two steps of that path, and have the index of the second. The first
  * step is one of L (all locals), G (globals), B (builtins), S (a state of the host; key is a
  * callable), l (a local variable), c (a free variable's cell). Further steps are "." (attribute),
- * "[" (item), "(" (call), "m" (call of a method). An object to compare with is held weakly. It
- * comes with the text that says why an entry becomes invalid when the object dies, or is None. */
+ * "[" (item), "(" (call), "m" (call of a method). Each of the `objects` is None, or a pair (object
+ * to compare with, text). The tree holds the object weakly; the text is the reason why an entry
+ * becomes invalid when the object dies. */
 #include "tracer/guards/tree.h"
 
-/* ---- nodes ---- */
+/* ---- make the nodes: one for each step of the sources ---- */
 
-/* Free the members of NODE, and all nodes below NODE. */
+/* Free what NODE owns, and all nodes below it. */
 static void node_clear(struct guard_node *node)
 {
     for (uint32_t i = 0; i < node->child_count; i++) {
@@ -44,7 +46,7 @@ static bool same_key(PyObject *a, PyObject *b)
     return same > 0;
 }
 
-/* Is the key of a step of KIND a name? */
+/* Is the key of a step of this KIND a name? */
 static bool is_named(int kind)
 {
     return kind == STEP_LOCAL || kind == STEP_CELL || kind == STEP_ATTRIBUTE || kind == STEP_METHOD;
@@ -74,7 +76,7 @@ static struct guard_node *node_get(struct guard_node *parent, enum guard_step_ki
     node->slot = -1;
     node->at = at;
     if (kind == STEP_ITEM && PyLong_CheckExact(key)) {
-        /* if the int is too large, this is the largest index, which is out of range as well */
+        /* an int that is too large becomes the largest index, which is out of range as well */
         node->step.index = PyNumber_AsSsize_t(key, NULL);
         PyErr_Clear();
     }
@@ -87,7 +89,7 @@ static struct guard_node *node_get(struct guard_node *parent, enum guard_step_ki
 /* Return the node at the end of PATH, and make missing nodes. Returns NULL with an exception. */
 static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
 {
-    /* one letter for each enum guard_step_kind, from STEP_LOCALS on */
+    /* the letters that stand for the values of enum guard_step_kind, from STEP_LOCALS on */
     static const char letters[] = "LGBSlc.[m(";
     struct guard_node *node = &tree->top;
     Py_ssize_t count = PyTuple_Check(path) ? PyTuple_GET_SIZE(path) : 0;
@@ -115,10 +117,10 @@ static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
     return node;
 }
 
-/* ---- objects that the tree names, and what becomes invalid when one dies ---- */
+/* ---- make entries invalid when an object that a guard compares with dies ---- */
 
-/* Invalidate the objects bound to TREE, because the object that REF refers to is dead. With REF
- * NULL: invalidate them if any object that TREE names is dead. */
+/* If the object of weak reference REF is dead, make the entries that are bound to TREE invalid. REF
+ * is NULL: do so if any object is dead that a guard of TREE compares with. */
 static void invalidate_bound(struct guard_tree *tree, PyObject *ref)
 {
     const struct guard_identity *dead = NULL;
@@ -136,7 +138,7 @@ static void invalidate_bound(struct guard_tree *tree, PyObject *ref)
     reason = PyUnicode_AsUTF8(death);
     PyErr_Clear();
     while (tree->bound_count) {
-        /* `bound` takes over the tree's reference to the object */
+        /* the tree's reference to the object is ours from here on */
         struct guard_bound bound = tree->bound[--tree->bound_count];
         bound.to->invalidate(bound.object, reason ? reason : "a guarded object died");
         Py_DECREF(bound.object);
@@ -151,7 +153,7 @@ static PyObject *object_died(PyObject *capsule, PyObject *ref)
     PyObject *tree = PyCapsule_GetContext(capsule);
 
     if (tree && Py_REFCNT(tree)) {
-        /* keep the tree alive while the bound objects drop their references to it */
+        /* hold the tree, because the entries drop their references to it */
         Py_INCREF(tree);
         invalidate_bound((struct guard_tree *)tree, ref);
         Py_DECREF(tree);
@@ -168,7 +170,7 @@ static PyObject *watch_new(struct guard_tree *tree)
                                                            : NULL;
 }
 
-/* ---- leaves ---- */
+/* ---- add leaves: one for each guard ---- */
 
 static int leaves_add(struct guard_leaves *leaves, struct guard_leaf *leaf)
 {
@@ -183,7 +185,7 @@ static int leaves_add(struct guard_leaves *leaves, struct guard_leaf *leaf)
     return 0;
 }
 
-/* Reserve a slot for the value of each source of LEAF, which is a relation. */
+/* LEAF is a relation: reserve a slot for the value of each of its sources. */
 static int take_slots(struct guard_tree *tree, struct guard_leaf *leaf, PyObject *paths)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(paths);
@@ -206,8 +208,8 @@ static int take_slots(struct guard_tree *tree, struct guard_leaf *leaf, PyObject
     return leaves_add(&tree->relations, leaf);
 }
 
-/* Set identity number INDEX of LEAF to OBJECT. When OBJECT dies, the object bound to the tree
- * becomes invalid with reason DEATH. */
+/* Set number INDEX of the objects that LEAF compares with to OBJECT. When it dies, the entries
+ * bound to TREE become invalid for the reason DEATH. */
 static int set_identity(struct guard_tree *tree, struct guard_leaf *leaf, int index,
                         PyObject *object, PyObject *death)
 {
@@ -251,7 +253,7 @@ static int leaf_add(struct guard_tree *tree, PyObject *guard)
         return -1;
     }
     Py_INCREF(leaf->constant);
-    leaf->ordinal = tree->count++; /* from here on the tree owns the leaf's parts */
+    leaf->ordinal = tree->count++; /* the tree owns the parts of the leaf from here on */
     leaf->stays = stays;
     leaf->is[0].at = &leaf->is[0].object;
     for (int i = 0; i < 2 && i < PyTuple_GET_SIZE(objects); i++)
@@ -288,7 +290,8 @@ int guard_tree_bind(PyObject *object_tree, PyObject *object, const struct guard_
     struct guard_tree *tree = (struct guard_tree *)object_tree;
     struct guard_bound *more;
 
-    for (uint32_t i = 0; i < tree->bound_count;) /* drop objects that have become invalid */
+    /* remove the cache entries that have become invalid */
+    for (uint32_t i = 0; i < tree->bound_count;)
         if (tree->bound[i].to->is_valid(tree->bound[i].object)) {
             i++;
         } else {
@@ -303,23 +306,23 @@ int guard_tree_bind(PyObject *object_tree, PyObject *object, const struct guard_
     }
     tree->bound = more;
     tree->bound[tree->bound_count++] = (struct guard_bound){Py_NewRef(object), to};
-    /* an object that the tree names may have died before the binding */
+    /* check now, because such an object may have died before the binding */
     invalidate_bound(tree, NULL);
     return 0;
 }
 
-/* ---- the tree ---- */
+/* ---- make and free a tree ---- */
 
 static int tree_clear(PyObject *self)
 {
     struct guard_tree *tree = (struct guard_tree *)self;
     struct guard_tree old = *tree;
 
-    /* a finaliser has resurrected the tree, and another thread is checking it */
+    /* keep it whole: a finaliser has given it to another thread, which is checking it */
     if (tree->checking)
         return 0;
 
-    /* Freeing may run code that sees the tree, so empty the tree first. */
+    /* empty the tree first, because freeing its parts may run code that sees the tree */
     tree->cleared = true;
     tree->leaves = NULL;
     tree->count = tree->slots = tree->bound_count = 0;
@@ -399,7 +402,7 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *keywords
     tree = list ? (struct guard_tree *)type->tp_alloc(type, 0) : NULL;
     if (!tree)
         goto done;
-    PyObject_GC_UnTrack(tree); /* not visible to the garbage collector until it is complete */
+    PyObject_GC_UnTrack(tree); /* hide the tree from the garbage collector until it is complete */
     tree->top = (struct guard_node){.slot = -1};
     tree->globals = globals == Py_None ? NULL : Py_NewRef(globals);
     tree->leaves = PyMem_Calloc((size_t)PyTuple_GET_SIZE(list) + 1, sizeof *tree->leaves);
@@ -419,7 +422,7 @@ done:
     return (PyObject *)tree;
 }
 
-/* ---- methods of a tree ---- */
+/* ---- methods of GuardTree in Python ---- */
 
 static void each_leaf(const struct guard_leaves *leaves, void (*add)(void *, uint32_t),
                       void *context)
@@ -463,7 +466,7 @@ uint32_t guard_tree_moves(PyObject *tree)
     return ((struct guard_tree *)tree)->moves;
 }
 
-/* Check the tree for a dict of variables. Returns false with an exception. */
+/* Check the tree against LOCALS, a dict of variables. Returns false with an exception. */
 static bool check_dict(PyObject *self, PyObject *locals, struct guard_outcome *outcome)
 {
     struct guard_values values = {.locals = locals};
@@ -485,7 +488,8 @@ static PyObject *tree_check(PyObject *self, PyObject *locals)
                                               : NULL;
 }
 
-/* Check the tree and return details: (passed, guards run, ordinal of the failed guard or None). */
+/* Check the tree against LOCALS and return (passed, guards run, ordinal of the failed guard or
+ * None). */
 static PyObject *tree_check_verbose(PyObject *self, PyObject *locals)
 {
     struct guard_outcome outcome;

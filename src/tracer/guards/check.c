@@ -8,21 +8,21 @@
  * is running. */
 #include "tracer/guards/tree.h"
 
-/* ---- checking ---- */
+/* ---- check a tree ---- */
 
 enum { KEPT_ON_STACK = 16 };
 
-/* A running check. Invariant: kept[0 .. tree->slots) are owned or NULL. */
+/* A check that is running. Invariant: the first tree->slots items of `kept` are owned or NULL. */
 struct guard_reading {
     struct guard_tree *tree;
     struct guard_values values;
     PyObject **kept;
-    PyObject **seen; /* where to store the value that a failed leaf checked; or NULL */
+    PyObject **seen; /* where to store the value that made a leaf fail; or NULL */
     uint32_t run, failed, moved;
 };
 
-/* Move the item at AT in LIST, which has failed, before the items that failed less often. FAILS_AT
- * is the offset of the count of failures in an item. */
+/* The item at index AT of LIST has failed: move it before items that have failed less often.
+ * FAILS_AT is the offset, in an item, of its count of failures. */
 static void move_forward(struct guard_reading *r, void **list, uint32_t at, size_t fails_at)
 {
 #define FAILS(item) (*(uint32_t *)((char *)(item) + fails_at))
@@ -70,7 +70,7 @@ static uint32_t first_leaf(const struct guard_tree *tree, const struct guard_nod
 
 static int check_node(struct guard_reading *r, struct guard_node *node, PyObject *parent);
 
-/* Check the children of NODE, whose value is VALUE. The caller holds VALUE. Returns 1, 0 or -1 as
+/* Check the nodes below NODE, whose value is VALUE. The caller holds VALUE. Returns 1, 0 or -1 as
  * in guard_outcome. */
 static inline __attribute__((always_inline)) int
 check_children(struct guard_reading *r, struct guard_node *node, PyObject *value)
@@ -128,8 +128,8 @@ static PyObject *tuple_of(PyObject *const *values, uint32_t count)
     return tuple;
 }
 
-/* Check the relations on the kept values. VALUES has room for the values of one relation. Returns
- * 1, 0 or -1. */
+/* Check the relations, with the values that were kept for them. VALUES has room for the values of
+ * one relation. Returns 1, 0 or -1. */
 static int check_relations(struct guard_reading *r, PyObject **values)
 {
     struct guard_leaves *relations = &r->tree->relations;
@@ -195,23 +195,23 @@ struct guard_outcome guard_tree_check(PyObject *object, const struct guard_value
                                   r.run, r.failed, r.moved};
 }
 
-/* ---- explaining a failure ---- */
+/* ---- find all leaves of a tree that fail ---- */
 
-/* The state while a failed check is explained. If QUIET, the check may have run code of the
- * program. The explanation must not run that code a second time, so it uses the value that the
- * check saw. */
+/* The explanation of a failed check. QUIET: the check may have run code of the program, which must
+ * not run a second time, so the explanation uses the value that the check has read. */
 struct explanation {
     const struct guard_tree *tree;
     struct guard_values values;
     bool quiet;
-    uint32_t failed; /* ordinal of the failed leaf; UINT32_MAX if it is not known */
-    PyObject *seen;  /* borrowed: the value that the failed leaf checked; or NULL */
-    PyObject *list;  /* owned: a list of (ordinal, step, exception or None, values) */
-    PyObject **kept; /* owned: the values of the sources of relations, or NULL */
+    uint32_t failed; /* ordinal of the leaf that ended the check; UINT32_MAX if it is not known */
+    PyObject *seen;  /* borrowed: the value that made this leaf fail; or NULL */
+    /* owned: the leaves that fail, as (ordinal, step, exception or None, values) */
+    PyObject *list;
+    PyObject **kept; /* owned: values of the sources of relations; or NULL */
 };
 
-/* Take the pending exception and return it, a new reference. If the exception is not an Exception,
- * it stays pending, and NULL is returned. */
+/* Return the pending exception, a new reference, and clear it. If it is not an Exception, it stays
+ * pending, and NULL is returned. */
 static PyObject *take_exception(void)
 {
     OWNED PyObject *type = NULL, *traceback = NULL;
@@ -224,9 +224,9 @@ static PyObject *take_exception(void)
     return value;
 }
 
-/* Add to X's list that LEAF does not hold. RAISED, if not NULL, is the exception that its check
- * raised (borrowed). VALUES are the COUNT values that the leaf checked. If a source could not be
- * read, VALUES is NULL, and STEP is the step that failed; for a relation STEP is the number of the
+/* Add LEAF to the list of leaves that fail. RAISED is the exception that its check raised
+ * (borrowed), or NULL. VALUES are the COUNT values that the leaf has checked. If a source could not
+ * be read, VALUES is NULL and STEP is the step that failed; for a relation it is the number of the
  * source. */
 static int add_failure(struct explanation *x, const struct guard_leaf *leaf, int step,
                        PyObject *raised, PyObject *const *values, uint32_t count)
@@ -251,7 +251,8 @@ static int explain_leaf(struct explanation *x, const struct guard_leaf *leaf,
     return add_failure(x, leaf, -1, raised, values, leaf->relation ? leaf->slot_count : 1);
 }
 
-/* Add to X's list that the leaves at and below NODE could not be read. */
+/* Add the leaves at NODE and below it to the list of leaves that fail: their values could not be
+ * read. */
 static int add_unread(struct explanation *x, const struct guard_node *node, int step,
                       PyObject *raised)
 {
@@ -268,7 +269,7 @@ static int add_unread(struct explanation *x, const struct guard_node *node, int 
 
 static int explain_node(struct explanation *x, struct guard_node *node, PyObject *parent)
 {
-    /* read with a copy of the step, because a read changes the step's attribute cache */
+    /* a copy, because reading changes the attribute cache of a step */
     struct guard_step step = node->step;
     OWNED PyObject *value = NULL, *raised = NULL;
     int status;
@@ -304,8 +305,8 @@ static int explain_relation(struct explanation *x, const struct guard_leaf *leaf
     return explain_leaf(x, leaf, values);
 }
 
-/* Find the leaves that fail and return X's list of them, a new reference.
- * python/dyntrace/_guard_words.py turns it into text. */
+/* Return the leaves that fail, as a new list, which python/dyntrace/_guard_words.py turns into
+ * text. */
 static PyObject *find_failures(struct guard_tree *tree, struct explanation *x)
 {
     PyObject **arguments = PyMem_Calloc(tree->widest + 1, sizeof *arguments);
@@ -316,7 +317,7 @@ static PyObject *find_failures(struct guard_tree *tree, struct explanation *x)
     x->values.globals = tree->globals;
     x->list = PyList_New(0);
     x->kept = PyMem_Calloc(tree->slots + 1, sizeof *x->kept);
-    tree->checking++; /* prevent a check that runs meanwhile from reordering the tree */
+    tree->checking++; /* keeps other checks from reordering the tree meanwhile */
     if (x->list && x->kept && arguments) {
         status = !ended            ? 0
                  : ended->relation ? add_failure(x, ended, -1, NULL, &PyTuple_GET_ITEM(x->seen, 0),
@@ -349,11 +350,11 @@ PyObject *guard_tree_failures(PyObject *self, PyObject *locals)
                         Py_TYPE(locals)->tp_name);
 }
 
-/* ---- in words ---- */
+/* ---- describe a tree and its failures in words ---- */
 
-/* Call SELF.NAME(FIRST, KEEP), without FIRST if it is NULL. Like our other Python code, the call is
- * not recorded, traced or counted. Returns a new list, or NULL. An exception outside Exception, for
- * example from a signal handler, stays pending. */
+/* Call SELF.NAME(FIRST, KEEP); without FIRST if it is NULL. The call is not recorded, traced or
+ * counted, as all Python code of ours. Returns a new list, or NULL. An exception that is not an
+ * Exception stays pending, for example one from a signal handler. */
 static PyObject *call_quietly(PyObject *self, const char *name, PyObject *first,
                               enum session_values keep)
 {

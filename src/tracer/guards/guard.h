@@ -2,75 +2,77 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- * A guard tree is what `dyntrace.guards` builds. Its nodes are access paths (L['x'], then .size,
- * then [0]), and a check reads each of them once. Its leaves are guards, numbered 0, 1, ... in the
+ * `dyntrace.guards` builds guard trees. The nodes of a tree are access paths (L['x'], then .size,
+ * then [0]), and a check reads each path once. The leaves are guards, numbered 0, 1, ... in the
  * order in which they were added. Checking stops at the first leaf that does not hold. */
 #ifndef DYNTRACE_TRACER_GUARD_H
 #define DYNTRACE_TRACER_GUARD_H
 
 #include "tracer/tracer.h"
 
-/* the type of dyntrace.guards.GuardTree; has check(f_locals) for Python callers */
+/* the type of dyntrace.guards.GuardTree; Python code calls check(f_locals) */
 extern PyTypeObject guard_tree_type;
 
-/* The most steps that a path may have, because a check nests as many C calls. */
+/* Most steps of a path: a check makes a nested C call for each step. */
 enum { GUARD_DEEPEST = 200 };
 
-/* Where L[...] and G[...] are read: in a frame that has not started, or in a dict of locals. */
+/* From where guards read L[...] and G[...]: from a frame that has not started, or from a dict of
+ * locals. */
 struct guard_values {
-    compat_frame *frame; /* NULL if `locals` is set */
-    PyObject *locals;    /* a dict; NULL if `frame` is set */
-    /* the tree's globals, for a check without a frame; the check itself sets them */
+    compat_frame *frame; /* the frame; NULL if `locals` is set */
+    PyObject *locals;    /* the dict of locals; NULL if `frame` is set */
+    /* without a frame, the globals: guard_tree_check() takes them from the tree */
     PyObject *globals;
 };
 
 struct guard_outcome {
-    /* GUARD_ERROR: an exception is set */
+    /* with GUARD_ERROR an exception is set */
     enum { GUARD_FAIL = 0, GUARD_PASS = 1, GUARD_ERROR = -1 } result;
-    uint32_t guards_run; /* number of leaves checked, including the failing one */
-    /* ordinal of the leaf that failed or raised; UINT32_MAX if no leaf failed, or if the error did
-     * not come from a leaf */
+    uint32_t guards_run; /* how many leaves were checked, with the one that failed */
+    /* ordinal of the leaf that failed or raised; UINT32_MAX if there is none, or if something else
+     * raised */
     uint32_t failed;
-    uint32_t moved; /* how often this check changed the order in which guards are tried */
+    uint32_t moved; /* how often this check has changed the order of guards */
 };
 
-/* Check the tree. The caller of this and of the following functions holds a reference to the tree.
- * If SEEN is not NULL and a leaf fails, *SEEN becomes the value that the leaf checked (owned); for
- * a relation, the tuple of its values. *SEEN stays unchanged if no value could be read. */
+/* Check the tree. The caller holds a reference to the tree, also for the functions below. If a leaf
+ * fails and SEEN is not NULL, *SEEN becomes the value that made it fail (owned); for a relation,
+ * the tuple of its values. If no value could be read, *SEEN does not change. */
 struct guard_outcome guard_tree_check(PyObject *tree, const struct guard_values *values,
                                       PyObject **seen);
 
 /* Return how many leaves the tree has. */
 uint32_t guard_tree_count(PyObject *tree);
-/* Return the leaves of the tree by ordinal: a new tuple of (kind, source, expression) tuples. KEEP
- * says which values they may contain. Returns NULL if they cannot be described. This function and
- * the next keep the pending exception. */
+/* Return the leaves of the tree by ordinal: a new tuple of tuples (kind, source, expression). KEEP
+ * says which values they may contain. Returns NULL if they cannot be described. A pending exception
+ * stays pending, also in guard_tree_explain(). */
 PyObject *guard_tree_list(PyObject *tree, enum session_values keep);
-/* Return every leaf that does not hold: a new list of (ordinal, expected, actual, aspect or None,
- * dimension or -1). Leaf FAILED ended a check, with the value SEEN. Of the other leaves only those
- * are checked that run no code of the program. Does not change the tree. G[...] is read from the
- * frame, if VALUES has one. */
+/* Return all leaves that do not hold: a new list of (ordinal, expected, actual, aspect or None,
+ * dimension or -1). Leaf FAILED has ended a check, with the value SEEN. Other leaves are checked
+ * only if this runs no code of the program. The tree is not changed. G[...] is read from the frame,
+ * if VALUES has one. */
 PyObject *guard_tree_explain(PyObject *tree, const struct guard_values *values, uint32_t failed,
                              PyObject *seen, enum session_values keep);
 
-/* guard_tree_each calls ADD with each guard's ordinal, in the current order of checks; runs no
- * Python code. The order changes when a guard fails; guard_tree_moves counts the changes. */
+/* guard_tree_each calls ADD with the ordinal of each guard, in the order in which they are checked
+ * now. Runs no Python code. The order changes when a guard fails; guard_tree_moves returns how
+ * often it has changed. */
 void guard_tree_each(PyObject *tree, void (*add)(void *context, uint32_t ordinal), void *context);
 uint32_t guard_tree_moves(PyObject *tree);
 
-/* How a tree treats an object that is bound to it. */
+/* What a tree does with an object that is bound to it, which is a cache entry. */
 struct guard_binding {
     bool (*is_valid)(PyObject *object);
-    /* Make OBJECT invalid for REASON. May run any code. */
+    /* Make OBJECT invalid for the reason REASON. May run any code. */
     void (*invalidate)(PyObject *object, const char *reason);
 };
-/* Bind OBJECT, a new cache entry, to the tree: OBJECT becomes invalid when an object guarded by
- * identity dies, or at once if one is dead already. The tree and OBJECT hold each other, so OBJECT
- * must be invalidated, which releases the tree, before it is dropped. Returns 0, or -1 with an
- * exception. */
+/* Bind OBJECT, a new cache entry, to the tree. It becomes invalid when an object dies that a guard
+ * compares by identity, or at once if one is dead already. The tree and OBJECT hold each other, so
+ * before OBJECT is dropped, it must be made invalid, which releases the tree. Returns 0, or -1 with
+ * an exception. */
 int guard_tree_bind(PyObject *tree, PyObject *object, const struct guard_binding *to);
 
-/* Return the frame's variables by name, a new dict, for guards and callbacks. */
+/* Return a new dict of the frame's variables by name, for guards and callbacks. */
 PyObject *guard_frame_locals(compat_frame *frame);
 
 int guard_types_ready(PyObject *module);

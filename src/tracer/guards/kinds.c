@@ -1,4 +1,4 @@
-/* tracer/guards/kinds.c -- the kinds of guards: what each kind needs, and whether a guard holds.
+/* tracer/guards/kinds.c -- the kinds of guards: the data of each kind, and the check of a guard.
  * python/dyntrace/_guard_words.py has the text for each kind, and further kinds that are checked
  * like one of these.
  *
@@ -13,7 +13,7 @@
     X(DICT_LENGTH) X(LIST_LENGTH) X(TUPLE_LENGTH) X(SEQUENCE_LENGTH) X(DICT_KEYS) X(DICT_CONTAINS) \
     X(DICT_NOT_CONTAINS) X(FUNCTION_MATCH) X(CLOSURE_MATCH) X(WEAKREF_ALIVE) X(TENSOR_MATCH) \
     X(SHAPE_BOUND) X(SHAPE_DIVISIBLE) X(SHAPE_EQUAL) X(NO_ALIASING) X(LAMBDA) \
-    /* the relations, which come last */
+    /* the relations, which are checked after all other kinds */
 /* clang-format on */
 
 #define X(NAME) NAME,
@@ -37,7 +37,8 @@ int guard_prepare(struct guard_leaf *leaf, const char *name)
     case FUNCTION_MATCH:
         if (PyCFunction_Check(leaf->constant))
             leaf->definition = ((PyCFunctionObject *)leaf->constant)->m_ml;
-        Py_CLEAR(leaf->constant); /* the leaf's identity already holds the object */
+        /* not needed any more: the leaf holds the object as its identity */
+        Py_CLEAR(leaf->constant);
         return 0;
     case HASATTR:
     case NO_HASATTR:
@@ -62,15 +63,16 @@ int guard_prepare(struct guard_leaf *leaf, const char *name)
     return -1;
 }
 
-/* ---- does it hold? ---- */
+/* ---- check one guard, by its kind ---- */
 
-/* Not inline, so that guard_check() needs no stack frame for short guards. Most guards are
- * short. */
+/* For functions that guard_check() must not inline: it would need a stack frame, which most guards,
+ * being short, do without. */
 #define APART __attribute__((noinline))
 
-/* Are WANTED and VALUE equal and of the same type, and so are the items of tuples, lists, slices,
- * ranges and complex numbers? 1, True and 1.0 differ, so do 0.0 and -0.0, and range(0, 3, 2) and
- * range(0, 4, 2). All nans are equal. Returns 1 or 0, or -1 with an exception. */
+/* Are WANTED and VALUE equal, and of the same type? Items of tuples and lists, and parts of slices,
+ * ranges and complex numbers, are compared in the same way. So 1, True and 1.0 differ, 0.0 and -0.0
+ * differ, and range(0, 3, 2) and range(0, 4, 2) differ. All nans are equal. Returns 1 or 0, or -1
+ * with an exception. */
 static int is_same_value(PyObject *wanted, PyObject *value)
 {
     int result = 1;
@@ -104,7 +106,7 @@ static int is_same_value(PyObject *wanted, PyObject *value)
         OWNED PyObject *first = Py_NewRef(PySequence_Fast_GET_ITEM(wanted, i));
         OWNED PyObject *second =
             i < Py_SIZE(value) ? Py_NewRef(PySequence_Fast_GET_ITEM(value, i)) : NULL;
-        /* `second` is NULL if an __eq__ has made the list shorter meanwhile */
+        /* NULL if an __eq__ has shortened the list meanwhile */
         result = second ? is_same_value(first, second) : 0;
     }
     Py_LeaveRecursiveCall();
@@ -122,7 +124,8 @@ static APART int is_function(const struct guard_leaf *leaf, PyObject *value)
            guard_is(&leaf->is[1], PyMethod_GET_SELF(value));
 }
 
-/* Is the object alive? VALUE is a weak reference, or the result of calling one. */
+/* Is the object of a weak reference alive? VALUE is the weak reference, or what a call of it
+ * returned. */
 static APART int is_alive(PyObject *value)
 {
     return (PyWeakref_Check(value) ? ((PyWeakReference *)value)->wr_object : value) != Py_None;
@@ -156,7 +159,7 @@ static APART int has_length(const struct guard_leaf *leaf, PyObject *value)
     return length < 0 ? -1 : length == leaf->number;
 }
 
-/* Does DICT have the same set of keys? Their order does not matter. */
+/* Has DICT exactly the keys that LEAF expects? Their order does not matter. */
 static APART int has_keys(const struct guard_leaf *leaf, PyObject *dict)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(leaf->constant);
@@ -169,7 +172,7 @@ static APART int has_keys(const struct guard_leaf *leaf, PyObject *dict)
     return found;
 }
 
-/* Read VALUE as an integer. Returns 1; 0 if it is no integer or has more than 64 bits; -1 with an
+/* Read VALUE as a 64-bit integer. Returns 1; 0 if it is no integer or too large; -1 with an
  * exception. */
 static int read_integer(PyObject *value, long long *number)
 {
@@ -179,7 +182,7 @@ static int read_integer(PyObject *value, long long *number)
     if (!PyLong_Check(value)) {
         if (!PyIndex_Check(value))
             return 0;
-        /* numpy's and torch's integers are converted by __index__ */
+        /* integers of numpy and torch have __index__ */
         index = value = PyNumber_Index(value);
         if (!index)
             return -1;
@@ -258,7 +261,7 @@ static APART int call_lambda(const struct guard_leaf *leaf, PyObject *const *val
     return result ? passed : -1;
 }
 
-/* ---- functions that capture/ uses in a LAMBDA guard ---- */
+/* ---- functions that LAMBDA guards of capture/ call ---- */
 
 /* Compute NUMBER: an int is itself; (i,) is value number I; (operator, operands ...) is the
  * operator's result for the operands. Returns a new reference; NULL if an operand is no int, or
@@ -294,7 +297,7 @@ static PyObject *compares(PyObject *self, PyObject *const *values, Py_ssize_t co
     return PyBool_FromLong(result == PyTuple_GET_ITEM(self, 1));
 }
 
-/* Implements has_order(dict): are the strings in SELF the keys of DICT, in this order? */
+/* has_order(dict): are the keys of DICT the strings in SELF, in this order? */
 static PyObject *has_order(PyObject *self, PyObject *dict)
 {
     PyObject *key, *value;
@@ -365,7 +368,7 @@ int guard_check(const struct guard_leaf *leaf, PyObject *const *values)
         return PyDict_Check(value) ? has_no_key(leaf, value) : 0;
     case FUNCTION_MATCH:
         return is_function(leaf, value);
-    case CLOSURE_MATCH: /* functions made by the same def share a code object */
+    case CLOSURE_MATCH: /* compare the code objects, which all functions made by one def share */
         return PyFunction_Check(value) && guard_is(&leaf->is[0], PyFunction_GET_CODE(value));
     case WEAKREF_ALIVE:
         return is_alive(value);

@@ -1,18 +1,17 @@
-/* tracer/guards/read.c -- one step of a guard's source. See tracer/guards/tree.h.
+/* tracer/guards/read.c -- reads one step of a guard's source. See tracer/guards/tree.h.
  *
- * Runs in: the traced process, under the GIL.
- *
- * Guards on nested objects mostly read attributes, so the place of an instance's attribute is
- * cached. Everything unusual goes through PyObject_GetAttr, which is always right. */
+ * Runs in: the traced process, under the GIL. Guards on nested objects mostly read attributes, so
+ * the place of an instance's attribute is cached. All other attributes are read by
+ * PyObject_GetAttr. */
 #include "tracer/compat/guards.h"
 #include "tracer/guards/tree.h"
 
 #include <structmember.h>
 
-/* ---- attributes ---- */
+/* ---- read an attribute ---- */
 
-/* Can an attribute of an instance of TYPE be read without calling code of the class? Yes, unless
- * the class defines __getattribute__. A __getattr__ is called only if the attribute is missing. */
+/* Can attributes of an instance of TYPE be read from its dict or array? Yes, unless the class
+ * defines __getattribute__. (A __getattr__ is called only for attributes that are missing.) */
 static bool is_plain(PyTypeObject *type)
 {
     static PyObject *name;
@@ -29,7 +28,7 @@ static bool is_plain(PyTypeObject *type)
 
 static void fill_cache(struct attribute_cache *cache, PyObject *object, PyObject *name)
 {
-    /* a lookup may replace the object's __class__ and drop its type */
+    /* hold the type, because a lookup may replace the object's __class__ */
     PyTypeObject *type = (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(object));
     PyObject *descriptor;
 
@@ -38,7 +37,7 @@ static void fill_cache(struct attribute_cache *cache, PyObject *object, PyObject
     cache->version = 0;
     if (!is_plain(type))
         goto done;
-    descriptor = _PyType_Lookup(type, name); /* borrowed; the lookup gives the type a version */
+    descriptor = _PyType_Lookup(type, name); /* borrowed; this call also gives the type a version */
     cache->version = type->tp_version_tag;
     if (!descriptor) {
         cache->index = compat_inline_index(type, name);
@@ -58,7 +57,8 @@ done:
     Py_DECREF(type);
 }
 
-/* Return the attribute at its cached place: a new reference, or NULL if it is not there. */
+/* Return the attribute NAME of OBJECT from its cached place: a new reference, or NULL if it is not
+ * there. */
 static inline PyObject *read_cached(const struct attribute_cache *cache, PyObject *object,
                                     PyObject *name)
 {
@@ -74,7 +74,7 @@ static inline PyObject *read_cached(const struct attribute_cache *cache, PyObjec
         dict = compat_made_dict(object);
         if (!dict)
             return NULL;
-        Py_INCREF(dict); /* other code may replace the object's dict during the read */
+        Py_INCREF(dict); /* hold the dict, because other code may replace it during the read */
         value = _PyDict_GetItem_KnownHash(dict, name, ((PyASCIIObject *)name)->hash);
         value = value && compat_is_lazy(value) ? NULL : Py_XNewRef(value);
         Py_DECREF(dict);
@@ -86,8 +86,8 @@ static inline PyObject *read_cached(const struct attribute_cache *cache, PyObjec
     }
 }
 
-/* Read the attribute NAME, an interned string. Returns like guard_step_read(). */
-/* Not inline: the caller mostly reads locals, and that path then saves fewer registers. */
+/* Read the attribute NAME, an interned string, of OBJECT. Returns as guard_step_read() does. */
+/* Not inlined into guard_step_read(), which mostly reads locals and so saves fewer registers. */
 static __attribute__((noinline)) int read_attribute(struct attribute_cache *cache, PyObject *object,
                                                     PyObject *name, PyObject **value)
 {
@@ -106,7 +106,7 @@ static __attribute__((noinline)) int read_attribute(struct attribute_cache *cach
     return compat_optional_attribute(object, name, value);
 }
 
-/* ---- locals ---- */
+/* ---- read a local variable ---- */
 
 static bool is_local(PyCodeObject *code, int i, PyObject *name)
 {
@@ -122,8 +122,8 @@ static inline PyObject *local_at(compat_frame *frame, const PyCodeObject *code, 
 
     if (i < free_at)
         return cell ? NULL : compat_local(frame, i);
-    /* The closure may be NULL or shorter than the code's list of free variables: a resume function
-     * releases it at its start, and extensions may set it. */
+    /* The closure may be NULL or too short: a resume function releases it at its start, and
+     * extensions may set it. */
     closure = compat_function(frame)->func_closure;
     if (!closure || i - free_at >= PyTuple_GET_SIZE(closure))
         return NULL;
@@ -131,10 +131,10 @@ static inline PyObject *local_at(compat_frame *frame, const PyCodeObject *code, 
     return cell ? closure : compat_cell_content(closure);
 }
 
-/* Read local variable NAME; with CELL, the cell of the free variable NAME. *HINT is the index where
- * NAME was found last. If NAME is not there, search from the last index for a variable of this name
- * with a value: in a resume function a cell is also a free variable, which has its value from the
- * beginning. */
+/* Read the local variable NAME; CELL: the cell of the free variable NAME. *HINT is the index where
+ * NAME was found last. If it is not there now, search for a variable of this name with a value,
+ * from the last index to the first: in a resume function a cell is also a free variable, which has
+ * its value from the beginning. */
 static int read_local(compat_frame *frame, PyObject *name, Py_ssize_t *hint, bool cell,
                       PyObject **value)
 {
@@ -142,7 +142,8 @@ static int read_local(compat_frame *frame, PyObject *name, Py_ssize_t *hint, boo
     int count = code->co_nlocalsplus;
     int i = (int)*hint;
 
-    if (unlikely(!(code->co_flags & CO_OPTIMIZED))) { /* FRAME runs a class body or a module */
+    /* the frame is that of a class body or a module */
+    if (unlikely(!(code->co_flags & CO_OPTIMIZED))) {
         if (!frame->f_locals)
             return 0;
         if (PyDict_CheckExact(frame->f_locals))
@@ -169,8 +170,9 @@ PyObject *guard_frame_locals(compat_frame *frame)
     PyObject *locals = PyDict_New();
     int status = locals ? 0 : -1;
 
-    if (!status && !(code->co_flags & CO_OPTIMIZED)) { /* FRAME runs a class body or a module */
-        /* reading the keys of any other mapping would run the program's code */
+    /* the frame is that of a class body or a module */
+    if (!status && !(code->co_flags & CO_OPTIMIZED)) {
+        /* only from a dict: the keys() of another mapping would run code of the program */
         if (frame->f_locals && PyDict_CheckExact(frame->f_locals))
             status = PyDict_Update(locals, frame->f_locals);
     } else {
@@ -186,7 +188,7 @@ PyObject *guard_frame_locals(compat_frame *frame)
     return locals;
 }
 
-/* ---- items ---- */
+/* ---- read an item ---- */
 
 static int read_dict_item(PyObject *dict, PyObject *key, PyObject **value)
 {
@@ -198,7 +200,7 @@ static int read_item(struct guard_step *step, PyObject *parent, PyObject **value
 {
     PyTypeObject *type = Py_TYPE(parent);
 
-    /* PyDict_GetItemWithError() does not add an item to a defaultdict. */
+    /* PyDict_GetItemWithError(), because it adds no item to a defaultdict */
     if (PyDict_Check(parent) &&
         type->tp_as_mapping->mp_subscript == PyDict_Type.tp_as_mapping->mp_subscript)
         return read_dict_item(parent, step->key, value);
@@ -226,7 +228,7 @@ static int read_item(struct guard_step *step, PyObject *parent, PyObject **value
     return 0;
 }
 
-/* ---- calls ---- */
+/* ---- call a function or a method ---- */
 
 static int call_object(PyObject *callable, PyObject **value)
 {
@@ -247,7 +249,7 @@ static int call_method(struct guard_step *step, PyObject *parent, PyObject **val
         return 1;
     if (!PyErr_ExceptionMatches(PyExc_AttributeError) && !PyErr_ExceptionMatches(PyExc_TypeError))
         return -1;
-    /* Did the method raise this exception, or does the object have no such method? */
+    /* there is an exception: did the method raise it, or is there no such method? */
     raised = tracer_exception_aside();
     found = compat_optional_attribute(parent, step->key, &method);
     if (found > 0 && !PyCallable_Check(method))
@@ -260,7 +262,7 @@ static int call_method(struct guard_step *step, PyObject *parent, PyObject **val
     return found;
 }
 
-/* ---- a step ---- */
+/* ---- read any step ---- */
 
 int guard_step_read(struct guard_step *step, PyObject *parent, const struct guard_values *values,
                     PyObject **value)
@@ -306,7 +308,7 @@ int guard_step_read(struct guard_step *step, PyObject *parent, const struct guar
     return 0;
 }
 
-/* ---- can a source be read without running the program's code? ---- */
+/* ---- tell whether a step can be read without running code of the program ---- */
 
 /* Can FOUND, a class attribute or NULL, be read through an instance without running code of the
  * program? Yes if FOUND is bound as a method or is a slot. */
@@ -339,12 +341,13 @@ static bool is_quiet_attribute(PyObject *object, PyObject *name)
         return false;
     if (!PyModule_Check(object) && !find_in_type(type, "__getattr__"))
         return true;
-    there = PyObject_GenericGetAttr(object, name); /* unlike getattr(), this calls no __getattr__ */
+    /* getattr() would call __getattr__, which is code of the program */
+    there = PyObject_GenericGetAttr(object, name);
     PyErr_Clear();
     return there && !compat_is_lazy(there);
 }
 
-/* Is method NAME of TYPE native code, or does TYPE have no such method? */
+/* Is the method NAME of TYPE written in C? True also if TYPE has no such method. */
 static bool is_native(PyTypeObject *type, const char *name)
 {
     PyObject *found = find_in_type(type, name);

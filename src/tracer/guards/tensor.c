@@ -4,33 +4,34 @@
  * Runs in: the traced process, under the GIL.
  *
  * There are three ways to read these properties. The example, the tensor that the guard was made
- * from, chooses the way. The class is compared first, and a value of the same class can be read in
+ * from, chooses the way. A check compares the class first. A value of the same class can be read in
  * the same way.
  *
- *     TENSOR_NUMPY       from numpy's array struct. Its first fields are part of numpy's binary
- *       interface, compiled into every extension that uses it. They are used only if, for the
- *       example, they agree with its attributes.
- *     TENSOR_ATTRIBUTES  .dtype, .device, .requires_grad, .shape, .stride(): torch.Tensor and what
- *                        behaves like it
+ *     TENSOR_NUMPY       the first fields of numpy's array struct. They are part of numpy's binary
+ *                        interface, compiled into every extension that uses numpy. We use them only
+ *                        if, in the example, they agree with the attributes.
+ *     TENSOR_ATTRIBUTES  .dtype, .device, .requires_grad, .shape, .stride(): torch.Tensor and
+ *                        classes that behave like it
  *     TENSOR_BUFFER      the buffer protocol's format, shape and strides: array.array, memoryview,
  *                        bytearray, mmap */
 #include "tracer/guards/tree.h"
 
-#define DYNAMIC PY_SSIZE_T_MIN /* a size or stride that may have any value */
+#define DYNAMIC PY_SSIZE_T_MIN /* expected size or stride if any value will do */
 
 struct guard_tensor {
     enum { TENSOR_NUMPY, TENSOR_ATTRIBUTES, TENSOR_BUFFER } way;
     int ndim;
-    bool strided; /* the guard compares strides, too */
-    /* owned: a tuple of (name, expected value), dtype first; empty with TENSOR_BUFFER */
+    bool strided; /* are strides compared, too? */
+    /* owned: a tuple of pairs (name, expected value), the dtype first; empty with TENSOR_BUFFER */
     PyObject *attributes;
-    PyObject *dtype;         /* borrowed from `attributes` */
-    PyObject *format;        /* owned: a str with TENSOR_BUFFER; or NULL */
-    const char *format_text; /* borrowed from `format` */
+    PyObject *dtype; /* borrowed from `attributes`: the expected dtype */
+    /* owned, with TENSOR_BUFFER: the buffer's expected format, a str; or NULL */
+    PyObject *format;
+    const char *format_text; /* text of the str `format`, borrowed */
     Py_ssize_t itemsize;
-    /* owned: compares everything except the class, or is NULL; torch's check is faster than ours */
+    /* owned: torch's own check of everything but the class, which is faster than ours; or NULL */
     PyObject *check;
-    Py_ssize_t *strides; /* the strides, in the same block of memory after `sizes` */
+    Py_ssize_t *strides; /* the expected strides; they follow `sizes` in the same block of memory */
     Py_ssize_t sizes[];
 };
 
@@ -64,7 +65,7 @@ static inline bool same_numbers(const Py_ssize_t *wanted, const Py_ssize_t *got,
 
 static int same_metadata(PyObject *a, PyObject *b);
 
-/* The first items of the tuples X and Y are dtypes. Do both have the same metadata? Returns -1 if X
+/* Have the dtypes that are the first items of the tuples X and Y the same metadata? Returns -1 if X
  * or Y is no such tuple. */
 static int same_first(PyObject *x, PyObject *y)
 {
@@ -75,13 +76,13 @@ static int same_first(PyObject *x, PyObject *y)
     return same_metadata(PyTuple_GET_ITEM(x, 0), PyTuple_GET_ITEM(y, 0));
 }
 
-/* Are X and Y the same object? Equality is not used, because it would run the program's code. */
+/* Are X and Y one object? Not compared with ==, which would run code of the program. */
 static int same_object(PyObject *x, PyObject *y)
 {
     return x == y;
 }
 
-/* Do the mappings FIRST and SECOND have the same keys, and does SAME accept each pair of items?
+/* Have the mappings FIRST and SECOND the same keys, and do their values fulfil SAME for each key?
  * Returns -1 with an exception. */
 static int same_items(PyObject *first, PyObject *second, int (*same)(PyObject *x, PyObject *y))
 {
@@ -100,14 +101,14 @@ static int same_items(PyObject *first, PyObject *second, int (*same)(PyObject *x
 
         if (x)
             y = PyObject_GetItem(second, key);
-        PyErr_Clear(); /* ignore a KeyError: SECOND lacks the key */
+        PyErr_Clear(); /* a KeyError means that SECOND lacks the key */
         result = y ? same(x, y) : 0;
     }
     return result;
 }
 
-/* Do the parts of the dtypes A and B have the same metadata? The attribute ATTRIBUTE of a dtype
- * holds its parts. */
+/* Have the parts of the dtypes A and B, which are in their attribute ATTRIBUTE, the same
+ * metadata? */
 static int same_parts(PyObject *a, PyObject *b, const char *attribute)
 {
     OWNED PyObject *first = tracer_attribute(a, attribute);
@@ -119,13 +120,13 @@ static int same_parts(PyObject *a, PyObject *b, const char *attribute)
         return -1;
     if (first == Py_None || second == Py_None)
         return first == second;
-    /* the items of this dtype are arrays: its `subdtype` is the tuple (dtype, shape) */
+    /* `subdtype` of a dtype whose items are arrays: a tuple (dtype, shape) */
     if (PyTuple_Check(first))
         return same_first(first, second);
     return same_items(first, second, same_first);
 }
 
-/* Do the equal dtypes A and B have the same metadata? == ignores metadata. */
+/* Have the dtypes A and B, which are equal by ==, the same metadata? == ignores metadata. */
 static int same_metadata(PyObject *a, PyObject *b)
 {
     OWNED PyObject *first = NULL;
@@ -161,7 +162,8 @@ static int compare_numpy(const struct guard_tensor *t, PyObject *value)
 {
     const struct numpy_array *array = (const struct numpy_array *)value;
 
-    /* equal dtypes with fields, or with another byte order, are often two objects */
+    /* compare them by ==, because equal dtypes with fields or another byte order are often two
+     * objects */
     if (array->descr != t->dtype) {
         OWNED PyObject *descr = Py_NewRef(array->descr);
         int same = guard_same_dtype(t->dtype, descr);
@@ -180,7 +182,7 @@ static int compare_buffer(const struct guard_tensor *t, PyObject *value)
     if (PyObject_GetBuffer(value, &view, PyBUF_RECORDS_RO)) {
         if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError))
             return -1;
-        PyErr_Clear(); /* the buffer is gone: a released memoryview or a closed mmap */
+        PyErr_Clear(); /* no buffer: the memoryview was released, or the mmap closed */
         return 0;
     }
     result = view.itemsize == t->itemsize &&
@@ -191,7 +193,7 @@ static int compare_buffer(const struct guard_tensor *t, PyObject *value)
     return result;
 }
 
-/* ---- attributes ---- */
+/* ---- read and compare a tensor's attributes ---- */
 
 static int compare_attribute(const struct guard_tensor *t, PyObject *value)
 {
@@ -209,7 +211,7 @@ static int compare_attribute(const struct guard_tensor *t, PyObject *value)
     return same;
 }
 
-/* Compare TUPLE with WANTED, T's sizes or strides. Steals TUPLE, which may be NULL with an
+/* Compare TUPLE with WANTED, the expected sizes or strides. Steals TUPLE, which may be NULL with an
  * exception. */
 static int compare_tuple(const struct guard_tensor *t, PyObject *tuple, const Py_ssize_t *wanted)
 {
@@ -243,7 +245,7 @@ static PyObject *strides_of(PyObject *value)
     Py_CLEAR(got);
     if (!PyErr_Occurred())
         compat_optional_attribute(value, strides_name, &got);
-    if (got == Py_None) /* in the array interface (cupy and others) None means contiguous */
+    if (got == Py_None) /* None means contiguous in the array interface (cupy and others) */
         Py_CLEAR(got);
     return got;
 }
@@ -263,7 +265,7 @@ static int compare_attributes(const struct guard_tensor *t, PyObject *value)
     return compare_tuple(t, strides, t->strides);
 }
 
-/* ---- the guard ---- */
+/* ---- check a TENSOR_MATCH guard ---- */
 
 int tensor_check(const struct guard_leaf *leaf, PyObject *value)
 {
@@ -277,7 +279,7 @@ int tensor_check(const struct guard_leaf *leaf, PyObject *value)
     if (!t->check)
         return t->way == TENSOR_BUFFER ? compare_buffer(t, value) : compare_attributes(t, value);
     result = PyObject_CallOneArg(t->check, value);
-    Py_XDECREF(result); /* the result is a bool, which is immortal */
+    Py_XDECREF(result); /* `result` stays usable, because a bool is immortal */
     return result ? result == Py_True : -1;
 }
 
@@ -300,9 +302,9 @@ int tensor_traverse(struct guard_tensor *t, visitproc visit, void *arg)
     return 0;
 }
 
-/* ---- from an example ---- */
+/* ---- make a TENSOR_MATCH guard from an example ---- */
 
-/* Is VALUE a numpy array, and does its struct agree with its attributes, which are in T? */
+/* Is VALUE a numpy array whose struct agrees with its attributes, which are in T? */
 static bool is_numpy(PyObject *value, const struct guard_tensor *t)
 {
     const struct numpy_array *array = (const struct numpy_array *)value;
@@ -316,7 +318,8 @@ static bool is_numpy(PyObject *value, const struct guard_tensor *t)
            same_numbers(t->strides, array->strides, t->ndim);
 }
 
-/* Read COUNT NUMBERS from a tuple. None stands for any number. Returns -1 with an exception. */
+/* Read COUNT numbers from a tuple into NUMBERS. None becomes DYNAMIC, for any number. Returns -1
+ * with an exception. */
 static int take_numbers(PyObject *tuple, Py_ssize_t *numbers, int count)
 {
     if (PyTuple_GET_SIZE(tuple) != count)
@@ -339,8 +342,9 @@ static bool are_pairs(PyObject *attributes)
     return true;
 }
 
-/* LEAF's constant is the tuple that _tensor() made for the example
- * (python/dyntrace/_guard_words.py). It is released. */
+/* Fill in the tensor properties of LEAF from its constant, a tuple that _prepare_tensor() has made
+ * for the example (python/dyntrace/_guard_words.py). Releases the constant. Returns 0, or -1 with
+ * an exception. */
 int tensor_prepare(struct guard_leaf *leaf)
 {
     PyObject *value, *attributes, *format, *sizes, *strides, *check;

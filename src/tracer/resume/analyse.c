@@ -1,5 +1,5 @@
-/* tracer/resume/analyse.c -- finds out what the stack and the variables may hold before each step
- * of a bytecode program.
+/* tracer/resume/analyse.c -- finds out which kinds of values the stack and the variables may hold
+ * before each step of a bytecode program.
  *
  * A step is an instruction (program.h). The walk starts at the first step. Each step passes the
  * kinds of values in its slots (enum compat_slot) on to the steps that may follow. A step whose
@@ -35,8 +35,8 @@ static bool merge_state(struct program *p, const unsigned char *now, int32_t ste
     return true;
 }
 
-/* Add the state in which STEP raises to the state before its exception handler. Returns false for
- * invalid bytecode. */
+/* STEP may raise: add what its slots may hold to what they may hold before its exception handler.
+ * Returns false for invalid bytecode. */
 static bool follow_raise(struct program *p, int32_t step)
 {
     const int32_t number = p->steps[step].span;
@@ -55,8 +55,8 @@ static bool follow_raise(struct program *p, int32_t step)
     return merge_state(p, now, span->to, depth + pushed);
 }
 
-/* Add the state after the step AT to the state before the next step or, with JUMP, before its jump
- * target. Returns false for invalid bytecode. */
+/* Add what the slots may hold after step AT to what they may hold before the next step; with JUMP,
+ * before the step to which it jumps. Returns false for invalid bytecode. */
 static bool follow_step(struct program *p, int32_t at, bool jump)
 {
     const struct step *step = &p->steps[at];
@@ -73,7 +73,8 @@ static bool follow_step(struct program *p, int32_t at, bool jump)
     return merge_state(p, now, jump ? step->to : at + 1, (int32_t)depth);
 }
 
-/* Add the state after the step AT to the states before all steps that may come next. */
+/* Add what the slots may hold after step AT to what they may hold before all steps that may come
+ * next. */
 static bool follow_all(struct program *p, int32_t at)
 {
     const struct step *step = &p->steps[at];
@@ -125,7 +126,8 @@ static unsigned char first_slot(const PyCodeObject *code, int32_t i)
     return _PyLocals_GetKind(code->co_localspluskinds, i) & CO_FAST_FREE ? SLOT_CELL : SLOT_NULL;
 }
 
-/* Walk from the beginning. Then, if FIRST is not 0, clear the results and walk from FIRST alone. */
+/* Follow all steps from the beginning. If FIRST is not 0, then drop the results and follow all
+ * steps from FIRST instead. */
 static bool walk_all(struct program *p, int32_t first)
 {
     unsigned char *now = slots_now(p, 0);

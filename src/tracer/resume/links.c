@@ -2,11 +2,11 @@
  * and enter().
  *
  * The first part calls leave(), which hands its variables over and calls the second part, the
- * resume function. The resume function begins with a call of enter(). Values are moved: the first
- * part's frame keeps none, and enter() releases the tuple in which they were handed over. So each
- * value dies when it would have died in the original function. While the second part runs, the
- * first part's frame is hidden from tracebacks, sys._getframe() and the like, and does not count
- * against the recursion limit. */
+ * resume function. The resume function begins with a call of enter(). leave() moves the values: the
+ * first part's frame keeps none of them, and enter() releases the tuple in which they were handed
+ * over. So each value dies when it would have died in the original function. While the second part
+ * runs, the first part's frame is hidden from tracebacks, sys._getframe() and the like, and does
+ * not count against the recursion limit. */
 #include "tracer/compat/bytecode.h"
 #include "tracer/resume/resume.h"
 
@@ -21,10 +21,10 @@ static Py_ssize_t link_number(PyObject *link, enum link number)
     return PyLong_AsSsize_t(PyTuple_GET_ITEM(link, number));
 }
 
-/* ---- from the first part ---- */
+/* ---- leave(): hand the variables of the first part over ---- */
 
-/* Return the number of CODE's variable NAME, or -1. With CELL search only cell and free variables,
- * otherwise only plain local variables. */
+/* Return the number of the variable NAME of CODE, or -1. CELL: search only cells and free
+ * variables; otherwise only plain locals. */
 static int find_variable(PyCodeObject *code, PyObject *name, bool cell)
 {
     for (int i = 0; i < code->co_nlocalsplus; i++)
@@ -45,8 +45,9 @@ static bool is_cell(PyCodeObject *code, int variable)
     return _PyLocals_GetKind(code->co_localspluskinds, variable) & CO_FAST_CELL;
 }
 
-/* Take from FRAME the value for variable I of RESUME; for a free variable take the cell. Returns a
- * new reference, UNBOUND if there is no value; or NULL with an exception. */
+/* Take the value for variable number I of the resume function RESUME from FRAME; for a free
+ * variable, its cell. Returns a new reference, which is UNBOUND if there is no value; or NULL with
+ * an exception. */
 static PyObject *take_variable(compat_frame *frame, PyCodeObject *resume, int i)
 {
     PyObject *name = PyTuple_GET_ITEM(resume->co_localsplusnames, i);
@@ -59,15 +60,16 @@ static PyObject *take_variable(compat_frame *frame, PyCodeObject *resume, int i)
                             "a resume function is called by code that has no variable '%U'", name);
     value = compat_local(frame, at);
     if (!(kind & CO_FAST_FREE) && value && is_cell(compat_code(frame), at))
-        /* the variable's cell is handed over as a free variable instead */
+        /* no value here, because its cell is handed over as a free variable */
         return Py_NewRef(UNBOUND);
     if (kind & CO_FAST_FREE && !(value && PyCell_Check(value)))
         return PyCell_New(NULL);
-    /* leave the cell in FRAME, because CPython reads f_locals through it as long as FRAME lives */
+    /* FRAME keeps the cell, too, because CPython reads f_locals through it as long as FRAME
+     * lives */
     if (value && is_free(compat_code(frame), at))
         return Py_NewRef(value);
     value = compat_take_local(frame, at);
-    /* A debugger may make FRAME jump back, so it needs a cell there. */
+    /* Give FRAME an empty cell: a debugger may make it jump back, and it then needs one. */
     if (kind & CO_FAST_FREE) {
         PyObject *empty = PyCell_New(NULL);
         if (!empty)
@@ -77,9 +79,9 @@ static PyObject *take_variable(compat_frame *frame, PyCodeObject *resume, int i)
     return value ? value : Py_NewRef(UNBOUND);
 }
 
-/* Take the values for COUNT of RESUME's variables from number FIRST on. Returns a new tuple, which
- * ends with UNBOUND if MARKED. The variables that stand for the stack come first, because stack
- * slots may borrow from variables. */
+/* Take the values for COUNT variables of RESUME, from number FIRST on, into a new tuple. MARKED: an
+ * UNBOUND follows. Variables that stand for stack slots are taken first, because stack slots may
+ * borrow from other variables. */
 static PyObject *variables_take(compat_frame *frame, PyCodeObject *resume, int first, int count,
                                 bool marked)
 {
@@ -131,8 +133,8 @@ static int positions_add(compat_frame *frame, PyObject *link, PyObject *handed)
     return 0;
 }
 
-/* Return CODE's constant that is the built-in FUNCTION with `self` SELF, or with any `self` if SELF
- * is NULL. */
+/* Return the constant of CODE that is the built-in FUNCTION bound to SELF; if SELF is NULL, to any
+ * object. Borrowed; NULL if there is none. */
 static PyObject *find_constant(PyCodeObject *code, PyCFunction function, PyObject *self)
 {
     for (Py_ssize_t i = PyTuple_GET_SIZE(code->co_consts) - 1; i >= 0; i--) {
@@ -145,9 +147,9 @@ static PyObject *find_constant(PyCodeObject *code, PyCFunction function, PyObjec
     return NULL;
 }
 
-/* Raise an error, because the program has called a resume function directly, not through leave(). A
- * program can find the function of a resume function's frame (gc.get_objects()). Its closure is
- * gone, and only leave() knows the values of its stack slots. */
+/* What a direct call of a resume function runs: it raises an error. Only leave() may call the
+ * function, because its closure is gone, and only leave() knows the values of its stack slots. (A
+ * program can find the function with gc.get_objects().) */
 static PyObject *refuse_call(PyObject *function, PyObject *const *args, size_t count,
                              PyObject *names)
 {
@@ -157,11 +159,12 @@ static PyObject *refuse_call(PyObject *function, PyObject *const *args, size_t c
 
 static PyObject *leave(PyObject *object, PyObject *ignored)
 {
-    PyCodeObject *resume = (PyCodeObject *)object; /* make_leave() has checked the type */
+    /* make_leave() has checked that SELF is a code object */
+    PyCodeObject *resume = (PyCodeObject *)object;
     PyThreadState *ts = PyThreadState_Get();
     compat_frame *frame = compat_current_frame(ts);
     PyObject *const link = link_of(resume);
-    /* either all arguments are keyword-only or none is */
+    /* the arguments are either all keyword-only, or none is */
     const int named = resume->co_kwonlyargcount;
     const int arguments = resume->co_argcount + named;
     const int cell_count = resume->co_nfreevars;
@@ -183,7 +186,7 @@ static PyObject *leave(PyObject *object, PyObject *ignored)
     if (cell_count)
         Py_XSETREF(function->func_closure, Py_NewRef(cells));
     Py_CLEAR(cells);
-    /* enter() releases this tuple there; no one sees the function's __doc__ */
+    /* enter() releases this tuple; nobody else reads __doc__ of this function */
     Py_XSETREF(function->func_doc, handed);
     handed = NULL;
     call = function->vectorcall;
@@ -196,11 +199,11 @@ static PyObject *leave(PyObject *object, PyObject *ignored)
     return result;
 }
 
-/* ---- to the second part ---- */
+/* ---- enter(): put the values in place in the second part ---- */
 
-/* FRAME is a call of a function that leave() made. Release the function's closure and the values
- * that leave() stored in it. Returns false if FRAME is a call of another function, or was entered
- * before, for example because a debugger jumped to its first line. */
+/* FRAME runs a function that leave() made: release the function's closure, and the values that
+ * leave() has stored in it. Returns false if leave() did not make the function, or if enter() was
+ * called before, for example because a debugger jumped to the first line. */
 static bool release_handed(compat_frame *frame)
 {
     PyFunctionObject *function = compat_function(frame);
@@ -208,10 +211,10 @@ static bool release_handed(compat_frame *frame)
     bool is_marked = handed && PyTuple_CheckExact(handed) && PyTuple_GET_SIZE(handed) > 0;
 
     is_marked = is_marked && PyTuple_GET_ITEM(handed, PyTuple_GET_SIZE(handed) - 1) == UNBOUND;
-    /* the program may have set __doc__ */
+    /* checked, too, because the program may have set __doc__ */
     is_marked = is_marked && function->vectorcall == refuse_call;
     if (is_marked) {
-        Py_CLEAR(function->func_closure); /* the frame holds the cells itself */
+        Py_CLEAR(function->func_closure); /* no longer needed, because the frame holds the cells */
         Py_CLEAR(function->func_doc);
     }
     return is_marked;
@@ -228,21 +231,20 @@ int link_enter_again(PyFunctionObject *function, PyObject *closure)
     return 0;
 }
 
-/* Move the cell that was handed over as free variable FREE to the variable of that name, where
- * MAKE_CELL has just made another cell. The content of that other cell is dropped; only a write
- * through f_locals can have set it. */
+/* Variable number FREE is a free variable in which a cell was handed over. Move the cell to the
+ * variable of the same name, for which MAKE_CELL has just made another cell. That one is dropped;
+ * it can have content only by a write through f_locals. */
 static void place_cell(compat_frame *frame, PyCodeObject *code, int free)
 {
     const int at = find_variable(code, PyTuple_GET_ITEM(code->co_localsplusnames, free), true);
 
-    /* there is no other variable of this name: it is a free variable of the original function,
-     * too */
+    /* it is a free variable of the original function, too, so there is no other variable */
     if (at == free)
         return;
     compat_drop_local(frame, at);
     compat_give_local(frame, at, Py_XNewRef(compat_local(frame, free)));
-    /* In an older CPython the cell stays in both variables, and f_locals may write it twice with
-     * the same value. A newer CPython must find each name only once. */
+    /* In older CPythons the cell stays in both variables, and f_locals may write it twice with the
+     * same value. Newer ones must find each name only once. */
     if (COMPAT_FREE_MAY_BE_NULL)
         compat_drop_local(frame, free);
 }
@@ -261,12 +263,12 @@ static PyObject *enter(PyObject *link, PyObject *ignored)
     for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++)
         place_cell(frame, code, i);
     for (int i = 0; i < code->co_nlocalsplus + depth;
-         i++) { /* first the variables, then the slots of the stack */
+         i++) { /* first the function's variables, then its stack slots */
         const bool is_argument = i >= locals && i < code->co_argcount + code->co_kwonlyargcount;
         if (!is_argument && compat_local(frame, i) != UNBOUND)
             continue;
-        /* The program has deleted the first part's variable for this slot through f_locals; CPython
-         * would call a NULL. */
+        /* A stack slot has no value: the first part left its value in a variable, which the program
+         * has deleted through f_locals. CPython would use the NULL without checking. */
         if (i >= code->co_nlocalsplus && filled[i - code->co_nlocalsplus])
             lacks = true;
         else

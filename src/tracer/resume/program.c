@@ -1,7 +1,7 @@
 /* tracer/resume/program.c -- reads and writes bytecode. See program.h.
  *
- * The code object may have been made by the traced program, perhaps by hand, so nothing in it is
- * believed. */
+ * The code object may have been made by the traced program, perhaps by hand, so everything in it is
+ * checked. */
 #include "tracer/resume/program.h"
 
 #include "tracer/tracer.h"
@@ -16,10 +16,10 @@ void program_close(struct program *p)
     free(p->slots);
 }
 
-/* ---- reading ---- */
+/* ---- read a code object as steps ---- */
 
-/* Read the instruction at *UNIT as one or two steps, and advance *UNIT past it. Returns false for
- * invalid bytecode. */
+/* Read the instruction at code unit *UNIT as one or two steps, and move *UNIT behind it. Returns
+ * false for invalid bytecode. */
 static bool read_step(struct program *p, const unsigned char *bytes, int32_t *unit)
 {
     struct step *step = &p->steps[p->count];
@@ -40,7 +40,7 @@ static bool read_step(struct program *p, const unsigned char *bytes, int32_t *un
     is = &compat_ops[op];
     size = at - *unit;
     at += compat_caches(op);
-    /* the jump target in code units; join_step() turns it into the index of a step */
+    /* a code unit; join_step() replaces it by the index of a step */
     to = is->jumps ? at + (int64_t)is->jumps * arg : -1;
     if (at > p->units || !op)
         return false;
@@ -76,7 +76,7 @@ static int32_t step_of(const struct program *p, int64_t unit)
     return unit == p->units ? p->count : p->step_at[unit];
 }
 
-/* Read the four numbers of a row of the exception table at *AT, and advance *AT past them. */
+/* Read the four numbers of a row of the exception table at *AT, and move *AT behind them. */
 static bool read_row(const unsigned char **at, const unsigned char *end, uint32_t numbers[4])
 {
     for (int i = 0; i < 4; i++)
@@ -90,7 +90,7 @@ static bool read_spans(struct program *p)
     PyObject *table = p->code->co_exceptiontable;
     const unsigned char *at = (const unsigned char *)PyBytes_AS_STRING(table);
     const unsigned char *end = at + PyBytes_GET_SIZE(table);
-    /* the four numbers of a row: first unit, number of units, handler, depth */
+    /* first code unit, number of units, handler, depth */
     uint32_t numbers[4];
     int32_t done = 0;
     int32_t spans = 0;
@@ -119,11 +119,11 @@ int program_set_invalid(void)
     return -1;
 }
 
-/* Allocate memory for the program of CODE, whose bytecode has P->units. */
+/* Allocate the arrays for the program of CODE, which has P->units code units. */
 static bool allocate_program(struct program *p, const PyCodeObject *code)
 {
     const size_t units = (size_t)p->units + 1;
-    /* each row takes at least a byte for each of its numbers */
+    /* enough, because a row of the exception table takes four bytes or more */
     const size_t spans = (size_t)PyBytes_GET_SIZE(code->co_exceptiontable) + 1;
 
     p->steps = malloc(sizeof *p->steps * 2 * units);
@@ -137,7 +137,8 @@ static bool allocate_program(struct program *p, const PyCodeObject *code)
     return true;
 }
 
-/* Turn the jump target of STEP from a unit into a step. Returns false if STEP is invalid. */
+/* Replace the code unit to which STEP jumps by the index of a step. Returns false if STEP is
+ * invalid. */
 static bool join_step(struct program *p, struct step *step)
 {
     if (step->to >= 0) {
@@ -178,7 +179,7 @@ int program_read(struct program *p, PyCodeObject *code)
     return 0;
 }
 
-/* ---- writing ---- */
+/* ---- make a code object from the new steps ---- */
 
 struct step *program_put(struct program *p, int op, uint32_t arg, int32_t from)
 {
@@ -214,7 +215,7 @@ struct step *program_keep(struct program *p, int32_t step)
     return kept;
 }
 
-/* Set the code unit at which each new step begins. */
+/* Set the code unit at which each new step will begin. */
 static void place_steps(struct program *p)
 {
     p->units = 0;
@@ -231,8 +232,8 @@ static int32_t unit_of(const struct program *p, int32_t to)
     return p->made[p->steps[to].at].at;
 }
 
-/* Set the code unit of each new step and the argument of each jump. A longer argument moves later
- * steps, so repeat until no step grows. */
+/* Set the code units of the new steps, and the arguments of jumps. A longer argument moves later
+ * steps, so this is repeated until no step grows. */
 static void arrange_steps(struct program *p)
 {
     bool grown = true;
@@ -264,7 +265,7 @@ static void write_code(const struct program *p, FILE *out)
     }
 }
 
-/* Write a number of the exception table: six bits a byte, the highest first. */
+/* Write a number of the exception table, in bytes of six bits, the highest first. */
 static void write_number(uint32_t number, int flag, FILE *out)
 {
     for (int shift = 30; shift >= 0; shift -= 6)
@@ -298,7 +299,7 @@ static void write_spans(const struct program *p, FILE *out)
     }
 }
 
-/* Write a number of the line table: six bits a byte, the lowest first. */
+/* Write a number of the line table, in bytes of six bits, the lowest first. */
 static void write_low(uint32_t number, FILE *out)
 {
     for (; number > 63; number >>= 6)
@@ -306,7 +307,7 @@ static void write_low(uint32_t number, FILE *out)
     putc_unlocked((int)number, out);
 }
 
-/* A place in the source; a number is -1 if it is not known. */
+/* A source position: lines and columns, -1 if not known. */
 struct place {
     int line;
     int last_line;
@@ -314,7 +315,7 @@ struct place {
     int last_column;
 };
 
-/* Return number I of POSITION, an item of co_positions(), or -1 if it is None. */
+/* Return number I of POSITION, an item of co_positions(); -1 if it is None. */
 static int position_number(PyObject *position, int i)
 {
     PyObject *number = PyTuple_GET_ITEM(position, i);
@@ -330,8 +331,8 @@ static struct place place_of(PyObject *position)
                           .last_column = position_number(position, 3)};
 }
 
-/* Write a row of the line table: UNITS of code, at most 8, are at PLACE. LINE is the line of the
- * row before. */
+/* Write a row of the line table: the next UNITS code units, at most 8, are at PLACE. LINE is the
+ * line of the row before. */
 static void write_place(int units, const struct place *place, int line, FILE *out)
 {
     const int kind = place->line < 0 ? 15 : 14;
@@ -346,7 +347,7 @@ static void write_place(int units, const struct place *place, int line, FILE *ou
     write_low((uint32_t)(place->last_column + 1), out);
 }
 
-/* Write the line table. A RESUME that was added gets the source position that CPython gives to a
+/* Write the line table. A RESUME that was added gets the position that CPython gives to a
  * function's first RESUME. */
 static void write_lines(const struct program *p, FILE *out)
 {
@@ -375,8 +376,8 @@ static void write_lines(const struct program *p, FILE *out)
     }
 }
 
-/* Call WRITE for P, and store the bytes that it wrote under NAME in CHANGES. Returns -1 with an
- * exception. */
+/* Let WRITE write a table of program P, and store its bytes under NAME in CHANGES. Returns -1 with
+ * an exception. */
 static int put_written(const struct program *p, void (*write)(const struct program *, FILE *),
                        PyObject *changes, const char *name)
 {

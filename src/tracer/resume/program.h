@@ -11,68 +11,70 @@
  * instruction that combines two, such as LOAD_FAST_LOAD_FAST, becomes two steps. *Old* steps were
  * read from the code of a function; *new* steps are the code that is being made. */
 struct step {
-    uint8_t op, size; /* size: code units without the caches */
-    bool starts;      /* false for the second step of an instruction */
-    bool due;         /* analyse.c has to visit the step again */
+    uint8_t op, size; /* size: number of code units, without the caches */
+    bool starts;      /* false for the second of two steps that are one instruction */
+    bool due;         /* analyse.c must still visit this step */
     uint32_t arg;
-    int32_t to;   /* the old step to which this step may jump, or -1 */
-    int32_t span; /* index in `spans` of the exception handler that covers the step, or -1 */
-    /* the old code unit whose source position the step has (for an old step its own unit), or -1 */
+    int32_t to;   /* index of the old step to which this one may jump, or -1 */
+    int32_t span; /* index in `spans` of the row with the step's exception handler, or -1 */
+    /* the code unit of the old code from which the step has its source position, or -1; for an old
+     * step, its own code unit */
     int32_t from;
-    /* for an old step: the new step to which jumps to the old step lead, or 0 if not set yet; for a
-     * new step: its code unit */
+    /* of an old step: the new step to which jumps to it will lead, or 0 if that is not set yet; of
+     * a new step: its code unit */
     int32_t at;
 };
 
 /* A row of the exception table. */
 struct span {
-    int32_t to; /* the old step with which the handler begins */
-    /* twice the depth of the stack at the handler; plus 1 if the offset of the raising instruction
+    int32_t to; /* index of the old step with which the exception handler begins */
+    /* depth of the stack at the handler, times 2; plus 1 if the offset of the raising instruction
      * is pushed, too */
     uint32_t depth;
 };
 
 struct program {
     PyCodeObject *code; /* borrowed */
-    struct step *steps; /* owned: the old steps */
+    struct step *steps; /* owned: the old steps, read from `code` */
     struct span *spans; /* owned */
-    /* owned: for each code unit of the old code, the old step that begins there, or -1 */
+    /* owned: for each code unit of `code`, the index of the old step that begins there, or -1 */
     int32_t *step_at;
     int32_t count, units;
-    struct step *made; /* owned: the new steps */
+    struct step *made; /* owned: the new steps, for the code that is being made */
     int32_t made_count, made_room;
-    bool failed; /* a new step could not be added, because memory ran out */
-    /* Set by program_open, owned. depth: for each step, the depth of the stack before the step, or
-     * -1 if the step is never reached. slots: for each step, the kinds (enum compat_slot) that the
-     * variables and then the stack may hold before it. The last row of slots is a working copy. */
+    bool failed; /* memory has run out, so a new step is missing */
+    /* Owned, and set by program_open. depth: the depth of the stack before each step, -1 if the
+     * step is never reached. slots: a row for each step with what variables and then stack slots
+     * may hold before it (enum compat_slot), and a last row to work with. */
     int32_t *depth;
     unsigned char *slots;
     int32_t variables, width;
 };
 
-/* Read CODE into P. Returns -1 with an exception; a ValueError says why a function with this code
- * cannot be split. In every case the caller calls program_close. */
+/* Read CODE into P. Returns -1 with an exception; a ValueError says why such a function cannot be
+ * split. The caller must call program_close in any case. */
 int program_read(struct program *p, PyCodeObject *code);
-/* Read CODE, and find out which kinds of values each step's slots may hold. The code is entered at
- * step FIRST only, or at its beginning if FIRST is 0. Returns -1 with an exception. */
+/* Read CODE into P, and find out what slots may hold before each step if the code is entered at
+ * step FIRST; 0 is its beginning. Returns -1 with an exception. */
 int program_open(struct program *p, PyCodeObject *code, int32_t first);
-int program_set_invalid(void); /* set the ValueError for invalid bytecode, and return -1 */
+int program_set_invalid(void); /* set a ValueError that the bytecode is invalid, and return -1 */
 static inline unsigned char *program_slots(const struct program *p, int32_t step)
 {
     return p->slots + (size_t)step * (size_t)p->width;
 }
 void program_close(struct program *p);
-/* program_put adds a new step to the new code. program_redirect makes jumps to the old step STEP
- * lead to the new step that is added next; STEP may be p->count, the end of the old code.
- * program_keep adds a copy of the old step STEP to the new code. */
+/* program_put adds a new step. program_redirect makes jumps to the old step STEP lead to the new
+ * step that is added next; p->count is the end of the old code. program_keep adds a copy of the old
+ * step STEP. */
 struct step *program_put(struct program *p, int op, uint32_t arg, int32_t from);
 static inline void program_redirect(struct program *p, int32_t step)
 {
     p->steps[step].at = p->made_count;
 }
 struct step *program_keep(struct program *p, int32_t step);
-/* Return the code's replace(**CHANGES) with the new steps, a new reference. CHANGES is owned here;
- * it is NULL if an exception is set. */
+/* Return a copy of the code object with the program's instructions and line table: a new reference
+ * to code.replace(**CHANGES).
+ * Steals CHANGES, which is NULL if an exception is set. */
 PyObject *program_make(struct program *p, PyObject *changes);
 
 #endif

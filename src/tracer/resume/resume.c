@@ -50,9 +50,9 @@ static PyObject *steps(PyObject *module, PyObject *args)
     return good ? Py_NewRef(list) : NULL;
 }
 
-/* Add PART to the new code. PART is the number of an old step of P, which is copied; or ~number,
- * which makes jumps to that old step lead to the next part; or a tuple that describes a new step.
- * MOVED maps the number of each variable to its number in the new code. */
+/* Add PART to the new code: a tuple describes a new step; a number is that of an old step of P,
+ * which is copied; ~number makes jumps to this old step lead to the next part. MOVED has the new
+ * number of each variable. */
 static bool put_part(struct program *p, PyObject *part, PyObject *moved)
 {
     int op;

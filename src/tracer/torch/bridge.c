@@ -13,7 +13,7 @@
 #define P tracer_process
 #define S torch_settings
 
-/* limit for the bytes of all texts in a process, which lie in the process's memory */
+/* the most bytes of all texts that a process records, because they take memory of the program */
 enum { TOTAL_MAX = 16 << 20 };
 
 void torch_note_failure(const char *what)
@@ -29,9 +29,9 @@ void torch_note_failure(const char *what)
     tracer_loss(words && PyUnicode_AsUTF8(words) ? PyUnicode_AsUTF8(words) : "torch bridge");
 }
 
-/* Call PART of the bridge, or PART's method NAME, with the arguments before the first NULL. Keeps
- * the pending exception. Returns NULL if there is no such part, or if it failed; a failure is
- * recorded as missing WHAT. */
+/* Call PART of the bridge or, with NAME, a method of PART, with those of the arguments A, B, C that
+ * come before the first NULL. A pending exception stays pending. Returns NULL if there is no such
+ * part, or if the call failed; a loss row then says that WHAT is missing. */
 static PyObject *call_bridge(const char *what, PyObject *part, const char *name, PyObject *a,
                              PyObject *b, PyObject *c)
 {
@@ -50,8 +50,8 @@ static PyObject *call_bridge(const char *what, PyObject *part, const char *name,
     return result;
 }
 
-/* Import our module PART. Under `dyntrace run` the package is imported as _dyntrace_package: the
- * program may have another package called dyntrace, or import one later. */
+/* Import the module PART of our package. Under `dyntrace run` the package is called
+ * _dyntrace_package, because the program may have another package called dyntrace. */
 static PyObject *import_part(const char *part)
 {
     OWNED PyObject *extension = PyImport_ImportModule("_dyntrace");
@@ -112,7 +112,7 @@ PyObject *torch_leaves(PyObject *guard, PyObject **view)
 
     *view = call_bridge("an entry's guards", S.guards, NULL, guard, NULL, NULL);
     if (*view)
-        rows = tracer_attribute(*view, "rows"); /* a list of tuples of four texts */
+        rows = tracer_attribute(*view, "rows"); /* a list of leaves, each a tuple of four texts */
     return rows ? PyList_AsTuple(rows) : NULL;
 }
 
@@ -120,8 +120,8 @@ struct guard_outcome torch_failed(struct cache_entry *entry, const struct cache_
                                   compat_frame *frame, PyObject *locals)
 {
     const bool recorded = entry->id != ENTRY_UNRECORDED;
-    /* when torch tells entries apart it checks their guards by a separate tree, which `view` does
-     * not describe */
+    /* false if torch checks only what tells entries apart, by a tree that `view` does not
+     * describe */
     const bool all = !front_skips_guards(entry->front);
     const bool known = all && recorded && parts->view && locals;
     struct guard_outcome outcome = {GUARD_FAIL, 0, UINT32_MAX, 0};
@@ -146,7 +146,7 @@ PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals)
     return call_bridge("why an entry does not fit", view, "causes", locals, frame->f_globals, NULL);
 }
 
-/* _note(name, numbers, texts): write the fact NAME of facts.h. The members come in their order,
+/* _note(name, numbers, texts): write the fact NAME of facts.h. Its members come in their order,
  * texts as bytes. */
 static PyObject *note(PyObject *module, PyObject *args)
 {
@@ -186,7 +186,7 @@ static PyObject *note(PyObject *module, PyObject *args)
     total += bytes;
     if (total <= TOTAL_MAX)
         tracer_put_fact((enum fact_kind)kind, &fact);
-    else if (total - bytes <= TOTAL_MAX) /* report the loss once */
+    else if (total - bytes <= TOTAL_MAX) /* report the loss once, when the total passes the limit */
         tracer_loss("texts of compiles (listings, graphs, breaks) left out: more than 16 MB in "
                     "this process");
     Py_RETURN_NONE;
@@ -234,8 +234,8 @@ static PyObject *kept(PyObject *module, PyObject *none)
                                                                : "off");
 }
 
-/* Call OURS(*ARGS, **KWARGS), hidden from the program's trace functions. Returns NULL if OURS
- * failed, which has been recorded. */
+/* Call OURS(*ARGS, **KWARGS), a function of the bridge, unseen by the program's trace functions.
+ * Returns NULL if it failed; a loss row says so. */
 static PyObject *call_quietly(PyObject *ours, PyObject *args, PyObject *kwargs)
 {
     struct torch_quiet quiet;
@@ -249,12 +249,11 @@ static PyObject *call_quietly(PyObject *ours, PyObject *args, PyObject *kwargs)
     return result;
 }
 
-/* Call the functions of THREE, (before, theirs, after), in this order: `theirs` is a function of
- * torch, the others belong to the bridge. This is written in C, so that the Python stack has no
- * frame of ours. */
+/* Call the three functions of THREE in their order: (before, theirs, after). `theirs` is a function
+ * of torch, the others are the bridge's. In C, so that the Python stack has no frame of ours. */
 static PyObject *call_around(PyObject *three, PyObject *args, PyObject *kwargs)
 {
-    /* the call may drop the last reference to `three` */
+    /* hold the tuple, because the call may drop the last reference to it */
     OWNED PyObject *held = Py_NewRef(three), *token = NULL, *all = NULL, *done = NULL;
     PyObject *before = PyTuple_GET_ITEM(held, 0);
     PyObject *result;
@@ -282,7 +281,7 @@ static PyObject *around(PyObject *module, PyObject *args)
     if (PyTuple_GET_SIZE(args) != 3)
         return PyErr_Format(PyExc_TypeError, "_around(before, theirs, after)");
     function = PyCFunction_New(&around_method, args);
-    /* so that the function, as an attribute of a class, is bound to the instance */
+    /* an instance method, so that as an attribute of a class it gets the instance */
     return function ? PyInstanceMethod_New(function) : NULL;
 }
 
@@ -290,8 +289,9 @@ static PyObject *around(PyObject *module, PyObject *args)
  *
  * A setting changes the arguments of calls before torch sees them. Settings work only with --set,
  * and in the main interpreter. python/dyntrace/_settings.py has them. Its plan(code) is called once
- * for each code object and returns None, or a tuple: for which calls to act, and the function that
- * acts. The result is kept in an extra slot of the code object, which has no other use:
+ * for each code object. It returns None, or a tuple that says for which calls to act, and has the
+ * function that acts. The result is kept in an extra slot of the code object that we use for
+ * nothing else:
  *
  *     0            not asked yet
  *     UNWANTED     None
@@ -301,21 +301,21 @@ static PyObject *around(PyObject *module, PyObject *args)
  * is called when the frame has ended. Settings change the arguments of torch.compile in the same
  * way as those of the user's functions.
  *
- * watch() is called once before each call, whether torch looks at the call or not; also if torch's
- * evaluator passes a frame that it has looked at to our hook. If watch returns a callable, this
+ * watch() is called once before each call, whether torch decides the call or not. It is not called
+ * again when torch's evaluator passes the same frame to our hook. If watch returns a callable, this
  * callable is called with the frame's return value, or without arguments if the frame raised. */
 
 struct settings settings;
-/* owned: limits(code) -> (entries at a time, entries ever made); or NULL */
+/* owned: limits(code) -> (most entries at a time, most entries ever made); or NULL */
 static PyObject *settings_of_limits;
 
 enum { UNWANTED = 1 };
 enum when {
-    WHEN_LOOKED_AT, /* calls that torch looks at */
+    WHEN_LOOKED_AT, /* only calls that torch's evaluator decides, or the shim for torch */
     WHEN_ALWAYS     /* every call */
 };
 
-static Py_ssize_t slot = -1; /* code-extra index of the plans */
+static Py_ssize_t slot = -1; /* code-extra index under which code objects have their plans */
 
 static void slot_free(void *value)
 {
@@ -323,12 +323,13 @@ static void slot_free(void *value)
         Py_DECREF((PyObject *)value);
 }
 
-/* The thread's callback, which is put aside while our code runs. */
+/* What was removed from a thread while Python code of ours runs: its callbacks. */
 struct aside {
-    struct tracer *t; /* NULL if the thread has no tracer */
-    /* owned: the shim's callback; the callback of torch's evaluator in observe mode */
+    struct tracer *t; /* the thread; NULL if it has no struct tracer */
+    /* owned. own: the shim's callback; torchs: in observe mode, the callback of torch's own
+     * evaluator */
     PyObject *own, *torchs;
-    const struct front *front; /* front end of `own` */
+    const struct front *front; /* the front end of callback `own` */
     struct torch_quiet quiet;
 };
 
@@ -363,14 +364,14 @@ static void aside_end(struct aside *a)
     torch_quiet_end(&a->quiet);
 }
 
-/* Call FUNCTION(A, B, C), with the arguments before the first NULL. Returns NULL if it failed,
- * which is recorded as a loss. */
+/* Call FUNCTION with those of the arguments A, B, C that come before the first NULL. Returns NULL
+ * if it failed; a loss row says so. */
 static PyObject *call_aside(PyObject *function, PyObject *a, PyObject *b, PyObject *c)
 {
     struct aside aside;
     PyObject *result;
 
-    if (compat_is_finalizing()) /* the function's module may be gone */
+    if (compat_is_finalizing()) /* do not call it at exit, when the function's module may be gone */
         return NULL;
     aside = aside_begin();
     result = PyObject_CallFunctionObjArgs(function, a, b, c, NULL);
@@ -388,7 +389,8 @@ static uintptr_t plan_make(PyCodeObject *code)
     bool sound;
 
     plan = call_aside(held, (PyObject *)code, NULL, NULL);
-    kept = compat_extra(code, slot); /* asking may run any code, which may have made the plan */
+    /* look again, because the call may have run code that has made the plan */
+    kept = compat_extra(code, slot);
     if (kept)
         return kept;
     sound = plan && PyTuple_Check(plan) && PyTuple_GET_SIZE(plan) >= 2;
@@ -414,7 +416,7 @@ static int argument_count(const PyCodeObject *code)
            !!(code->co_flags & CO_VARKEYWORDS);
 }
 
-/* Replace those arguments of FRAME that the dict CHANGED names. */
+/* Change those arguments of FRAME that the dict CHANGED has. */
 static void arguments_set(compat_frame *frame, PyObject *changed)
 {
     const PyCodeObject *code = compat_code(frame);
@@ -432,10 +434,10 @@ static void arguments_set(compat_frame *frame, PyObject *changed)
     PyErr_Clear();
 }
 
-/* the innermost frame of this thread for which watch() was called */
+/* the innermost of this thread's frames for which watch() was called */
 static __thread compat_frame *measured __attribute__((tls_model("initial-exec")));
 
-/* Call watch(), the third item of PLAN if it has one, for FRAME. */
+/* Call watch() for FRAME, if PLAN has such a third item. */
 static void watch_call(struct settings_call *call, PyObject *plan, compat_frame *frame)
 {
     OWNED PyObject *after = NULL;
@@ -459,11 +461,11 @@ struct settings_call settings_before(compat_frame *frame, bool looked_at)
     OWNED PyObject *plan = NULL, *act = NULL, *locals = NULL, *changed = NULL;
     long when;
 
-    if (!settings.plan) /* the settings have ended, and our hook is still in the slot */
+    if (!settings.plan) /* the settings have ended, but our hook is still in the slot */
         return call;
-    if (t &&
-        (t->quiet ||
-         t->replacement)) /* this is our own code, or compiled code that runs in place of a frame */
+    if (t && (t->quiet ||
+              /* not for Python code of ours, nor for compiled code in place of a frame */
+              t->replacement))
         return call;
     kept = compat_extra(code, slot);
     if (!kept)
@@ -502,7 +504,7 @@ static void settings_limits(PyCodeObject *code, unsigned long *recompile,
     OWNED PyObject *limits = NULL, *held = Py_NewRef(settings_of_limits);
     long value[2];
 
-    if (!code) /* the state of the code object has been reset meanwhile */
+    if (!code) /* the code object has lost its state meanwhile */
         return;
     limits = call_aside(held, (PyObject *)code, NULL, NULL);
     if (limits && limits != Py_None && PyArg_ParseTuple(limits, "ll", &value[0], &value[1])) {
@@ -512,10 +514,10 @@ static void settings_limits(PyCodeObject *code, unsigned long *recompile,
     PyErr_Clear();
 }
 
-/* the hook that is in the slot when there are no settings; NULL if none is */
+/* the hook below apply_settings(), which would be in the slot without settings; or NULL */
 static _PyFrameEvalFunction set_over;
 
-/* The hook while there are settings: acts on the call before the hook below sees it. */
+/* The hook while there are settings. It changes the call before the hook below gets it. */
 static PyObject *apply_settings(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     const bool starts = !throwflag && !compat_is_resumed(frame) && !compat_has_started(frame);
@@ -543,7 +545,7 @@ static _PyFrameEvalFunction settings_over(_PyFrameEvalFunction hook)
     return apply_settings;
 }
 
-/* Return a new list of the session's settings, as strings. */
+/* Return the settings of `run --set` in this session: a new list of strings. */
 static PyObject *settings_list(void)
 {
     PyObject *list = PyList_New(0);
@@ -560,7 +562,7 @@ static PyObject *settings_list(void)
     return list;
 }
 
-/* Called by sitecustomize.py when the package can be imported. */
+/* sitecustomize.py calls this as soon as the package can be imported. */
 static PyObject *begin_settings(PyObject *module, PyObject *none)
 {
     OWNED PyObject *own = NULL, *list = NULL, *done = NULL;

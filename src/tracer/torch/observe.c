@@ -1,26 +1,27 @@
-/* tracer/torch/observe.c -- torch's own evaluator stays; hooks above and below it record what it
- * does.
+/* tracer/torch/observe.c -- torch's own evaluator stays in the slot; hooks above and below it
+ * record its decisions.
  *
  * Runs in: the traced process, on every Python call while torch's evaluator is in the interpreter's
  * slot.
  *
  *     slot -> upper -> torch's evaluator -> lower -> recorder's hook, CPython
  *
- * Torch's evaluator calls the evaluator that it found in the slot. So `lower` is put there just
+ * Torch's evaluator calls the evaluator that it found in the slot. So we put `lower` there just
  * before torch installs its evaluator, and `upper` just after. During each call of torch's
- * set_eval_frame() the slot holds what torch left there.
+ * set_eval_frame() the slot holds the evaluator that torch left there.
  *
  * A frame that torch decides is `pending` from upper on. The next frame that arrives at lower shows
- * what torch did:
+ * torch's decision:
  *
  *     the frame itself             it runs as it is
- *     compiled code we know        a hit, or what was just compiled
+ *     compiled code we know        a hit, or the code just compiled
  *     code called with torch's     the callback: a compile
  *       frame view
  *     other frames                 guards written in Python
  *     nothing, and an exception    a guard or the callback raised
  *
- * Nobody sees which entries failed before a hit, and at which guard: the trace has NULL there. */
+ * We cannot see which entries failed before a hit, nor which guard failed: the trace has NULL
+ * there. */
 #include "tracer/arguments.h"
 #include "tracer/hooks.h"
 #include "tracer/record.h"
@@ -29,36 +30,37 @@
 #define P tracer_process
 #define S torch_settings
 
-/* A frame that torch's evaluator has received and has not passed on yet. Lives on upper's C
- * stack. */
+/* A frame that torch's evaluator is deciding, or whose code it runs. Lies on the C stack of
+ * upper(). */
 struct pending {
     struct pending *outer;
     compat_frame *frame;
-    struct open_frame *open;   /* the frame's record */
-    struct code_state *state;  /* state of the frame's code, held; NULL until a compile */
-    struct cache_entry *entry; /* owned: the entry that the compile made, or NULL */
+    struct open_frame *open;   /* the frame in the list of recorded frames */
+    struct code_state *state;  /* held: state of the frame's code object; NULL before a compile */
+    struct cache_entry *entry; /* owned: the entry that the frame's compile has made, or NULL */
     uint64_t entered;          /* start of the frame by the session's clock */
-    /* the callback in force: ACTION_DEFAULT stands for a callable, ACTION_RUN_ONLY for False */
+    /* kind of the callback that is set: ACTION_DEFAULT for a callable, ACTION_RUN_ONLY for False */
     enum frame_action callback;
-    /* done: torch has passed the frame on; asked: the callback was called; asking: it is running */
+    /* done: torch runs the frame, or compiled code for it; asked: torch has called the callback;
+     * asking: the callback is running */
     bool done, asked, asking;
-    /* torch runs the frame unchanged: a callback that the frame sets stays set after the frame */
+    /* torch runs the frame as it is, and leaves a callback set that the frame sets */
     bool untouched;
-    /* a filter leaves the frame out of the trace: `open` is the frame that called it, and what
-     * torch decides about it is only counted */
+    /* An option leaves the frame out of the trace. `open` is then the frame that called it, and a
+     * decision about it is only counted. */
     bool left;
-    bool deciding; /* `decision` has been filled in; a plain hit needs none */
+    bool deciding; /* `decision` is filled in, which a plain hit does not need */
     struct decision decision;
 };
 
-static _PyFrameEvalFunction torch_evaluate; /* torch's evaluator, while it is in the slot */
-/* torch installed its evaluator while nothing was recorded, so the evaluator that our hook calls
- * next (`lower`) is not the one that torch calls */
+static _PyFrameEvalFunction torch_evaluate; /* torch's evaluator, if it is in the slot */
+/* lower() is not called by torch's evaluator, which was installed while nothing was recorded, or
+ * above another evaluator */
 static bool alone;
-/* torch's set_eval_frame if it is a plain C function, so that it can be called without delay: each
+/* torch's set_eval_frame, if it is a plain C function: calling it directly saves time, because each
  * hit calls it several times */
 static PyCFunction torch_set_direct;
-static PyObject *torch_set_self; /* borrowed: the first argument of torch_set_direct */
+static PyObject *torch_set_self; /* borrowed: `self` for torch_set_direct */
 
 static const struct front observed = {
     .observed = true,
@@ -71,7 +73,7 @@ static const struct front observed = {
     .compile_ends = torch_compile_ends,
 };
 
-/* ---- what compiled code is ---- */
+/* ---- find the cache entry of compiled code ---- */
 
 /* Return the entry whose compiled code CODE is, borrowed; or NULL. */
 static struct cache_entry *entry_of(PyCodeObject *code)
@@ -81,8 +83,9 @@ static struct cache_entry *entry_of(PyCodeObject *code)
     return state ? state->compiled : NULL;
 }
 
-/* Make an entry from GUARDED, the callback's answer. The entry is found by its code. It holds none
- * of the program's objects, and dies with the code, which torch holds. */
+/* Make an entry from GUARDED, which the callback has returned. Store it where find_entry() finds
+ * it: in the state of its compiled code. It holds no objects of the program, and dies with the
+ * compiled code, which torch holds. */
 static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded, PyObject *backend,
                                      int64_t region)
 {
@@ -100,7 +103,7 @@ static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded
     entry->compile_id = tracer_attribute(guarded, "compile_id");
     PyErr_Clear();
     birth = decision_birth(entry, state->mark, guard, backend);
-    /* no code of the program runs until the entry is in place */
+    /* from here on no code of the program runs until the entry is stored */
     compiled = code_state_of((PyCodeObject *)code, true);
     if (compiled && !compiled->compiled) {
         decision_entry_born(birth, entry, state);
@@ -119,8 +122,8 @@ static inline _PyFrameEvalFunction ours_or_below(void)
     return P.hook ? P.hook : P.evaluate;
 }
 
-/* Run FRAME with the evaluator that torch's evaluator would call: our hook, or the evaluator that
- * was in the slot before our hook. */
+/* Run FRAME with the evaluator below torch's: our hook, or the one that was in the slot before
+ * us. */
 static inline __attribute__((always_inline)) PyObject *run_below(PyThreadState *ts,
                                                                  compat_frame *frame, int throwflag)
 {
@@ -141,9 +144,9 @@ static struct decision *decision_of(struct pending *p)
     return &p->decision;
 }
 
-/* ---- a compile ---- */
+/* ---- record a call of torch's callback, which compiles ---- */
 
-/* Is ARGUMENT torch's view of P's frame? Torch may have views of other frames, too. */
+/* Is ARGUMENT torch's view of the pending frame of P? It may be a view of another frame. */
 static bool is_view(const struct pending *p, PyObject *argument)
 {
     const bool view = argument && (PyObject *)Py_TYPE(argument) == S.frame_type;
@@ -153,8 +156,8 @@ static bool is_view(const struct pending *p, PyObject *argument)
     return code && code == (PyObject *)compat_code(p->frame);
 }
 
-/* Is FRAME a call of torch's callback? Its first argument, or the one after self, is then torch's
- * view of the pending frame. */
+/* Is FRAME a call of torch's callback? Then one of its first two arguments is torch's view of the
+ * pending frame of P. */
 static bool is_callback(const struct tracer *t, const struct pending *p, compat_frame *frame)
 {
     const PyCodeObject *code = compat_code(frame);
@@ -167,7 +170,7 @@ static bool is_callback(const struct tracer *t, const struct pending *p, compat_
             return true;
     if (code->co_argcount > 1 || !(code->co_flags & CO_VARARGS))
         return false;
-    /* torch 2.6 calls fail_callback(*args) */
+    /* torch 2.6 calls fail_callback(*args): look at the first of `args` */
     rest = compat_local(frame, code->co_argcount + code->co_kwonlyargcount);
     return rest && PyTuple_Check(rest) && PyTuple_GET_SIZE(rest) &&
            is_view(p, PyTuple_GET_ITEM(rest, 0));
@@ -215,15 +218,15 @@ static bool is_for(const struct cache_entry *entry, PyObject *item, PyObject *ba
     OWNED PyObject *own = tracer_attribute(item, "backend");
 
     PyErr_Clear();
-    /* torch 2.6 does not tell, but its entry keeps the backend alive */
+    /* torch 2.6 does not tell the backend, but its entry keeps it alive */
     if (!own && entry->born_for)
         own = PyObject_CallNoArgs(entry->born_for);
     PyErr_Clear();
     return !own || shim_same_backend(own, backend);
 }
 
-/* Record the entries that missed, and why, as far as a second check shows it. Returns false like
- * decision_missed(). */
+/* Record the entries that did not match, and why, by checking them once more. Returns false as
+ * decision_missed() does. */
 static bool record_missed(struct pending *p, PyObject *backend)
 {
     struct decision *d = &p->decision;
@@ -241,7 +244,7 @@ static bool record_missed(struct pending *p, PyObject *backend)
         struct cache_entry *entry =
             code && PyCode_Check(code) ? entry_of((PyCodeObject *)code) : NULL;
         struct decision_check *check = NULL;
-        /* torch does not look up entries of other regions */
+        /* torch's lookup finds only entries of its own region and of the common one */
         if (entry && (entry->region < 0 || entry->region == d->region))
             check = decision_add(d, entry);
         if (check)
@@ -254,12 +257,12 @@ static bool record_missed(struct pending *p, PyObject *backend)
     PyErr_Clear();
     torch_quiet_end(&quiet);
     sound = !d->locals || decision_missed(d, true);
-    Py_CLEAR(d->locals); /* the frame's values must die when the frame drops them */
+    Py_CLEAR(d->locals); /* a dict of locals would keep values alive that the frame drops */
     return sound;
 }
 
-/* Run FRAME, a call of torch's callback, which compiles for P's frame. P's frame is left out of the
- * trace. */
+/* Run FRAME, a call of torch's callback that compiles for the pending frame of P. That frame is
+ * left out of the trace, so nothing is recorded. */
 static __attribute__((noinline)) PyObject *compile_left_out(struct pending *p, PyThreadState *ts,
                                                             compat_frame *frame)
 {
@@ -267,7 +270,7 @@ static __attribute__((noinline)) PyObject *compile_left_out(struct pending *p, P
     struct answer answer = {0};
     PyObject *result = run_below(ts, frame, 0);
 
-    if (result && answer_read(result, &answer)) /* torch reports the bad answer itself */
+    if (result && answer_read(result, &answer)) /* torch will report an invalid answer itself */
         PyErr_Clear();
     if (answer.guarded)
         p->state->compiles++;
@@ -281,7 +284,8 @@ static __attribute__((noinline)) PyObject *compile_left_out(struct pending *p, P
     return result;
 }
 
-/* Run FRAME, a call of torch's callback, which compiles for P's frame, and record the compile. */
+/* Run FRAME, a call of torch's callback that compiles for the pending frame of P, and record the
+ * compile. */
 static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadState *ts,
                                                    compat_frame *frame)
 {
@@ -304,14 +308,14 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
     decision_asked(d, result);
     d->outcome = OUTCOME_CALLBACK_ERROR;
     if (result) {
-        if (answer_read(result, &answer)) /* torch reports the bad answer itself */
+        if (answer_read(result, &answer)) /* torch will report an invalid answer itself */
             PyErr_Clear();
         if (answer.guarded)
             p->entry = entry_new(p->state, answer.guarded, backend, d->region);
         d->outcome = answer_outcome(&answer, &observed);
     }
     decision_answer(d, p->state, p->entry, d->outcome);
-    /* the actions hold for callees only if the answer has no code */
+    /* torch applies the actions only if the answer has no code */
     if (answer.for_code && !answer.guarded) {
         answer.actions.limited = d->outcome == OUTCOME_LIMIT;
         if (code_state_act(p->state, d->region, answer.actions))
@@ -323,7 +327,7 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
     return result;
 }
 
-/* ---- the hooks ---- */
+/* ---- the hooks above and below torch's evaluator ---- */
 
 /* Return the outcome of a frame that runs as it is: why torch did not replace it, if that is
  * known. */
@@ -342,8 +346,8 @@ static enum outcome plain_outcome(const struct pending *p, struct code_actions a
     return OUTCOME_PLAIN;
 }
 
-/* Record that torch skips FRAME's code. The program marked the code for this before the code had an
- * id in the trace. */
+/* Write that torch skips the code of FRAME: the program had asked for this when the code had no id
+ * in the trace yet. */
 static __attribute__((noinline)) void write_skip(compat_frame *frame)
 {
     const int64_t region = region_now();
@@ -355,8 +359,9 @@ static __attribute__((noinline)) void write_skip(compat_frame *frame)
         decision_write_actions(state, state->region_count ? region : -1, NULL);
 }
 
-/* Write the outcome of P's frame. RAN is about to run for it: P's frame itself; a frame of ENTRY's
- * compiled code; or, with ENTRY NULL, a frame of code that torch compiled before we observed it. */
+/* Write the outcome for the pending frame of P. The frame RAN is about to run for it: the pending
+ * frame itself; or a frame of ENTRY's compiled code; or, if ENTRY is NULL, one of code that torch
+ * has compiled before we observed it. */
 static __attribute__((noinline)) void write_outcome(struct tracer *t, struct pending *p,
                                                     const compat_frame *ran,
                                                     struct cache_entry *entry)
@@ -381,7 +386,7 @@ static __attribute__((noinline)) void write_outcome(struct tracer *t, struct pen
     }
 }
 
-/* Run FRAME, which takes the place of P's frame or is that frame. */
+/* Run FRAME, which is the pending frame of P, or runs compiled code in its place. */
 static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct pending *p,
                                                        PyThreadState *ts, compat_frame *frame,
                                                        struct cache_entry *entry)
@@ -391,7 +396,8 @@ static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct 
     Py_XINCREF(entry);
     callees = actions_of(compat_code(p->frame)).callees;
     p->done = true;
-    /* Callees have a callback again: torch restores it without a call that we see. */
+    /* for its callees the callback is set again, which torch does without calling a function that
+     * we wrap */
     t->observed = unlikely(callees != ACTION_DEFAULT) ? callees : p->callback;
     if (likely(entry && !p->deciding && !p->left))
         decision_hit(t, p->entered, entry);
@@ -423,7 +429,7 @@ static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, str
         return run_for(t, p, ts, frame, entry);
     if (p->asked || !is_callback(t, p, frame))
         return run_below(ts, frame, 0);
-    /* Until this call returns, all frames below it are the callback's or ours, even if they look
+    /* As long as this call runs, the frames below it are the callback's or ours, even if they look
      * like compiled code. */
     if (!p->state) {
         p->state = code_state_of(original, true);
@@ -439,8 +445,8 @@ static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, str
     return result;
 }
 
-/* Does torch's evaluator decide this call? While a frame is pending, its guards and the callback
- * run without a callback, so torch decides none of their calls. */
+/* Will torch's evaluator decide this call? Not while another frame is pending: its guards and the
+ * callback run without a callback. */
 static inline bool is_watched(const struct tracer *t, const PyThreadState *ts, compat_frame *frame,
                               int throwflag)
 {
@@ -450,16 +456,17 @@ static inline bool is_watched(const struct tracer *t, const PyThreadState *ts, c
            shim_decides(t, ts, NULL);
 }
 
-/* Does torch run calls of this code as they are, in every region, and leave the callback alone?
- * These calls need no struct pending. Half of the calls of torch's own code that belong to a hit
- * are of this kind. */
+/* Does torch run calls of this code as they are, in every region, and leave the callback as it is?
+ * Then no struct pending is needed. Half of the calls in torch's own code that belong to a hit are
+ * of this kind. */
 static inline bool is_passed(const struct tracer *t, const struct code_state *state)
 {
     return state && state->actions.own == ACTION_SKIP && state->actions.callees == ACTION_DEFAULT &&
            state->actions.written && !state->region_count && t->observed == ACTION_DEFAULT;
 }
 
-/* Run a frame for which is_passed() is true, of code whose MARK has bits of CODE_NOTED. */
+/* Run a frame that torch leaves to the interpreter as it is (is_passed). Its MARK has bits of
+ * CODE_NOTED, so also record the profiler range that the frame begins, or its arguments. */
 static __attribute__((noinline)) PyObject *run_noted(struct tracer *t, PyThreadState *ts,
                                                      compat_frame *frame, uintptr_t mark)
 {
@@ -489,7 +496,7 @@ static __attribute__((noinline)) PyObject *run_noted(struct tracer *t, PyThreadS
     return result;
 }
 
-/* Run a frame for which is_passed() is true. */
+/* Run a frame of code that torch passes on as it is (is_passed). */
 static HOT __attribute__((noinline)) PyObject *run_passed(struct tracer *t, PyThreadState *ts,
                                                           compat_frame *frame)
 {
@@ -523,8 +530,7 @@ static HOT PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag
     return run_below(ts, frame, throwflag);
 }
 
-/* Run a frame that torch runs unchanged. ACTION says how torch treats the calls that the frame
- * makes. */
+/* Run a frame that torch runs as it is. ACTION is how torch treats the frame's callees. */
 static __attribute__((noinline)) PyObject *
 run_undecided(struct tracer *t, PyThreadState *ts, compat_frame *frame, enum frame_action action)
 {
@@ -537,13 +543,13 @@ run_undecided(struct tracer *t, PyThreadState *ts, compat_frame *frame, enum fra
     return result;
 }
 
-/* Finish P with RESULT, if it was not a plain hit. */
+/* Finish the pending frame of P, which returned RESULT, unless it was a plain hit. */
 static __attribute__((noinline)) void finish_pending(struct tracer *t, struct pending *p,
                                                      PyObject *result)
 {
-    /* After its callback raised, torch leaves the callback None. In all other cases assume that the
-     * callback is still set: if the assumption is wrong, the trace shows calls that torch does not
-     * decide. The opposite assumption would miss calls. */
+    /* If its callback raised, torch leaves None as the callback. In all other cases we assume that
+     * the callback is still set. If this is wrong, the trace shows calls that torch does not
+     * decide; if we assumed None wrongly, calls would be missing. */
     if (p->asked && !p->done && !result)
         t->observed = ACTION_SKIP;
     else if (!p->untouched)
@@ -562,7 +568,7 @@ static __attribute__((noinline)) void finish_pending(struct tracer *t, struct pe
         code_state_release(p->state);
 }
 
-/* Does a filter leave out the call that T makes now, of code with MARK? */
+/* Does an option leave out the call that thread T makes now, of code with MARK? */
 static inline bool is_left_out(const struct tracer *t, uintptr_t mark)
 {
     if (unlikely(t->quiet))
@@ -574,7 +580,7 @@ static inline bool is_left_out(const struct tracer *t, uintptr_t mark)
     return record_is_too_deep(t);
 }
 
-/* Run FRAME, a call that torch decides. */
+/* Run FRAME, a call that torch's evaluator decides, as a pending frame. */
 static HOT __attribute__((noinline)) PyObject *run_decided(struct tracer *t, PyThreadState *ts,
                                                            compat_frame *frame)
 {
@@ -700,7 +706,7 @@ static void observe_follow(void)
     if (!torch_evaluate || PyInterpreterState_Get() != P.interpreter)
         return;
     current = compat_evaluator(P.interpreter);
-    /* a torch function that we do not wrap has put `lower` back into the slot */
+    /* take lower() out of the slot, where a torch function that we do not wrap has put it */
     if (current == lower)
         compat_set_evaluator(P.interpreter, ours_or_below());
     else if (current == upper && !P.recording)
@@ -709,7 +715,7 @@ static void observe_follow(void)
         compat_set_evaluator(P.interpreter, upper);
 }
 
-/* ---- torch's functions, as its Python code finds them ---- */
+/* ---- functions that replace those of torch's C module ---- */
 
 /* Called in place of torch_set_direct if torch's set_eval_frame is no plain C function. */
 static PyObject *torch_set_called(PyObject *function, PyObject *callback)
@@ -742,7 +748,7 @@ static bool prepare_place(_PyFrameEvalFunction before)
 static __attribute__((noinline)) PyObject *change_rarely(PyObject *callback,
                                                          _PyFrameEvalFunction before)
 {
-    /* our hook may be above torch's evaluator, which was there before us and now leaves */
+    /* torch's evaluator leaves, which may be below our hook because it was there before us */
     const bool leaves = callback == Py_None && P.hook && before == P.hook;
     bool on_ours = false;
     _PyFrameEvalFunction after;
@@ -789,7 +795,8 @@ static HOT __attribute__((noinline)) PyObject *change(PyObject *callback)
     } else {
         torch_evaluate = after;
         alone = false;
-        if (unlikely(after == P.evaluate)) /* torch's evaluator was there before us, below ours */
+        /* torch's evaluator was in the slot before us, below our hook */
+        if (unlikely(after == P.evaluate))
             P.evaluate = _PyEval_EvalFrameDefault;
         if (likely(P.recording))
             compat_set_evaluator(interpreter, upper);
@@ -815,7 +822,7 @@ static HOT PyObject *set_eval_frame(PyObject *module, PyObject *callback)
     struct tracer *t = P.recording ? tracer_here() : tracer_thread;
     PyObject *old;
 
-    /* the callback is None already: half of all calls */
+    /* no change, as in half of all calls: the callback is None already */
     if (callback == Py_None && t && t->observed == ACTION_SKIP) {
         old = torch_set_direct(torch_set_self, callback);
         if (unlikely(old && old != Py_None))

@@ -15,8 +15,9 @@
 
 #define P tracer_process
 
-/* The open spans. The key is the address of a record_function, a thread (whose value is a list), or
- * the handle of a range_start(). */
+/* A dict of the open spans. A value is the list of the spans that one key has opened, the last at
+ * the end. The keys: (0, address of a record_function), (1, address of the thread's struct tracer),
+ * (2, handle of a range_start()). */
 static PyObject *opened;
 
 static const struct {
@@ -67,7 +68,7 @@ static PyObject *key_of(enum range_act act, PyObject *subject)
     }
 }
 
-/* Push OPEN, whose reference is stolen, on the list of open spans of KEY. */
+/* Append OPEN to the list of open spans of KEY. Steals the reference. */
 static void opened_put(PyObject *key, PyObject *open)
 {
     OWNED PyObject *held = open;
@@ -87,7 +88,7 @@ static void opened_put(PyObject *key, PyObject *open)
     PyErr_Clear();
 }
 
-/* Pop the span that was opened last from the list of KEY. Returns a new reference, or NULL. */
+/* Remove the span that was opened last from the list of KEY. Returns a new reference, or NULL. */
 static PyObject *opened_take(PyObject *key)
 {
     PyObject *list = opened ? PyDict_GetItem(opened, key) : NULL; /* borrowed */
@@ -102,7 +103,8 @@ static PyObject *opened_take(PyObject *key)
     return open;
 }
 
-/* Does the class of SELF have a descriptor NAME, such as a property? Reading it may run code. */
+/* Has the class of SELF a descriptor called NAME, such as a property? Reading it could run code of
+ * the program. */
 static bool has_descriptor(PyObject *self, const char *name)
 {
     OWNED PyObject *text = PyUnicode_InternFromString(name);

@@ -4,22 +4,24 @@
  * Runs in: the traced process, under the GIL.
  *
  * torch/_dynamo calls these functions under the names that torch's own module has for them
- * (python/dyntrace/_torch.py sets the attributes). Their behaviour is that of torch 2.6 to 2.15;
- * tests/with_torch and `make conformance` compare them with torch's own. Torch versions call
+ * (python/dyntrace/_torch.py sets the attributes). They behave like the functions of torch 2.6 to
+ * 2.15; tests/with_torch and `make conformance` compare them with torch's own. Torch versions call
  * different functions; nothing here depends on the version. */
 #include "tracer/torch/torch.h"
 
 #include <dlfcn.h>
 
 struct torch_settings torch_settings = {.rules.fullgraph_frames = -1};
-static PyObject *lookup_name; /* "TorchDynamo Cache Lookup" */
-/* torch's at::hasCallbacks(): does a profiler record ranges? */
+/* the name of the profiler range of a lookup: "TorchDynamo Cache Lookup" */
+static PyObject *lookup_name;
+/* torch's at::hasCallbacks(), which tells whether a profiler records ranges */
 static bool (*profiled)(void);
-static PyObject *random_module; /* imported before torch.package can replace imports */
+/* the module `random`, imported early, because torch.package may replace imports */
+static PyObject *random_module;
 
 #define S torch_settings
 
-/* ---- entries whose guards are torch's ----
+/* ---- bind cache entries to torch's guard managers ----
  *
  * A torch guard manager has a tree, `root`, whose check() is the check of an entry. The manager
  * gets its entry and the entry's state (attributes `cache_entry` and `extra_state`; we set both to
@@ -63,7 +65,7 @@ static int bind_entry(struct cache_entry *entry, struct cache_parts *parts)
         return -1;
     update_difference(parts);
     PyErr_Clear();
-    /* code that ran meanwhile has invalidated the entry, so unbind it again */
+    /* the entry may have become invalid by code that ran here, so unbind it again */
     if (!entry->valid)
         tell_guard(parts->guard, Py_None);
     PyErr_Clear();
@@ -80,7 +82,7 @@ static void unbind_entry(struct cache_entry *entry, PyObject *guard)
         Py_XSETREF(entry->annotation, words);
 }
 
-/* ---- steps of decide() ---- */
+/* ---- steps of decide() that differ for torch ---- */
 
 /* Call OBJECT.NAME(A, B, C). The pending exception is kept; one that the call raises is dropped. */
 static void call_aside(PyObject *object, const char *name, PyObject *a, PyObject *b, PyObject *c)
@@ -97,8 +99,8 @@ static PyObject *call_in(const char *module, const char *name, PyObject *a)
     return imported ? tracer_call(imported, name, a, NULL, NULL) : NULL;
 }
 
-/* Enter CONTEXT, and return the reference for leave_context(). Steals CONTEXT; if CONTEXT is NULL,
- * an exception is set. Returns NULL with an exception. */
+/* Enter the context manager CONTEXT, which is stolen, and return it for leave_context(). Returns
+ * NULL with an exception; also if CONTEXT is NULL, because making it has raised. */
 static PyObject *enter_context(PyObject *context)
 {
     OWNED PyObject *entered = context ? tracer_call(context, "__enter__", NULL, NULL, NULL) : NULL;
@@ -108,7 +110,7 @@ static PyObject *enter_context(PyObject *context)
     return context;
 }
 
-/* Exit CONTEXT, unless it is NULL, and release it. */
+/* Leave the context manager CONTEXT and release it. Does nothing if it is NULL. */
 static void leave_context(PyObject *context)
 {
     if (context)
@@ -116,8 +118,8 @@ static void leave_context(PyObject *context)
     Py_XDECREF(context);
 }
 
-/* Begin a range NAME in torch's profiler, if a profiler records. Returns a reference for
- * leave_context(), or NULL. */
+/* Begin a range called NAME in torch's profiler, if a profiler records ranges. Returns a reference
+ * for leave_context(), or NULL. */
 static PyObject *range_begin(PyObject *name)
 {
     OWNED PyObject *type = NULL, *held = NULL;
@@ -132,8 +134,8 @@ static PyObject *range_begin(PyObject *name)
     return range;
 }
 
-/* Look up an entry like the shim. With a guard_complete_hook the lookup is a hit only if that hook
- * agrees; torch uses it to ask the other ranks. */
+/* Look up an entry as the shim does. If there is a guard_complete_hook, a hit counts only if this
+ * hook agrees, by which torch makes all ranks decide alike. */
 static int look_up(struct code_state *state, PyObject *backend, struct decision *d,
                    struct cache_entry **found)
 {
@@ -180,8 +182,8 @@ static PyObject *ask(PyThreadState *ts, PyObject *callback, PyObject *const argu
     return result;
 }
 
-/* Start torch's debugger for code with a breakpoint. Returns a new reference, or NULL with an
- * exception. */
+/* Start torch's debugger, because compiled code has a breakpoint. Returns a new reference, or NULL
+ * with an exception. */
 static PyObject *debug_begin(void)
 {
     PyObject *context = call_in("torch._dynamo.bytecode_debugger", "_DebugContext", NULL);
@@ -207,10 +209,11 @@ static int run_begins(PyObject *code, PyObject **under, PyObject **instead, PyOb
     struct call_rules *rules = torch_rules();
     int stops;
 
-    if (PyErr_Occurred()) /* the program has set `override` to something that is no int */
+    /* `override` is no int, because the program has set it to something else */
+    if (PyErr_Occurred())
         return -1;
     rules->fullgraph_frames += rules->fullgraph_frames >= 0;
-    /* torch forbids compiling the functions that this frame calls */
+    /* under fullgraph torch compiles no function that this frame calls */
     if ((rules->fullgraph_frames >= 0 || override) && *under && *under != Py_False) {
         *instead = rules->fullgraph_fails || override == 2
                        ? call_in("torch._dynamo.convert_frame", "get_fail_callback", *under)
@@ -269,7 +272,7 @@ static struct front torch_front = {
     .run = run,
 };
 
-/* ---- functions ---- */
+/* ---- functions that torch's Python code calls ---- */
 
 static PyObject *set_flag(PyObject *value, bool *flag)
 {
@@ -299,7 +302,8 @@ static PyObject *set_fullgraph_count(PyObject *module, PyObject *value)
 
     if (number == -1 && PyErr_Occurred())
         return NULL;
-    if (number < 0 || old < 0) /* -1 stops counting; a running count continues */
+    /* a negative number stops counting, any other starts it unless it runs already */
+    if (number < 0 || old < 0)
         rules->fullgraph_frames = number;
     return PyLong_FromLong(old);
 }
@@ -361,8 +365,8 @@ static PyObject *entry_count(PyObject *module, PyObject *code)
     return all ? PyLong_FromSsize_t(PyList_GET_SIZE(all)) : NULL;
 }
 
-/* Load a precompiled entry. Newer torch versions also pass a region and an owner. An entry of a
- * region other than the common one is visible only in that region. */
+/* Add a precompiled entry to the cache. Newer torch versions also pass a region and an owner: only
+ * lookups in this region find the entry, or all lookups if it is the common region. */
 static PyObject *load_precompiled(PyObject *module, PyObject *args)
 {
     PyObject *object, *guard, *code;
@@ -397,7 +401,7 @@ static PyObject *set_torch_eval_frame(PyObject *module, PyObject *callback)
     if (!t)
         return PyErr_NoMemory();
     if ((t->callback ? t->callback : Py_None) == callback)
-        return Py_NewRef(callback); /* the frequent case: None replaces None */
+        return Py_NewRef(callback); /* returns here most often: None replaces None */
     return shim_set_eval_frame(callback, &torch_front);
 }
 
@@ -455,7 +459,7 @@ static PyObject *set_bridge(PyObject *module, PyObject *args)
         if (slots[i].slot == &S.range &&
             (library = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY))) {
             *(void **)&profiled = dlsym(library, "_ZN2at12hasCallbacksEv");
-            dlclose(library); /* torch itself keeps the library loaded */
+            dlclose(library); /* the library stays loaded, because torch itself uses it */
         }
         return shim_exchange(slots[i].slot, value);
     }

@@ -1,37 +1,39 @@
-/* tracer/torch/torch.h -- torch's two front ends: on our evaluator (torch.c), and on torch's own
- * evaluator, observed (observe.c); and what both share (bridge.c).
+/* tracer/torch/torch.h -- torch's two front ends, for torch on our evaluator (torch.c) and for
+ * torch on its own evaluator, observed (observe.c); and their shared bridge (bridge.c).
  *
  * Runs in: the traced process, under the GIL.
  *
  * torch's Python code sets callbacks through functions of torch's C module, which
- * python/dyntrace/_torch.py replaces. Each front end has a struct front, which says what
- * decide_frame() does differently for it (tracer/evaluator/cache.h). */
+ * python/dyntrace/_torch.py replaces. Each front end has a struct front (tracer/evaluator/cache.h),
+ * by which decide_frame() treats it differently. */
 #ifndef DYNTRACE_TRACER_TORCH_H
 #define DYNTRACE_TRACER_TORCH_H
 
 #include "tracer/evaluator/cache.h"
 
 extern struct torch_settings {
-    /* before torch 2.15: what holds on every thread */
+    /* for torch before 2.15, where all threads have the same rules */
     struct call_rules rules;
-    /* owned: True from torch 2.15 on, where each thread has rules of its own; or NULL */
+    /* owned: True for torch from 2.15 on, where each thread has its own rules; or NULL */
     PyObject *rules_by_thread;
-    /* owned: an int, the C recursion limit while the callback runs; NULL or -1: unchanged
+    /* owned: an int, the C recursion limit for the callback; with NULL or -1 it does not change
      * (COMPAT_COUNTS_C_RECURSION) */
     PyObject *c_recursion_limit;
-    PyObject *guard_complete_hook; /* owned: hook(hit) -> bool; or NULL */
-    /* owned: debugger(code), called before compiled code runs; or NULL */
+    /* owned: hook(hit) -> bool, by which torch may reject a hit; or NULL */
+    PyObject *guard_complete_hook;
+    /* owned: debugger(code), to be called before compiled code runs; or NULL */
     PyObject *debugger;
-    PyObject *breakpoints; /* owned: a set of compiled code objects; or NULL */
-    /* owned: torch's _EvalFrameOverride. 1: as if torch counted frames; 2: fullgraph_fails, too. Or
-     * NULL */
+    /* owned: a set of the compiled code objects that have a breakpoint; or NULL */
+    PyObject *breakpoints;
+    /* owned: torch's _EvalFrameOverride, or NULL. 1: compiled code forbids compiles below it, as
+     * under fullgraph; 2: such a compile is an error */
     PyObject *override;
-    /* owned: the class of torch's profiler ranges, or NULL */
+    /* owned: the class of ranges of torch's profiler, or NULL */
     PyObject *range;
-    /* owned: the bridge's functions and torch.Tensor, or NULL */
+    /* owned, or NULL: functions of the bridge, and torch.Tensor */
     PyObject *guards, *begin, *end, *describe, *tensor;
-    /* owned: torch's own functions and types, for observe mode; NULL if this torch does not have
-     * one */
+    /* owned: functions and types of torch, for observe mode; NULL if this torch has no such
+     * function */
     PyObject *set, *strategy, *skip, *reset, *entries, *region_now, *frame_type;
 } torch_settings;
 
@@ -43,37 +45,39 @@ struct guard_outcome torch_failed(struct cache_entry *entry, const struct cache_
                                   compat_frame *frame, PyObject *locals);
 PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals);
 
-/* Record a loss: the bridge failed in WHAT, with the pending exception. */
+/* Write a loss row: the bridge could not do WHAT, because of the pending exception. */
 void torch_note_failure(const char *what);
 
-/* Return a new dict of METHODS by name, bound to MODULE. */
+/* Return a new dict of the functions METHODS, by name, bound to MODULE. */
 PyObject *torch_functions(PyObject *module, PyMethodDef *methods);
-/* tracer/torch/observe.c: call torch's set_eval_frame, with our hooks around it. */
+/* Call torch's set_eval_frame, and put our hooks around its evaluator (tracer/torch/observe.c). */
 PyObject *observe_set_callback(PyObject *callback);
 
-/* tracer/torch/bridge.c, for `dyntrace run --set`. Without --set `plan` is NULL. */
+/* For `dyntrace run --set` (tracer/torch/bridge.c). Without --set `plan` is NULL. */
 extern struct settings {
     PyObject *plan; /* owned: plan(code) -> None, (when, act) or (when, act, watch) */
 } settings;
-/* A call while there are settings. */
+/* What settings_after() must do at the end of a call. */
 struct settings_call {
-    PyObject *after;        /* owned: callable for the end of the call, or NULL */
-    bool wants_value;       /* `after` gets the frame's return value, if the frame did not raise */
-    compat_frame *measured; /* the value of `measured` in bridge.c before this call */
+    PyObject *after;        /* owned: a callable to be called at the end of the call, or NULL */
+    bool wants_value;       /* unless the frame has raised, `after` gets its return value */
+    compat_frame *measured; /* what `measured` of bridge.c was before this call */
 };
-/* Apply the settings to FRAME, which is about to run. LOOKED_AT says that torch will look at it.
- * Pass the result to settings_after. */
+/* Apply the settings to FRAME, which is about to run. LOOKED_AT: torch's evaluator is going to
+ * decide it. The result is for settings_after. */
 struct settings_call settings_before(compat_frame *frame, bool looked_at);
-/* End a call. RESULT is the return value, or NULL with an exception set. */
+/* A call has ended with RESULT, or with an exception if RESULT is NULL: call what the settings want
+ * to be called. */
 void settings_after(struct settings_call *call, PyObject *result);
 
-/* Load the bridge. The module code of torch._dynamo is about to run or, with LATE, has run before
- * the session began. */
+/* Load the bridge, because the module torch._dynamo is about to run; LATE: it ran before the
+ * session began. */
 void torch_attach(bool late);
 
 extern PyMethodDef bridge_methods[], observe_methods[];
 int torch_types_ready(PyObject *module);
-/* Fill in torch's members of tracer/hooks.h. torch_register() calls the other three. */
+/* Fill in the members of tracer/hooks.h that torch/ provides. torch_register() calls the other
+ * three. */
 void torch_register(void);
 void bridge_register(void);
 void observe_register(void);

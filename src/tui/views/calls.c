@@ -4,11 +4,12 @@
  *
  * Runs in: the viewer, in a thread.
  *
- *     inside                      part_inside() reads the callees of one call, and skips the frames
- *                                 below each callee. Frame ids of a thread ascend with time, so
- *                                 bisection finds a callee's end without an index.
- *     all calls of a function     spread_read() reads all frames once (trace/stacks.h), which also
- *                                 gives the callers. */
+ * For one call, part_inside() reads the callees, and skips the frames below each callee. Frame
+ * ids of a thread ascend with time, so the end of a callee is found by bisection, without an
+ * index.
+ *
+ * For all calls of a function, spread_read() reads all frames once (trace/stacks.h), which also
+ * gives the callers. */
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -24,16 +25,17 @@
 #include "tui/views/lanes.h"
 
 enum {
-    GROUPS_MOST = 100, /* most callers or callees that are listed */
-    /* after this many frames below a callee have been read one by one, the callee's end is searched
-     * for */
+    GROUPS_MOST = 100, /* the most callers or callees that are listed */
+    /* after this many frames below a callee, the end of the callee is searched for,
+     * instead of reading on */
     PASS_OVER = 64,
-    QUICK_FRAMES = 30000, /* frames that are read for the first look */
+    QUICK_FRAMES = 30000, /* how many frames are read for a first look */
     FINE_BITS = 7,        /* durations are rounded to 1 part in 2^FINE_BITS */
     FINE = 1 << FINE_BITS,
     SLOWEST = 5,
     BAR = 12,
-    SIDE_BY_SIDE = 100, /* from this many columns on, callers and callees are listed side by side */
+    /* if the view has this many columns, callers and callees are listed side by side */
+    SIDE_BY_SIDE = 100,
 };
 
 /* ---- groups: calls of one code object, added up -------------------------- */
@@ -44,11 +46,11 @@ struct group {
 
 struct groups {
     LIST(struct group) all;
-    struct map at; /* maps a code_id to its index in `all` */
+    struct map at; /* maps the code_id of a group to its index in `all` */
 };
 
-/* Add the call FRAME to the group of CODE_ID. WITHIN: another call of this group encloses FRAME,
- * so FRAME's time has been counted. */
+/* Add the call FRAME to the group of CODE_ID. WITHIN: a call of the same group encloses this call,
+ * so its time has been counted already. */
 static void group_add(struct groups *groups, int64_t code_id, const struct open_frame *frame,
                       bool within)
 {
@@ -112,20 +114,20 @@ static const char *code_name(struct doc *doc, struct db *db, int64_t code_id, co
     return code_id ? "?" : "(nothing: the bottom of a stack)";
 }
 
-/* ---- part `inside`: the callees of one call ------------------------------ */
+/* ---- the part `inside` of a page: the callees of one call ---------------- */
 
-/* The beginning of a query for frames; walk_frame() reads its columns. */
+/* The beginning of a query for frames. Its columns are those that walk_frame() reads. */
 #define SELECT_FRAME "SELECT frame_id, parent_id, code_id, start_ns, end_ns FROM frame WHERE "
 
-/* Prepare a query for the first frame of THREAD_ID whose id is at least ?1. */
+/* Prepare a query for the first frame of the thread THREAD_ID whose frame_id is at least ?1. */
 static struct query *probe_open(struct db *db, int64_t thread_id)
 {
     return db_asked(db, SELECT_FRAME "frame_id >= ?1 AND thread_id = ?2 ORDER BY frame_id LIMIT 1",
                     0, thread_id);
 }
 
-/* Return the id of the first frame from id MIDDLE on, if it is less than HIGH and the frame
- * began before AT_NS. Otherwise return -1. */
+/* Return the id of the first frame whose id is MIDDLE or greater, if this id is less than HIGH and
+ * the frame began before AT_NS. Otherwise return -1. */
 static int64_t probe_before(struct query *probe, int64_t middle, int64_t high, int64_t at_ns)
 {
     int64_t id;
@@ -138,9 +140,10 @@ static int64_t probe_before(struct query *probe, int64_t middle, int64_t high, i
     return id < high && query_integer(probe, 3) < at_ns ? id : -1;
 }
 
-/* Return the last frame of PROBE's thread that began before AT_NS. The search begins at id FROM,
- * which is returned if no later frame began before AT_NS. GUESS is the expected distance from
- * FROM. The search first takes steps that grow until they pass the result, and then bisects. */
+/* Return the last frame of PROBE's thread that began before AT_NS. The search begins at the
+ * id FROM, which is returned if no later frame began before AT_NS. GUESS is how far from FROM
+ * the frame is expected. The search first takes steps that grow until they pass the frame,
+ * and then bisects. */
 static int64_t frame_before(struct query *probe, int64_t from, int64_t at_ns, int64_t guess)
 {
     int64_t low = from;
@@ -170,8 +173,8 @@ static int64_t frame_before(struct query *probe, int64_t from, int64_t at_ns, in
     return low;
 }
 
-/* Read a frame from WALK. A frame that has no end is taken to end at ENCLOSING_NS, with its
- * caller. */
+/* Read a frame from the current row of WALK. If the frame has no end, it is taken to end at
+ * ENCLOSING_NS, with its caller. */
 static struct open_frame walk_frame(struct query *walk, int64_t enclosing_ns)
 {
     bool open = query_type(walk, 4) == QUERY_NULL;
@@ -198,7 +201,7 @@ static void inside_read(struct doc *doc, struct db *db, const struct open_frame 
     struct open_frame callee = {.id = frame->id};
     int within = 0;
     int left = doc->whole ? INT_MAX : QUICK_FRAMES;
-    int64_t apart = 0; /* the difference of the ids of the last two callees */
+    int64_t apart = 0; /* how far apart the ids of the last two callees are */
 
     while (left > 0 && !atomic_load(&doc->job.cancelled)) {
         int64_t id, parent, guess;
@@ -233,8 +236,8 @@ static void inside_read(struct doc *doc, struct db *db, const struct open_frame 
     doc->cut = left <= 0;
 }
 
-/* Read the frame that DOC is about. A frame that has no end is taken to end with its thread.
- * Returns false if the frame is not in the trace. */
+/* Read the frame that DOC is about. If it has no end, it is taken to end with its thread. Returns
+ * false if the trace does not have the frame. */
 static bool frame_read(struct doc *doc, struct db *db, struct open_frame *frame, int64_t *thread_id)
 {
     bool found = false;
@@ -323,25 +326,25 @@ void part_inside(struct doc *doc, struct db *db, struct query *unused)
     groups_free(&inside);
 }
 
-/* ---- part `spread`: durations, callers and callees of a function --------- */
+/* ---- the part `spread` of a page: durations, callers and callees of a function ---- */
 
 struct near {
-    int64_t ns, id, at_ns; /* id 0 means that there is no such call */
+    int64_t ns, id, at_ns; /* if the id is 0, there is no such call */
 };
 
 struct spread {
-    struct doc *doc; /* borrowed; its job may be cancelled */
-    /* the function's code objects as an SQL list, "(1, 2)"; belongs to `doc` */
+    struct doc *doc; /* borrowed; its job may be cancelled by the user */
+    /* the code ids of the function as an SQL list, "(1, 2)"; belongs to `doc` */
     const char *list;
-    LIST(int64_t) codes; /* the function's code objects, sorted */
+    LIST(int64_t) codes; /* the code ids of the function, sorted */
     int64_t calls;
-    uint32_t buckets[64 * FINE]; /* how many calls had a duration in each bucket */
+    uint32_t buckets[64 * FINE]; /* for each bucket of durations, the number of calls */
     struct near slowest[SLOWEST];
     struct groups callers, callees;
-    /* the call that part_rank() is about, and the calls that took the next longer and the next
-     * shorter time */
+    /* asked: the call that part_rank() is about. slower, faster: the calls that took the next
+     * longer and the next shorter time */
     struct near asked, slower, faster;
-    int64_t longer; /* how many calls come before `asked` in order of duration, the longest first */
+    int64_t longer; /* how many calls took longer than `asked` */
 };
 
 static int bucket_of(int64_t ns)
@@ -357,7 +360,7 @@ static int bucket_of(int64_t ns)
     return power * FINE + (int)(ns >> (power - 1) & (FINE - 1));
 }
 
-/* Return the duration in the middle of BUCKET. */
+/* Return the duration in the middle of the bucket with the index BUCKET. */
 static int64_t bucket_ns(int bucket)
 {
     int power = bucket / FINE;
@@ -386,24 +389,26 @@ static bool is_before(struct near a, struct near b)
     return a.id < b.id;
 }
 
-/* The values of open_frame.what while spread_read() walks the frames: CALL_OF_IT is set if the
- * frame is a call of the function. The other bits are the position in the stack, from 1, of the
- * innermost call of the function among the frame's callers; 0 if there is none. */
+/* What open_frame.what means while spread_read() walks over the frames. CALL_OF_IT is set if the
+ * frame is a call of the function. The other bits are the position of the innermost call of the
+ * function among the frame's callers: its index in the stack + 1, or 0 if there is none. */
 enum { CALL_OF_IT = 1 << 30 };
 
-/* Return the code object at position AT, from 1, in the stack of TRACK; 0 if AT is 0. */
+/* Return the code object at the position AT of the stack of TRACK: 1 is the outermost.
+ * Returns 0 if AT is 0. */
 static int64_t code_at(const struct track *track, uint32_t at)
 {
     return at ? track->stack.at[at - 1].code_id : 0;
 }
 
-/* Is there, among FRAME's callers, another call of the function that has the same caller as
- * FRAME? With CALLEE: another call of the function that also called FRAME's code object? The
- * time of such an outer call includes FRAME's time. */
+/* Is the time of FRAME part of another call's time that its group has counted? Without CALLEE, the
+ * other call is a call of the function by the same caller. With CALLEE, it is a call of FRAME's
+ * code object by an outer call of the function. */
 static bool is_within(const struct track *track, const struct open_frame *frame, bool callee)
 {
     const struct open_frame *stack = track->stack.at;
-    uint32_t place = (uint32_t)(frame - stack); /* the caller's position in the stack, from 1 */
+    /* the position of the caller in the stack, from 1 */
+    uint32_t place = (uint32_t)(frame - stack);
     const struct open_frame *from = callee ? frame - 1 : frame;
     int64_t other = callee ? frame->code_id : code_at(track, place);
     uint32_t at = from->what & ~CALL_OF_IT;
@@ -417,7 +422,7 @@ static bool is_within(const struct track *track, const struct open_frame *frame,
     return false;
 }
 
-/* Insert CALL into the slowest calls, if it is one of them. */
+/* If CALL is one of the slowest calls, insert it into their list. */
 static void slowest_add(struct spread *spread, struct near call)
 {
     struct near *slowest = spread->slowest;
@@ -489,8 +494,9 @@ static void frame_note(void *context, struct track *track)
         group_add(&spread->callees, frame->code_id, frame, is_within(track, frame, true));
 }
 
-/* Read all calls of the function of CODE_ID. If ASKED is a call, only find its rank and
- * neighbours. The caller frees the result with spread_free(). */
+/* Read all calls of the function of CODE_ID. If ASKED is a call, only find its number in the order
+ * of duration, and the calls before and after it.
+ * The caller frees the result with spread_free(). */
 static struct spread *spread_read(struct doc *doc, struct db *db, int64_t code_id,
                                   struct near asked)
 {
@@ -553,8 +559,8 @@ void part_rank(struct doc *doc, struct db *db, struct query *unused)
     spread_free(spread);
 }
 
-/* Return the duration that a SHARE of the calls (0.5: half) does not exceed. The result is exact
- * to about one percent. */
+/* Return the duration that the part SHARE of the calls (0.5: half) does not exceed, exact to
+ * about one percent. */
 static int64_t share_ns(const struct spread *spread, double share)
 {
     int64_t left = (int64_t)ceil(share * (double)spread->calls);
@@ -572,7 +578,7 @@ static int64_t share_ns(const struct spread *spread, double share)
 
 enum { DECADES = 20 };
 
-/* Count the calls in each power of ten of nanoseconds. Returns the largest count. */
+/* Count the calls for each power of ten of nanoseconds. Returns the largest count. */
 static int64_t decades_count(const struct spread *spread, int64_t counts[DECADES])
 {
     int64_t most = 0;
@@ -580,7 +586,7 @@ static int64_t decades_count(const struct spread *spread, int64_t counts[DECADES
     memset(counts, 0, DECADES * sizeof *counts);
     for (int bucket = 0; bucket < 64 * FINE; bucket++) {
         if (!spread->buckets[bucket])
-            continue; /* the last buckets are for longer times than an int64_t holds */
+            continue; /* skip the last buckets, which are for longer times than an int64_t holds */
         int decade = (int)log10((double)bucket_ns(bucket) + 0.5);
         counts[decade] += spread->buckets[bucket];
     }
@@ -590,7 +596,8 @@ static int64_t decades_count(const struct spread *spread, int64_t counts[DECADES
     return most;
 }
 
-/* Add a line for the COUNT calls that took FROM to TO ns, with a bar that is filled by SHARE. */
+/* Add a line for the COUNT calls that took from FROM to TO nanoseconds. It has a bar of which the
+ * part SHARE is filled. */
 static void decade_put(struct doc *doc, const struct spread *spread, const char *name, int64_t from,
                        int64_t to, int64_t count, double share)
 {
@@ -609,7 +616,7 @@ static void decade_put(struct doc *doc, const struct spread *spread, const char 
     }
 }
 
-/* Add a line for each power of ten, from that of the fastest call to that of the slowest. */
+/* Add a line for each power of ten, from the fastest call to the slowest. */
 static void decades_put(struct doc *doc, const struct spread *spread, const char *name)
 {
     int64_t counts[DECADES];
@@ -628,8 +635,8 @@ static void decades_put(struct doc *doc, const struct spread *spread, const char
     }
 }
 
-/* Return the text for group I of GROUPS in COLUMNS columns, and set *TARGET to its function.
- * Returns "" if there is no such group. */
+/* Return a text of COLUMNS columns for group number I of GROUPS. *TARGET gets the view of its
+ * function. Returns "" if there is no such group. */
 static const char *group_line(struct doc *doc, struct db *db, const struct groups *groups, size_t i,
                               int columns, struct target *target)
 {
@@ -651,7 +658,7 @@ static const char *group_line(struct doc *doc, struct db *db, const struct group
                      doc_time(doc, g->ns), place);
 }
 
-/* Add a heading TITLE and the GROUPS (callers or callees) below it. */
+/* Add the heading TITLE, and below it a line for each of GROUPS, which are callers or callees. */
 static void groups_put(struct doc *doc, struct db *db, const struct groups *groups,
                        const char *title)
 {
@@ -729,12 +736,12 @@ void part_spread(struct doc *doc, struct db *db, struct query *unused)
     spread_free(spread);
 }
 
-/* ---- parts `origin` and `function_source` of a function ------------------ */
+/* ---- the parts `origin` and `function_source` of the page `function` ----- */
 
 enum { GUTTERS = 400, LINES_MOST = 1000 };
 
-/* Add a line that says from which function a resume function, or another made function, was
- * made. ROW has the columns name, code object it was made from. */
+/* Add a line that tells from which function this one was made, if it is a resume function, for
+ * example. ROW has the function's name, and the code object from which it was made. */
 void part_origin(struct doc *doc, struct db *db, struct query *row)
 {
     bool has_origin = query_type(row, 1) != QUERY_NULL;
@@ -762,8 +769,8 @@ static void hot_mark(struct doc *doc, struct gutter *gutter, int64_t self, int64
                              doc_counted(doc, calls, "call"));
 }
 
-/* Return the gutter of a source line (the mark at its left, the note behind it), from ROW of
- * schemas/tui/function-lines.sql. FIRST and LAST are the function's lines. */
+/* Return what stands beside a source line: a mark at its left, a note behind it. ROW is a row of
+ * schemas/tui/function-lines.sql. FIRST and LAST are the first and last line of the function. */
 static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first, int64_t last)
 {
     enum { IS_CODE, ID, LINE, KIND, NAME, SELF, CALLS, ALL };
@@ -799,7 +806,8 @@ static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first
     return gutter;
 }
 
-/* Add the function's source with marks. ROW has the columns file, first line. */
+/* Add the source of the function, with marks. ROW has the file and the first line
+ * of the function. */
 void part_function_source(struct doc *doc, struct db *db, struct query *row)
 {
     struct source source = source_read(query_text(row, 0, NULL));

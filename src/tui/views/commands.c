@@ -4,8 +4,8 @@
  * Runs in: the viewer, in a thread. The command is a process of its own, which is terminated if
  * the view is closed.
  *
- * If a command's output is not a terminal, its tables have tabs between cells and column names
- * in the first row. This view aligns the columns. A row leads to the compile, lookup or other
+ * If the output of a command is not a terminal, the tables in it have tabs between cells and column
+ * names in the first row. This view aligns the columns. A row leads to the compile, lookup or other
  * row whose id it has, or to the function that begins at its FILE:LINE. */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,8 +29,8 @@ enum {
     CELL_LEAST = 20
 };
 
-/* Read the word at *TEXT, and move *TEXT behind it. A word may be in single or double quotes;
- * inside, a doubled quote stands for one quote. */
+/* Read the word at *TEXT, and move *TEXT behind it. A word may be in single or double quotes, in
+ * which a doubled quote stands for one. */
 static char *word_read(struct doc *doc, const char **text)
 {
     const char *from = *text;

@@ -5,8 +5,9 @@
  * (caller, code object). Tab switches between tree and flame graph; both have the same chosen
  * node.
  *
- *     tree     a line for each node, the longest first; Space folds and unfolds
- *     flame    boxes as wide as their time, callers above; + zooms into one */
+ * The tree has a line for each node, the longest first, and Space folds and unfolds a node. The
+ * flame graph has boxes that are as wide as their time, with callers above their callees, and +
+ * zooms into a box. */
 
 #include <limits.h>
 
@@ -19,7 +20,7 @@
 
 enum {
     ROWS_MOST = 100000,
-    NARROW = 64 /* columns; narrower views leave out the own time and the calls */,
+    NARROW = 64 /* a view that is narrower than this leaves out the own time and the calls */,
     NAME_LEAST = 18
 };
 
@@ -30,8 +31,8 @@ struct flame_job {
     bool merge;
     bool has_counted;  /* frames were counted and have no rows */
     int64_t moment_ns; /* if not 0, the job only finds the stack at this moment */
-    /* result for moment_ns: the first thread on which a call was running, then the code objects
-     * of that stack, the outermost first */
+    /* for moment_ns: the first thread on which a call was running then, and the code objects of
+     * this stack, outermost first */
     LIST(int64_t) stack;
 };
 
@@ -39,11 +40,12 @@ struct flame {
     struct view view;
     struct flame_job *job;    /* owned: the job that reads the frames, or NULL */
     struct flame_job *moment; /* owned: the job that finds the stack at a moment, or NULL */
-    struct flame_job *read;   /* owned: the tree that is shown, or NULL */
-    bool merge;               /* all threads are merged into one */
+    struct flame_job *read;   /* owned: the job whose tree is shown, or NULL */
+    bool merge;               /* all threads share one root node */
     bool graph;               /* show the flame graph instead of the tree */
-    uint32_t chosen, focus;   /* nodes: the chosen one, and the one zoomed into (0: all) */
-    LIST(uint32_t) rows;      /* the visible nodes of the tree view, from top to bottom */
+    /* the node that is chosen, and the one that is zoomed into (0: none) */
+    uint32_t chosen, focus;
+    LIST(uint32_t) rows; /* the nodes that the tree shows, from top to bottom */
 };
 
 /* ---- reading frames, in a thread ----------------------------------------- */
@@ -98,7 +100,7 @@ static void flame_job_free(struct job *base)
 
 /* ---- nodes: unfolding, choosing and zooming ------------------------------ */
 
-/* Return the node number NODE. Node 0 stands for all threads. */
+/* Return node number NODE. Node 0 stands for all threads. */
 static struct node *node_at(const struct flame *flame, uint32_t node)
 {
     return &flame->read->stacks.tree.nodes.at[node];
@@ -113,7 +115,8 @@ static const char *node_name(const struct flame *flame, uint32_t node)
     return name_find(n->parent ? &flame->read->names : &flame->read->threads, n->code_id);
 }
 
-/* List the visible nodes below the focus in `rows`, and put the cursor on the chosen one. */
+/* List the nodes below the focus that are visible in `rows`, and put the cursor on
+ * the chosen node. */
 static void rows_make(struct flame *flame)
 {
     const struct node *nodes = flame->read->stacks.tree.nodes.at;
@@ -136,7 +139,8 @@ static void rows_make(struct flame *flame)
     flame->view.count = flame->rows.count;
 }
 
-/* Unfold NODE, and on down as long as the longest callee has at least 70 % of its caller's time. */
+/* Unfold NODE, then its callee that took longest, and so on, as long as that callee took at least
+ * 70 % of its caller's time. */
 static void unfold_hot(struct flame *flame, uint32_t node)
 {
     for (int i = 0; node && i < 40; i++) {
@@ -161,7 +165,7 @@ static void zoom_into(struct flame *flame, uint32_t node)
 {
     uint32_t at = flame->chosen;
 
-    /* zooming into a node without callees zooms into its caller */
+    /* a node without callees cannot be zoomed into, so zoom into its caller */
     flame->focus = node_at(flame, node)->child ? node : node_at(flame, node)->parent;
     while (at && at != flame->focus)
         at = node_at(flame, at)->parent;
@@ -171,7 +175,8 @@ static void zoom_into(struct flame *flame, uint32_t node)
     rows_make(flame);
 }
 
-/* Start the job that reads the frames. FIRST limits it to what a first look has time for. */
+/* Start the job that reads the frames. FIRST: it reads only as many as there is time for
+ * in a first look. */
 static void start_job(struct flame *flame, bool first)
 {
     flame->job = job_new(sizeof *flame->job, flame_run, flame_job_free, !first);
@@ -180,7 +185,7 @@ static void start_job(struct flame *flame, bool first)
     work_start(flame->view.tui->work, &flame->job->job);
 }
 
-/* Return the child of NODE that has the code object or thread ID, or 0 if there is none. */
+/* Return the child of NODE for ID, a code object or thread. Returns 0 if there is none. */
 static uint32_t child_with(const struct flame *flame, uint32_t node, int64_t id)
 {
     uint32_t child = node_at(flame, node)->child;
@@ -190,8 +195,8 @@ static uint32_t child_with(const struct flame *flame, uint32_t node, int64_t id)
     return child;
 }
 
-/* Return the node that PATH leads to, or the last one on the way that exists. PATH is a thread's
- * id and then code objects. */
+/* Follow PATH from the root: the id of a thread, then code objects. Returns the last node of the
+ * path that the tree has. */
 static uint32_t path_follow(const struct flame *flame, const int64_t *path, size_t count)
 {
     uint32_t node = 0;
@@ -215,7 +220,7 @@ static uint32_t node_carry(const struct flame *flame, const struct flame_job *wa
 
     if (before->parent && !now)
         return 0;
-    /* threads were merged or separated: take the thread that took longest */
+    /* the threads were merged or separated: take the one that took longest */
     if (!before->parent && was->merge != flame->read->merge)
         return node_at(flame, now)->child;
     return child_with(flame, now, before->code_id);
@@ -233,7 +238,7 @@ static void state_carry(struct flame *flame, struct flame_job *was)
 
     for (uint32_t at = before[chosen].parent; at; at = before[at].parent)
         before[at].open = true;
-    /* callers have lower numbers than callees, so now[parent] is set already */
+    /* callers have lower numbers than callees, so now[parent] has been set */
     for (uint32_t at = 1; at < count; at++) {
         if (!before[at].open && at != chosen && at != focus)
             continue;
@@ -243,7 +248,7 @@ static void state_carry(struct flame *flame, struct flame_job *was)
     while (chosen && !now[chosen])
         chosen = before[chosen].parent;
     flame->focus = now[focus];
-    /* if the cursor was on the first line, it stays there, whatever node that is now */
+    /* if the cursor was on the first line it stays there, even if another node comes to be there */
     flame->chosen = flame->chosen == before[0].child ? 0 : now[chosen];
     free(now);
 }
@@ -252,7 +257,8 @@ static void answer_take(struct flame *flame)
 {
     struct flame_job *was = flame->read;
 
-    flame->read = NULL; /* keep the old tree: state_carry() reads its unfolded nodes */
+    /* keep the old tree, because state_transfer() reads from it which nodes are unfolded */
+    flame->read = NULL;
     if (!view_take(&flame->view, flame->job, flame->read)) {
         flame->read = was;
         return;
@@ -269,7 +275,7 @@ static void answer_take(struct flame *flame)
         start_job(flame, false);
 }
 
-/* Choose the node of the stack that the job `moment` has found. */
+/* Choose the node for the stack that the job `moment` has found. */
 static void moment_take(struct flame *flame)
 {
     uint32_t node = path_follow(flame, flame->moment->stack.at, flame->moment->stack.count);
@@ -281,7 +287,7 @@ static void moment_take(struct flame *flame)
     work_drop(flame->view.tui->work, flame->moment);
 }
 
-/* Has the job `moment` ended, and is the tree ready in which to choose its node? */
+/* Has the job `moment` ended, and is there a tree in which its node can be chosen? */
 static bool is_moment_done(const struct flame *flame)
 {
     bool ready = flame->moment && !flame->job && flame->read && flame->chosen;
@@ -334,8 +340,8 @@ static int heat(const struct flame *flame, uint32_t node)
     return self * 20 > all ? STYLE_WARN : STYLE_NORMAL;
 }
 
-/* Print share, total time, own time and calls of node AT by FORMAT into MADE. ALL is the time
- * that is 100 %. A thread has no calls. */
+/* Print share, total time, own time and calls of the node AT into MADE, as FORMAT says. ALL is the
+ * time that counts as 100 %. A thread has no calls. */
 static void figures_print(const struct flame *flame, uint32_t at, int64_t all, char *made,
                           size_t room, const char *format)
 {
@@ -349,15 +355,15 @@ static void figures_print(const struct flame *flame, uint32_t at, int64_t all, c
     snprintf(made, room, format, share, total, self, node->parent ? calls : "-");
 }
 
-/* Return how many levels AT is below the focus, from 0. */
+/* Return how many levels the node AT is below the focus. */
 static int node_depth(const struct flame *flame, uint32_t at)
 {
     return (int)(node_at(flame, at)->depth - node_at(flame, flame->focus)->depth - 1);
 }
 
-/* Return how many steps to indent a line of DEPTH. With at most FITS steps there is room for a
- * name. If the chosen node is deeper than that, all lines move left until its name is visible.
- * *MOVED: the indentation does not show the depth. */
+/* Return by how many steps a line of the depth DEPTH is indented. With FITS steps there is still
+ * room for a name. If the chosen node is deeper, all lines move left until its name is visible.
+ * *MOVED: the indentation is less than the depth. */
 static int indent_of(const struct flame *flame, int depth, int fits, bool *moved)
 {
     int hidden = node_depth(flame, flame->chosen) - fits;
@@ -436,13 +442,13 @@ static int box_style(const struct flame *flame, uint32_t node)
 static void boxes_draw(struct flame *flame, struct screen *screen, uint32_t node, int y, int x,
                        int width, int last);
 
-/* Return the column where a share of PART in TOTAL ends, in a box of WIDTH columns. */
+/* A box of WIDTH columns stands for TOTAL. Return the column where the share PART of it ends. */
 static int edge_at(int64_t part, int64_t total, int width)
 {
     return (int)((double)part / (double)total * width + 0.5);
 }
 
-/* Draw the boxes of NODE's callees in row Y. Their caller's box begins at X. */
+/* Draw the boxes of the callees of NODE in row Y. The box of NODE begins at column X. */
 static void callees_draw(struct flame *flame, struct screen *screen, uint32_t node, int y, int x,
                          int width, int last)
 {
@@ -463,7 +469,7 @@ static void callees_draw(struct flame *flame, struct screen *screen, uint32_t no
         if (to > from)
             boxes_draw(flame, screen, child, y, from, to - from, last);
         else if ((double)own * width * 2 < (double)total)
-            break; /* the siblings that follow are smaller still */
+            break; /* stop here, because the callees that follow took even less time */
         from = x + edge_at(before, total, width);
     }
 }
@@ -516,7 +522,7 @@ static void flame_refresh(struct view *view);
 
 /* ---- requests of the tree and the flame graph ---------------------------- */
 
-/* Return the sibling before NODE, or NODE if it is the first. */
+/* Return the sibling before NODE, or NODE if it is the first one. */
 static uint32_t node_before(const struct flame *flame, uint32_t node)
 {
     uint32_t up = node_at(flame, node)->parent;
@@ -529,7 +535,7 @@ static uint32_t node_before(const struct flame *flame, uint32_t node)
     return at ? at : node;
 }
 
-/* Flame graph: choose the box above, below or beside. Returns false for other requests. */
+/* In the flame graph: choose the box above, below or beside. Returns false for other requests. */
 static bool graph_move(struct flame *flame, enum request request)
 {
     const struct node *node = node_at(flame, flame->chosen);

@@ -1,6 +1,5 @@
-/* tui/views/lanes.c -- what the timeline reads from the trace. See tui/views/lanes.h.
- *
- * Runs in: the viewer, in threads. */
+/* tui/views/lanes.c -- reads what the timeline shows from the trace. See tui/views/lanes.h. Runs
+ * in: the viewer, in threads. */
 #include "tui/views/lanes.h"
 
 #include "schema.h"
@@ -37,7 +36,7 @@ const char *name_find(const struct names *names, int64_t wanted)
     return name ? name->text : "?";
 }
 
-/* ---- the overview: all lanes in BUCKETS intervals ------------------------ */
+/* ---- the overview: all lanes, in BUCKETS intervals ----------------------- */
 
 static int bucket_of(int64_t at_ns, int64_t span_ns)
 {
@@ -48,8 +47,8 @@ static int bucket_of(int64_t at_ns, int64_t span_ns)
     return share >= 1 ? BUCKETS - 1 : (int)(share * BUCKETS);
 }
 
-/* Read a time from COLUMN. A broken file may have any number, so the time is limited to a range
- * in which differences cannot overflow. */
+/* Read a time from COLUMN. In a broken file it may be any number. So it is limited, so that
+ * differences of times cannot overflow. */
 static int64_t time_read(struct query *query, int column)
 {
     int64_t ns = query_integer(query, column);
@@ -84,7 +83,7 @@ static int lane_find(const struct lanes_job *job, int64_t thread_id)
     return -1;
 }
 
-/* Return the counter of BUCKET for lookups with OUTCOME. */
+/* Return the address of the counter in BUCKET for lookups with OUTCOME. */
 static uint32_t *bucket_count(struct bucket *bucket, int64_t outcome)
 {
     switch (outcome) {
@@ -131,8 +130,8 @@ bool frames_more(const struct job *job)
     return job->most && atomic_load(&job->all) > job->most;
 }
 
-/* Count a frame: raise the depth of the intervals that it covers, and add its id to the interval
- * in which it began. */
+/* Count a frame: raise the depth in all intervals that it covers, and add its id to the interval in
+ * which it began. */
 static void frame_note(void *context, struct track *track)
 {
     struct lanes_job *job = context;
@@ -163,16 +162,16 @@ static void lanes_run(struct job *base, struct db *db)
     struct stacks stacks = {0};
 
     job->span_ns = db_meta_integer(db, "span_ns", 0);
-    if (job->span_ns <= 0) /* the trace is still being recorded */
+    if (job->span_ns <= 0) /* the length is not known, because the trace is still being recorded */
         job->span_ns = db_integer(db, 1, schema_statement("tui/timeline-span"));
     atomic_store(&base->all, db_integer(db, 0,
                                         "SELECT MAX(COALESCE((SELECT MAX(frame_id) FROM frame), "
                                         "0), COALESCE((SELECT MAX(lookup_id) FROM lookup), 0))"));
     db_rows(row, db, schema_statement("tui/threads"), LANES_MOST)
-    { /* at most LANES_MOST threads */
+    {
         struct lane *lane = list_add(&job->lanes);
         lane->thread_id = query_integer(row, 0);
-        /* pages that are never written to take no memory */
+        /* calloc(), because pages of zeros that are never written to take no memory */
         lane->buckets = calloc(BUCKETS, sizeof *lane->buckets);
         lane->first = BUCKETS;
         lane->name = arena_keep(&job->names.arena, query_copy(row, 1));
@@ -217,7 +216,7 @@ struct lanes_job *lanes_ask(struct work *work, bool first)
     return job;
 }
 
-/* ---- the details: single calls of a part of one lane --------------------- */
+/* ---- the details: single calls of one lane ------------------------------- */
 
 static int column_of(const struct detail_job *job, int64_t at_ns)
 {
@@ -232,8 +231,8 @@ static int column_of(const struct detail_job *job, int64_t at_ns)
 
 typedef LIST(int64_t) frame_stack;
 
-/* Put BOX into the cells of ROW from START_NS to END_NS, except where a longer frame stands. In a
- * sampled job put it into the cell of the column alone. */
+/* Put BOX into the cells of ROW from START_NS to END_NS, but not into cells of longer frames. If
+ * the job is sampled, put it only into the column that is being sampled. */
 static void box_put(struct detail_job *job, struct detail_cell box, int row, int64_t start_ns,
                     int64_t end_ns)
 {
@@ -262,12 +261,12 @@ static void box_put(struct detail_job *job, struct detail_cell box, int row, int
     }
 }
 
-/* Place the frames that STATEMENT returns for ids FIRST to LAST. STACK has the open frames: each
- * frame is pushed above its parent, and its position is its row on the screen. */
+/* Place the frames that STATEMENT selects for the ids FIRST to LAST. STACK has the open frames.
+ * Each frame is pushed above its parent, and its index in the stack is its row on the screen. */
 static void boxes_put(struct detail_job *job, struct db *db, const char *statement, int64_t first,
                       int64_t last, frame_stack *stack)
 {
-    /* the end of a frame that has no end in the trace */
+    /* where a frame ends that has no end in the trace */
     int64_t ended_ns = job->to_ns < job->ended_ns ? job->to_ns : job->ended_ns;
 
     db_rows(frame, db, schema_statement(statement), first, last, job->thread_id, ended_ns)
@@ -298,8 +297,8 @@ static char outcome_mark(int64_t outcome)
     return outcome == OUTCOME_LIMIT || outcome >= OUTCOME_GUARD_ERROR ? 'X' : 'e';
 }
 
-/* Does mark A replace mark B in a column? Each mark replaces those before it in this order: hit,
- * miss, eager, limit or error. */
+/* Is the mark A more important than B, so that it replaces B in a column? The order is: hit, miss,
+ * eager, limit or error. */
 static bool is_stronger(char a, char b)
 {
     static const char order[] = ".meX";
@@ -307,7 +306,7 @@ static bool is_stronger(char a, char b)
     return !b || strchr(order, a) > strchr(order, b);
 }
 
-/* For each column, find a call that ran there, and put this call and its callers into the cells. */
+/* For each column, find a call that ran then, and put this call and its callers into the cells. */
 static void samples_put(struct detail_job *job, struct db *db)
 {
     frame_stack stack = {0};
@@ -334,8 +333,8 @@ static void detail_run(struct job *base, struct db *db)
         samples_put(job, db);
         return;
     }
-    /* First place the frames that were open before from_ns: the last one that began earlier, and
-     * its callers. */
+    /* first place the frames that were open before from_ns: the last one that began before,
+     * and its callers */
     boxes_put(job, db, "tui/timeline-callers", job->before, 0, &stack);
     boxes_put(job, db, "tui/timeline-frames", job->frames.first, job->frames.last, &stack);
     list_free(&stack);
@@ -357,8 +356,8 @@ static bool ids_many(const struct ids *ids)
     return (uint64_t)ids->last - (uint64_t)ids->first > DETAIL_ROWS;
 }
 
-/* Choose for each column of JOB the ids from which its sample is taken: the frames that began in
- * the column or, if none did, the last frame that began before it. */
+/* For each column of JOB, choose the ids of which one is shown: those of frames that began in the
+ * column. If there are none, take the last frame that began before it. */
 static void samples_choose(struct detail_job *job, const struct lanes_job *lanes,
                            const struct lane *lane)
 {

@@ -1,4 +1,4 @@
-/* tui/views/lanes.h -- what the view `timeline` (timeline.c) reads from the trace (lanes.c).
+/* tui/views/lanes.h -- reads what the view `timeline` shows from the trace.
  *
  * Runs in: the viewer; both jobs in threads.
  *
@@ -14,13 +14,13 @@
 
 enum {
     BUCKETS = 4096,
-    LANES_MOST = 1000, /* threads that are shown; more are left out */
-    /* rows that are read for one screen; with more, single calls are not drawn */
+    LANES_MOST = 1000, /* the most threads that are shown */
+    /* the most rows that are read for one screen; if there are more, single calls are not drawn */
     DETAIL_ROWS = 400000,
     DETAIL_DEPTH = 40,
 };
 
-/* The name of a code object or a thread. */
+/* The name of a code object or a thread, for its id. */
 struct name {
     int64_t id;
     const char *text; /* in the arena */
@@ -41,14 +41,14 @@ const char *name_find(const struct names *names, int64_t id);
  * (tui/views/calls.c). */
 int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns);
 
-/* Limit a walk over frames (trace/stacks.h) in a job to the first job.most frames. frames_tick()
- * counts the frames, and returns false when the walk has to end. frames_more() tells whether the
- * trace has more frames. */
-enum { FIRST_FRAMES = 300000 /* frames that are read in about 0.1 s */ };
+/* Limit a walk over frames (trace/stacks.h) to the first job.most frames. frames_tick()
+ * counts a frame, and returns false when the walk must end. has_more_frames() tells whether
+ * the trace has more frames. */
+enum { FIRST_FRAMES = 300000 /* reading this many frames takes about 0.1 s */ };
 bool frames_tick(void *job, int64_t frame_id);
 bool frames_more(const struct job *job);
 
-/* The first and last id that began in an interval of time; both are 0 if none did. */
+/* The first and last id of what began in an interval of time. Both are 0 if nothing did. */
 struct ids {
     int64_t first, last;
 };
@@ -56,13 +56,13 @@ struct ids {
 struct lane {
     int64_t thread_id, ended_ns; /* ended_ns: when the thread's process ended */
     const char *name;            /* borrowed from the job's `names` */
-    bool marked;                 /* the thread made lookups or compiles */
+    bool marked;                 /* the thread made lookups or compiles, which are drawn as marks */
     int64_t calls;               /* how many lookups the thread made */
     struct bucket {
-        uint32_t hits, misses, eager; /* lookups that began in the interval, by outcome */
-        uint32_t depth;               /* the largest depth of the stack in the interval */
+        uint32_t hits, misses, eager; /* number of lookups that began in the interval, by outcome */
+        uint32_t depth;               /* how deep the stack was at most in the interval */
         struct ids frames, lookups;
-    } * buckets;     /* owned: BUCKETS of them */
+    } * buckets;     /* owned: an array of BUCKETS elements */
     int first, last; /* the first and the last interval that is not empty */
     uint32_t deepest;
 };
@@ -70,38 +70,41 @@ struct lane {
 struct compile_mark {
     int64_t id, start_ns, end_ns;
     int lane;
-    bool bad, broke; /* bad: the compile gave no code; broke: its graph broke */
+    bool bad, broke; /* bad: the compile produced no code. broke: it had a graph break */
 };
 
 struct lanes_job {
     struct job job;
     LIST(struct lane) lanes;
-    LIST(struct compile_mark) compiles; /* in order of start */
+    LIST(struct compile_mark) compiles; /* all compiles, in order of their start */
     struct names names;                 /* the names of code objects */
     int64_t span_ns;
     bool has_counted; /* frames were counted and have no rows */
 };
 
-/* A job that reads the calls of one lane between two moments, and places them in COLUMNS columns
- * of the screen. If there are too many for one screen, it is `sampled`: it reads only
- * one call that ran in each column, with its callers. It reads no lookups then. */
+/* A job that reads the calls of one lane between two moments, and places them in COLUMNS columns of
+ * the screen. If there are too many calls for one screen, the job is `sampled`: for each column it
+ * reads only one call that ran then, and its callers, and it reads no lookups. */
 struct detail_job {
     struct job job;
     int64_t thread_id, ended_ns, from_ns, to_ns;
-    int64_t before; /* the last frame that began before from_ns; its callers may be open still */
+    /* the last frame that began before from_ns; it and its callers may still be open */
+    int64_t before;
     struct ids frames, lookups;
     int columns, lane;
     bool sampled;
-    int sampled_at;                  /* the column that is being sampled */
-    struct ids samples[SCREEN_MOST]; /* for each column: the ids from which its sample is taken */
-    int depth;                       /* how many rows of `cells` have calls */
-    /* for each column: the depth of its deepest stack, also beyond DETAIL_DEPTH */
+    int sampled_at; /* if sampled: the column for which a call is being read */
+    /* if sampled: for each column, the ids of frames of which one is shown */
+    struct ids samples[SCREEN_MOST];
+    int depth; /* number of rows of `cells` that have calls */
+    /* for each column, how deep the stack was at most, even if it was deeper than DETAIL_DEPTH */
     int stack[SCREEN_MOST];
     struct detail_cell {
-        /* the longest frame in this column; frame_id is 0 if there is none */
+        /* the longest frame in this column; if there is none, frame_id is 0 */
         int64_t code_id, frame_id, ns;
     } cells[DETAIL_DEPTH][SCREEN_MOST];
-    /* for each column: its most serious lookup: '.' hit, 'm' miss, 'e' eager, 'X' limit or error */
+    /* for each column, a mark for its most serious lookup: '.' hit, 'm' miss, 'e' eager, 'X'
+     * limit or error */
     char marks[SCREEN_MOST];
     uint32_t lookups_at[SCREEN_MOST];
 };

@@ -1,7 +1,5 @@
-/* tui/views/output.c -- what the program under `run --live` has printed: a buffer for the
- * output, and the view `output`.
- *
- * Runs in: the viewer, under `dyntrace run --live`. */
+/* tui/views/output.c -- keeps what the program under `run --live` prints, and shows it in the view
+ * `output`. Runs in: the viewer, under `dyntrace run --live`. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -53,7 +51,7 @@ static void output_add(struct output *output, const char *bytes, size_t count)
     if (takes_screen(bytes, count))
         output->screen = true;
     memcpy(list_add_many(&output->text, count + 1), bytes, count);
-    output->text.count--; /* list_add_many() also counted the NUL at the end */
+    output->text.count--; /* subtract the NUL at the end, which list_add_many() has counted */
     output->lines += lines_count(bytes, count);
     if (output->text.count > OUTPUT_MOST)
         older_cut(output);
@@ -76,7 +74,7 @@ bool output_read(struct output *output, int fd)
     return true;
 }
 
-/* Return where the line begins whose newline is just before END. */
+/* Return where the line begins that ends with the newline just before END. */
 static size_t line_before(const struct output *output, size_t end)
 {
     const char *text = output->text.at;
@@ -103,7 +101,7 @@ void output_print(const struct output *output)
     fflush(stdout);
 }
 
-/* Count the lines. view->at is the last line on the screen; while that is the newest line, the
+/* Count the lines. view->at is the last line on the screen. As long as this is the newest line, the
  * view follows new output. */
 static void output_settle(struct view *view)
 {
@@ -119,8 +117,8 @@ static void output_settle(struct view *view)
     strcpy(view->note, follows ? "following" : "scrolled up; G follows");
 }
 
-/* Draw the line that begins at FROM, wrapped, with its last row at Y. Returns the row above its
- * first. */
+/* Draw the line that begins at FROM, wrapped, so that its last row is row Y of the screen. Returns
+ * the row above its first one. */
 static int line_draw(const struct view *view, struct screen *screen, size_t from, int y)
 {
     const char *text = view->tui->output->text.at + from;

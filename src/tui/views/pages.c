@@ -1,7 +1,5 @@
-/* tui/views/pages.c -- parts of pages that C functions make (tui/text.h), because SQL cannot, or
- * is slower. Also the views `what-if` and `help`.
- *
- * Runs in: the viewer, in a thread. */
+/* tui/views/pages.c -- parts of pages that C functions make (tui/text.h), because SQL cannot make
+ * them or is slower. Also the views `what-if` and `help`. Runs in: the viewer, in a thread. */
 #include <ctype.h>
 #include <inttypes.h>
 
@@ -36,7 +34,8 @@ void part_doubts(struct doc *doc, struct db *db, struct query *unused)
     free(settings);
 }
 
-/* Add the findings that `dyntrace report` prints. Each finding leads to its function. */
+/* Add the findings that `dyntrace report` prints. Each finding leads to the view
+ * of its function. */
 void part_findings(struct doc *doc, struct db *db, struct query *unused)
 {
     struct query *query;
@@ -66,7 +65,7 @@ void part_findings(struct doc *doc, struct db *db, struct query *unused)
 
 /* ---- cache entry: guards as a tree of their sources, and bytecode -------- */
 
-/* Is the source INNER reached through OUTER, as L['self'].fc through L['self']? */
+/* Is the guard source INNER reached through OUTER, as L['self'].fc is through L['self']? */
 static bool is_reached_through(const char *inner, const char *outer)
 {
     size_t length = strlen(outer);
@@ -78,14 +77,14 @@ static bool is_reached_through(const char *inner, const char *outer)
 
 enum { PATH_MOST = 64 };
 
-/* The source of the last guard, and the sources through which it is reached, the outermost
- * first. */
+/* The source of the guard that was added last, and the sources through which it is reached,
+ * outermost first. */
 struct path {
     const char *at[PATH_MOST];
     size_t depth;
 };
 
-/* Make SOURCE the end of PATH. Returns what SOURCE has behind the source above it: ".fc" for
+/* Make SOURCE the end of PATH. Returns what SOURCE has more than its parent in PATH: ".fc" for
  * L['self'].fc below L['self']. */
 static const char *path_to(struct path *path, const char *source)
 {
@@ -102,8 +101,8 @@ static const char *path_to(struct path *path, const char *source)
     return shown;
 }
 
-/* Return the text for a source: SHOWN, or "(the same)" if the guard before has the same source
- * (AGAIN). */
+/* Return the text for a source: SHOWN or, if AGAIN, "(the same)", because the guard before has
+ * the same source. */
 static const char *source_words(struct doc *doc, const char *shown, bool again)
 {
     if (again)
@@ -111,7 +110,7 @@ static const char *source_words(struct doc *doc, const char *shown, bool again)
     return doc_print(doc, MARK "a%s", *shown ? doc_safe(doc, shown, 120) : "(no source)");
 }
 
-/* Return the target of a guard's line: the checks in which guard GUARD_ID FAILED; all checks of
+/* Return what the line of the guard GUARD_ID leads to: the checks that it FAILED, or all checks of
  * the cache entry if it never failed. KIND is the title. */
 static struct target checks_of(struct doc *doc, int64_t guard_id, const char *kind, int64_t failed)
 {
@@ -161,7 +160,7 @@ void part_guards(struct doc *doc, struct db *db, struct query *unused)
 
 enum { BYTECODE_MOST = 4000 };
 
-/* Return the next line of *TEXT, and move *TEXT behind it; "" at the end. */
+/* Return the next line of *TEXT, and move *TEXT behind it. Returns "" at the end. */
 static const char *next_line(struct doc *doc, char **text)
 {
     return doc_safe(doc, *text ? strsep(text, "\n") : "", 400);
@@ -181,8 +180,8 @@ static void texts_beside(struct doc *doc, const char *left, const char *right, i
     }
 }
 
-/* Add the original and the modified bytecode: side by side if the view is wide enough, else one
- * below the other. */
+/* Add the original and the modified bytecode, side by side if the view is wide enough, otherwise
+ * one below the other. */
 void part_bytecode(struct doc *doc, struct db *db, struct query *row)
 {
     static const char *const titles[] = {"Original bytecode", "Modified bytecode"};
@@ -225,9 +224,9 @@ static void remedy_put(struct doc *doc, const char *indent, const char *remedy)
     doc_wrap(doc, line, (struct target){0});
 }
 
-/* Add the remedy for the first cause of a compile, in the words of `dyntrace why`. ROW has the
- * columns number of the cause, whether it decided, cause, function, kind of code, torch's
- * version. */
+/* Add the remedy for the first cause of a compile, in the words of `dyntrace why`. ROW has
+ * these columns: number of the cause, whether it decided, the cause, function, kind of code,
+ * torch's version. */
 void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
 {
     enum { NUMBER, DECIDED, CAUSE, FUNCTION = CAUSE + CAUSE_READ, KIND, TORCH };
@@ -263,7 +262,8 @@ void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
     arena_free(&arena);
 }
 
-/* Add the remedy for a graph break. ROW has the columns reason, function, line, torch's version. */
+/* Add the remedy for a graph break. ROW has these columns: reason, function, line,
+ * torch's version. */
 void part_break_remedy(struct doc *doc, struct db *db, struct query *row)
 {
     struct remedy_facts facts = {
@@ -281,7 +281,7 @@ void part_break_remedy(struct doc *doc, struct db *db, struct query *row)
     remedy_put(doc, "  ", remedy);
 }
 
-/* Add the source around a graph break. ROW has the columns file, line. */
+/* Add the source lines around a graph break. ROW has its file and line. */
 void part_break_source(struct doc *doc, struct db *db, struct query *row)
 {
     int64_t line = query_integer(row, 1);
@@ -297,14 +297,15 @@ void part_break_source(struct doc *doc, struct db *db, struct query *row)
  * recompile, the first setting is one that would have avoided that recompile. Key i asks for
  * other settings. */
 
-/* The text of a simulation while it is written; page_take() moves it into DOC line by line. */
+/* The text that a simulation writes. page_move_text() moves it into DOC line by line. */
 struct page {
     struct doc *doc; /* borrowed */
-    FILE *out;       /* owned: writes to `text` */
+    FILE *out;       /* owned: a stream that writes to `text` */
     char *text;      /* owned */
     size_t bytes, taken;
     struct db *db; /* borrowed */
-    bool lead;     /* the next line is about the recorded calls of code_id (-1: of all functions) */
+    /* the next line is about recorded calls of code_id, or of all functions if that is -1 */
+    bool lead;
     int64_t code_id;
 };
 
@@ -345,7 +346,7 @@ static void page_take(void *context, int64_t code_id)
     page->code_id = code_id;
 }
 
-/* Simulate SETTING, and add the result to DOC. */
+/* Simulate the calls under SETTING, and add the result to DOC. */
 static void simulate_setting(struct doc *doc, struct db *db, struct replay *replay,
                              const char *setting)
 {
@@ -438,7 +439,7 @@ const struct view_ops view_whatif = {
 
 /* ---- the view `help`, made from the tables of keys and views ------------- */
 
-/* Return the length of the keys at the beginning of WORDS: 5 for "+ - * zoom". */
+/* Return how many bytes the keys at the beginning of WORDS take: 5 for "+ - * zoom". */
 static int keys_bytes(const char *words)
 {
     int keys = (int)strcspn(words, " ");
@@ -452,7 +453,7 @@ static int keys_bytes(const char *words)
     }
 }
 
-/* Add the keys of the view from which the help was opened. */
+/* Add the keys of FROM, the view from which the help was opened. */
 static void view_keys_put(struct doc *doc, const struct view_ops *from)
 {
     const char *at = view_op(from, keys);

@@ -1,11 +1,10 @@
-/* tui/views/replay.c -- the view `replay`: step forward and back through the recorded decisions,
- * and show the cache as it was.
+/* tui/views/replay.c -- the view `replay`: steps forward and back through the recorded
+ * decisions, and shows the cache as it was then.
  *
  * The view uses the cursor of `dyntrace replay` (trace/replay/cursor.h), with its filters. The
- * cursor belongs to the job that moves it. Keys that are typed while a job runs are queued for the
- * next job, so a held key does not queue up screens.
- *
- *     view ---moves---> job ---moves the cursor, prints the page---> view */
+ * view queues moves. A job, which owns the cursor, makes these moves and prints the page that
+ * the view then shows. Keys that are typed while a job runs are queued for the next job, so a
+ * held key does not make a job for each step. */
 #include <inttypes.h>
 #include <stdatomic.h>
 
@@ -24,15 +23,15 @@ enum {
 
 struct replay_job {
     struct job job;
-    /* owned, with its replay; taken over from the job before, and given on to the next; NULL
-     * before the first job has read the decisions */
+    /* owned, with its replay: a new job takes it from the job before; NULL until the first job has
+     * read the decisions */
     struct cursor *cursor;
-    struct arena moves; /* the moves to make; each is a command of `dyntrace replay` */
-    int64_t function;   /* if not 0: show only events of this code object */
+    struct arena moves; /* the moves to make: commands of `dyntrace replay` */
+    int64_t function;   /* if not 0, show only events of the function of this code object */
     /* ---- results of the job ---- */
-    struct doc page;  /* the text; only its lines and arena are used */
-    char said[300];   /* the last line that a move printed, such as "3 of 90 events pass" */
-    struct target at; /* the call, compile, graph break or cache entry of the event */
+    struct doc page;  /* the text to show; only the lines and the arena of this struct are used */
+    char said[300];   /* the last line that a move has printed, such as "3 of 90 events pass" */
+    struct target at; /* what the event is about: a call, compile, graph break or cache entry */
     size_t event, events;
     bool filtered;
     bool failed; /* the decisions could not be read */
@@ -41,15 +40,15 @@ struct replay_job {
 struct replay_view {
     struct view view;
     struct replay_job *job; /* owned: the job that runs, or NULL */
-    /* owned: the last job that has ended, whose results are shown; or NULL */
+    /* owned: the job that has ended last, whose page is shown; or NULL */
     struct replay_job *shown;
-    struct arena moves;    /* moves that wait for the job to end */
-    enum cursor_what unit; /* what the keys ] and [ step by, such as misses */
+    struct arena moves;    /* moves that are made when the running job has ended */
+    enum cursor_what unit; /* the kind of event to which the keys ] and [ step, such as misses */
 };
 
 /* ---- moving the cursor, in a thread -------------------------------------- */
 
-/* Return the filter for the function of code object CODE_ID. */
+/* Return a filter command for the function of the code object CODE_ID. */
 static const char *function_filter(struct doc *page, struct db *db, int64_t code_id)
 {
     const char *filter = "function ?";
@@ -85,7 +84,7 @@ static bool is_cancelled(void *job)
     return atomic_load(&((struct job *)job)->cancelled);
 }
 
-/* Make the job's moves with cursor C. Each move is a command such as "next miss". */
+/* Make the moves of JOB with the cursor. Each is a command such as "next miss". */
 static void moves_make(struct replay_job *job, struct cursor *c, struct db *db)
 {
     if (job->function) {
@@ -99,8 +98,8 @@ static void moves_make(struct replay_job *job, struct cursor *c, struct db *db)
     }
 }
 
-/* Return a cursor at the first event of DB, or NULL if the decisions could not be read, which
- * has been reported. */
+/* Return a cursor at the first event of the trace DB. Returns NULL if the decisions could not be
+ * read, which has been reported. */
 static struct cursor *cursor_make(struct db *db)
 {
     struct replay *replay = replay_open(db, false);
@@ -144,12 +143,12 @@ static void replay_run(struct job *base, struct db *db)
     job->failed = !c;
     if (!c)
         return;
-    /* Each job may run in another thread, with another connection. */
+    /* take this job's connection: each job may run in another thread, which has its own */
     c->db = db;
     c->r->db = db;
     said = moves_said(job, db);
     c->out = open_memstream(&text, &bytes);
-    /* print also the output of a failed move, such as the functions that an ambiguous name fits */
+    /* also keep what a failed move printed, such as the functions that a name may mean */
     if (base->error)
         fputs(said, c->out);
     free(said);
@@ -178,11 +177,11 @@ static void replay_job_free(struct job *base)
     }
 }
 
-/* ---- the view: queueing moves and drawing -------------------------------- */
+/* ---- queueing moves, and drawing ----------------------------------------- */
 
 #define move_add(r, ...) arena_print(&(r)->moves, __VA_ARGS__)
 
-/* Queue moves to the last event at or before AT_NS. */
+/* Queue moves that go to the last event at or before AT_NS. */
 static void moment_add(struct replay_view *r, int64_t at_ns)
 {
     move_add(r, "goto %" PRId64 "ns", times_sum(at_ns, 1));
@@ -206,7 +205,7 @@ static void moves_start(struct replay_view *r)
     work_start(r->view.tui->work, &job->job);
 }
 
-/* Has the job ended, or does it end within SETTLE_MS? */
+/* Has the job ended? If a page is shown already, waits at most UPDATE_WAIT_MS for the job. */
 static bool is_answered(struct replay_view *r)
 {
     struct work *work = r->view.tui->work;
@@ -215,7 +214,7 @@ static bool is_answered(struct replay_view *r)
     return work_done(work, job) || work_wait(work, job, r->shown ? SETTLE_MS : 0);
 }
 
-/* Show the results of the job, and any message that it left. */
+/* Show the page of the job that has ended, and the message that it left. */
 static void answer_take(struct replay_view *r)
 {
     const struct replay_job *job = r->job;
@@ -229,7 +228,7 @@ static void answer_take(struct replay_view *r)
     r->job = NULL;
 }
 
-/* Make the view's note: "filtered  by miss  12/90". */
+/* Make the note of the view, such as "filtered by miss 12/90". */
 static void note_make(struct replay_view *r)
 {
     const struct replay_job *shown = r->shown;
@@ -306,7 +305,8 @@ static bool replay_request(struct view *view, enum request request, const struct
     static const struct {
         enum request request;
         int times;
-        const char *move; /* "%s" stands for the kind of event that ] and [ step by */
+        /* a command, in which "%s" stands for the kind of event to which ] and [ step */
+        const char *move;
     } moves[] = {
         {REQUEST_DOWN, 1, "next event"},
         {REQUEST_WHEEL_DOWN, 1, "next event"},
@@ -364,8 +364,8 @@ static void replay_input(struct view *view, const char *text)
         move_add(r, "goto %s", text);
 }
 
-/* Queue a filter as `dyntrace replay` has it: "function NAME", "outcome limit,skip". A text that
- * begins with no kind of filter is the name of a function. */
+/* Queue a filter command of `dyntrace replay`: "function NAME", "outcome limit,skip". If TEXT
+ * begins with no kind of filter, it is the name of a function. */
 static void replay_filter(struct view *view, const char *text)
 {
     static const char *const kinds[] = {"function ", "file ",    "thread ",
@@ -410,7 +410,7 @@ static void replay_view_open(struct view *view)
     enum view_kind kind = about->about;
 
     r->unit = NEXT_MISS;
-    if (about->id < 0) { /* a negative id is that of a call's lookup */
+    if (about->id < 0) { /* a negative id means a call: its lookup has the id without the minus */
         move_add(r, "goto lookup %" PRId64, -about->id);
     } else if (about->id > 0 && (kind == VIEW_COMPILE || kind == VIEW_BREAK)) {
         move_add(r, "goto %s %" PRId64, view_name(kind), about->id);

@@ -4,7 +4,7 @@
 #include "trace/sql_words.h"
 #include "tui/list.h"
 
-static const char names[] = ".queries"; /* the query that lists the named queries */
+static const char names[] = ".queries"; /* the command that lists the named queries */
 
 static void query_show(struct view *view, const char *text)
 {
@@ -58,7 +58,8 @@ static void sql_lead(struct view *view, struct arena *arena, struct target *targ
     if (list->column >= column_count(list))
         return;
     chosen = row + list->column;
-    if (chosen->type == QUERY_INTEGER) /* an integer may be an id of one of the trace's tables */
+    /* an integer may be the id of a row in one of the trace's tables */
+    if (chosen->type == QUERY_INTEGER)
         *target = id_target(column_at(list, list->column)->name, chosen->integer);
 }
 

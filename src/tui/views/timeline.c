@@ -1,17 +1,18 @@
 /* tui/views/timeline.c -- the view `timeline`: a lane for each thread, with its lookups,
  * compiles and calls over time.
  *
- * tui/views/lanes.c reads what the view shows.
+ * tui/views/lanes.c reads what the view shows. This is a screen, with an explanation of each
+ * line:
  *
- *     0.000 s ........................ 1.2 s      the interval that is shown
- *     MainThread [4711]
- *      ▁▁▃▅▅▅▂                                    how deep the stack is
- *      ..CCmm..X                                  C compile, B its graph broke, m miss, e eager,
- *                                                 X limit or error, . hits; left out if the thread
- *                                                 had neither compiles nor lookups
- *      │main                                      below the chosen lane: its calls, or one call a
- *                                                 column if there are too many to draw
- *     ▁█ stack depth  C compile                   the legend */
+ *     0.000 s ........................ 1.2 s   the interval that is shown;
+ *     MainThread [4711]                        the name of a lane;
+ *      ▁▁▃▅▅▅▂                                 how deep the stack is;
+ *      ..CCmm..X                               C compile, B its graph broke, m miss, e eager,
+ *                                              X limit or error, . hits (left out if the thread
+ *                                              had neither compiles nor lookups);
+ *      │main                                   below the chosen lane its calls, or one call in
+ *                                              each column if there are too many to draw;
+ *     ▁█ stack depth  C compile                the legend. */
 #include <inttypes.h>
 #include <limits.h>
 
@@ -24,22 +25,23 @@
 enum {
     LANE_ROWS = 3,
     ZOOM_LEAST_NS = 20,
-    LEGEND_ROWS = 14, /* a smaller view has no legend */
+    LEGEND_ROWS = 14, /* a view with fewer rows has no legend */
 };
 
 struct timeline {
     struct view view;
-    /* the four jobs, owned or NULL: those that run, then those whose results are shown */
+    /* owned, or NULL: the two jobs that run, and then the two jobs whose results are shown */
     struct lanes_job *asking;
     struct detail_job *detailing;
     struct lanes_job *lanes;
     struct detail_job *detail;
     double from, to; /* the interval that is shown, in ns */
     double at;       /* the moment of the cursor, in ns */
-    int first;       /* the first lane on the screen; view.at is the chosen lane of view.count */
+    /* index of the first lane on the screen; view.at is the chosen one of view.count lanes */
+    int first;
     bool placed;
-    bool sought; /* the window has to move so that the cursor is visible */
-    bool near;   /* the window has to zoom in on the cursor, too */
+    bool sought; /* move the window so that the cursor is visible */
+    bool near;   /* zoom in on the cursor, too */
     /* only lanes whose name contains this text are shown; or NULL */
     const char *filter;
 };
@@ -64,7 +66,7 @@ static double span_of(const struct timeline *t)
     return t->lanes ? (double)t->lanes->span_ns : 1;
 }
 
-/* ---- the window: the interval that is shown ------------------------------ */
+/* ---- the window: the interval of time that is shown ---------------------- */
 
 static double column_wide(const struct timeline *t)
 {
@@ -101,7 +103,7 @@ static int lane_beside(const struct timeline *t, int by)
     return chosen_at(t);
 }
 
-/* Return the column of the moment AT, or the nearest column if it is outside of the window. */
+/* Return the column of the moment AT. If it is outside of the window, return the nearest column. */
 static int column_at(const struct timeline *t, double at)
 {
     double column = (at - t->from) / column_wide(t);
@@ -111,8 +113,8 @@ static int column_at(const struct timeline *t, double at)
     return column >= t->view.columns ? t->view.columns - 1 : (int)column;
 }
 
-/* Return the cursor's column. Rounding may put a cursor at the left edge of its column slightly
- * too far left; a small addition corrects that. */
+/* Return the column of the cursor. If the cursor is at the left edge of a column, rounding may put
+ * it slightly to the left of it; a small addition corrects that. */
 static int cursor_column(const struct timeline *t)
 {
     return column_at(t, t->at + column_wide(t) / 1024);
@@ -151,7 +153,7 @@ static void zoom_window(struct timeline *t, double by)
     window_set(t, t->at - before, t->at + after);
 }
 
-/* Return the lane with the most lookups. */
+/* Return the lane that has most lookups. */
 static int busiest_lane(const struct timeline *t)
 {
     int busiest = chosen_at(t);
@@ -179,7 +181,8 @@ static int64_t target_thread(const struct timeline *t)
     return thread_id;
 }
 
-/* Choose the lane of the target's thread, or the busiest lane if the target has none. */
+/* Choose the lane of the thread that the view's target is about, or the busiest lane if it
+ * is about none. */
 static void lane_place(struct timeline *t)
 {
     enum view_kind about = t->view.target.about;
@@ -193,8 +196,8 @@ static void lane_place(struct timeline *t)
             t->view.at = i;
 }
 
-/* Set the first window: around the target's moment, or the whole recording. If a compile was
- * running at that moment, choose its lane. */
+/* Set the window when the view is opened: around the moment of the target, or the whole recording.
+ * If a compile was running at that moment, choose its lane. */
 static void place_window(struct timeline *t)
 {
     int64_t at_ns = t->view.target.at_ns;
@@ -217,15 +220,15 @@ static void place_window(struct timeline *t)
     t->at = at;
 }
 
-/* Move the cursor to the moment AT_NS. The window moves only if the moment is not visible; with
- * NEAR it zooms in on the moment. */
+/* Move the cursor to the moment AT_NS. The window moves only if the moment is not visible. If NEAR,
+ * it zooms in on the moment. */
 static void timeline_moment(struct view *view, int64_t at_ns, bool near)
 {
     struct timeline *t = (struct timeline *)view;
 
     t->at = (double)at_ns;
     t->near = near;
-    t->sought = true; /* done by moment_settle(), when lanes and window are there */
+    t->sought = true; /* moment_update() moves the window when the lanes have been read */
 }
 
 static void moment_settle(struct timeline *t)
@@ -251,14 +254,14 @@ static bool detail_fits(const struct timeline *t, const struct detail_job *job)
     return job->from_ns == (int64_t)t->from && job->to_ns == (int64_t)t->to;
 }
 
-/* Return the calls of the chosen lane in the window, or NULL if they have not been read. */
+/* Return the calls of the chosen lane in the window. Returns NULL if they have not been read. */
 static const struct detail_job *detail_of(const struct timeline *t)
 {
     return detail_fits(t, t->detail) ? t->detail : NULL;
 }
 
-/* Return the lookups of the chosen lane in the window, one by one, or NULL if they have not been
- * read. */
+/* Return the single lookups of the chosen lane in the window. Returns NULL if they have
+ * not been read. */
 static const struct detail_job *lookups_of(const struct timeline *t)
 {
     const struct detail_job *detail = detail_of(t);
@@ -266,7 +269,7 @@ static const struct detail_job *lookups_of(const struct timeline *t)
     return detail && !detail->sampled ? detail : NULL;
 }
 
-/* Return how many rows the calls in DETAIL take. */
+/* Return how many rows of the screen the calls of DETAIL take. */
 static int detail_depth(const struct detail_job *detail)
 {
     return detail ? detail->depth : 0;
@@ -298,7 +301,8 @@ static void detail_settle(struct timeline *t)
         detail_ask(work, t->lanes, chosen_at(t), (int64_t)t->from, (int64_t)t->to, t->view.columns);
 }
 
-/* Print "filter: main  2 of 5 lanes  " into MADE, or nothing if all lanes are shown. */
+/* Print how many lanes are shown into MADE: "filter: main 2 of 5 lanes". Prints
+ * nothing if all are. */
 static void lanes_print(const struct timeline *t, char *made, size_t room)
 {
     const char *format = t->filter ? "filter: %.30s  %d of %d lanes  " : "%.0s%d of %d lanes  ";
@@ -342,7 +346,7 @@ static void timeline_settle(struct view *view)
     note_make(t);
 }
 
-/* Is there room for the legend? */
+/* Is the view high enough for a legend? */
 static bool has_legend(const struct timeline *t)
 {
     return t->view.rows >= LEGEND_ROWS;
@@ -356,13 +360,13 @@ static int lanes_last(const struct timeline *t)
 
 /* ---- the lookups and compiles in a column -------------------------------- */
 
-/* Return the bucket in which COLUMN begins. */
+/* Return the bucket of the lookups in which COLUMN of the screen begins. */
 static int bucket_at(const struct timeline *t, int column)
 {
     return (int)((double)column_ns(t, column) / span_of(t) * BUCKETS);
 }
 
-/* Return the sums of the buckets of lane AT in COLUMN. */
+/* Return the sums over the buckets of the lane AT that are in COLUMN. */
 static struct bucket column_sums(const struct timeline *t, int at, int column)
 {
     const struct bucket *buckets = lane_at(t, at)->buckets;
@@ -385,8 +389,7 @@ static struct bucket column_sums(const struct timeline *t, int at, int column)
     return sums;
 }
 
-/* For each column of a lane: the longest compile, and whether any compile there had a graph
- * break. */
+/* For each column of a lane: the longest compile, and whether some compile had a graph break. */
 struct compiles {
     const struct compile_mark *longest[SCREEN_MOST];
     bool broke[SCREEN_MOST];
@@ -397,7 +400,7 @@ static int64_t compile_ns(const struct compile_mark *m)
     return m->end_ns - m->start_ns;
 }
 
-/* Add compile M to the columns FROM to TO. */
+/* Add a compile to the columns from FROM to TO. */
 static void compile_add(struct compiles *found, const struct compile_mark *m, int from, int to)
 {
     for (int x = from; x <= to; x++) {
@@ -436,13 +439,13 @@ static char sums_mark(const struct bucket *sums)
     return sums->hits ? '.' : 0;
 }
 
-/* What stands in the line of lookups and compiles, the most serious first. */
+/* The marks in the line of lookups and compiles, the most serious first. */
 /* clang-format off */
 static const struct lane_mark {
     char mark;
     const char *shown;
     int style;
-    const char *words; /* for the legend, or NULL */
+    const char *words; /* what the legend says about the mark, or NULL */
 } lane_marks[] = {
     {'X', "X", STYLE_ALARM, " limit"},
     {'B', "B", STYLE_WARN, " broke"},
@@ -456,8 +459,8 @@ static const struct lane_mark {
 /* clang-format on */
 enum { MARKS = array_count(lane_marks) };
 
-/* Return the mark of column X: an error or a limit, else a compile, else the column's lookups.
- * DETAILED: the lookups have been read one by one; otherwise SUMS counts them. */
+/* Return the mark of column X: that of an error or a limit, otherwise of a compile, otherwise of
+ * the lookups. DETAILED: single lookups have been read; if not, SUMS has their counts. */
 static const char *column_mark(const struct timeline *t, const struct compiles *compiles,
                                const struct bucket *sums, bool detailed, int x, int *style)
 {
@@ -472,7 +475,7 @@ static const char *column_mark(const struct timeline *t, const struct compiles *
     return lane_marks[at].shown;
 }
 
-/* Draw the label of lane AT: ">MainThread [4711]  12 calls looked up". */
+/* Draw the label of the lane AT: ">MainThread [4711] 12 calls looked up". */
 static void label_draw(const struct timeline *t, struct screen *screen, int at, int y)
 {
     const struct lane *lane = lane_at(t, at);
@@ -506,7 +509,7 @@ static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, 
     }
 }
 
-/* Draw the box of the call at DEPTH in row Y, from column X to END. */
+/* Draw a box for the call at the depth DEPTH of the stack, in row Y from column X to END. */
 static void call_draw(const struct timeline *t, struct screen *screen, int depth, int y, int x,
                       int end)
 {
@@ -542,7 +545,7 @@ static bool cells_join(const struct detail_job *detail, int depth, int x)
     return true;
 }
 
-/* Draw the calls at DEPTH in row Y. */
+/* Draw the calls at the depth DEPTH of the stack in row Y. */
 static void depth_draw(const struct timeline *t, struct screen *screen, int depth, int y)
 {
     const struct detail_cell *cells = t->detail->cells[depth];
@@ -557,7 +560,7 @@ static void depth_draw(const struct timeline *t, struct screen *screen, int dept
     }
 }
 
-/* Draw the calls of the chosen lane from row Y to LAST, or why there are none. */
+/* Draw the calls of the chosen lane in the rows from Y to LAST, or why there are none. */
 static void detail_draw(const struct timeline *t, struct screen *screen, int y, int last)
 {
     const struct detail_job *detail = detail_of(t);
@@ -579,7 +582,7 @@ static void detail_draw(const struct timeline *t, struct screen *screen, int y, 
         screen_put(screen, last, t->view.columns - bytes, bytes, STYLE_HEAD, words);
 }
 
-/* Describe the compile under the cursor. */
+/* Write a description of the compile under the cursor to OUT. */
 static void compile_print(const struct compile_mark *compile, bool broke, FILE *out)
 {
     char took[TABLE_HUMAN];
@@ -593,7 +596,7 @@ static void compile_print(const struct compile_mark *compile, bool broke, FILE *
         fputs(", gave no code", out);
 }
 
-/* Describe the lookups under the cursor. */
+/* Write a description of the lookups under the cursor to OUT. */
 static void lookups_print(const struct timeline *t, int column, FILE *out)
 {
     const struct detail_job *detail = lookups_of(t);
@@ -630,7 +633,7 @@ static void stack_draw(const struct timeline *t, struct screen *screen, int y, i
     }
 }
 
-/* Draw the last line: the moment of the cursor, and what is there. */
+/* Draw the last line: the moment under the cursor, and what happened then. */
 static void foot_draw(struct timeline *t, struct screen *screen, int y)
 {
     struct compiles compiles = compiles_find(t, chosen_at(t));
@@ -655,8 +658,8 @@ static int lane_least(const struct timeline *t, int at)
     return lane_at(t, at)->marked ? LANE_ROWS : LANE_ROWS - 1;
 }
 
-/* Return how many rows lane AT takes if it begins at row Y. The chosen lane has its calls below
- * it. */
+/* Return how many rows the lane AT takes if it begins in row Y. The chosen lane has its
+ * calls below it. */
 static int lane_rows(const struct timeline *t, int at, int y, int last)
 {
     const struct detail_job *detail = detail_of(t);
@@ -679,7 +682,7 @@ static int lane_rows(const struct timeline *t, int at, int y, int last)
     return lane_least(t, at) + rows;
 }
 
-/* Draw the line above the lanes: the moments where the window begins and ends. */
+/* Draw the line above the lanes: at which moments the window begins and ends. */
 static void head_draw(const struct timeline *t, struct screen *screen)
 {
     const struct view *view = &t->view;
@@ -698,7 +701,7 @@ static void head_draw(const struct timeline *t, struct screen *screen)
     screen_put(screen, view->y, view->columns - bytes, bytes, STYLE_HEAD, to);
 }
 
-/* Draw what the marks of the lanes mean in row Y. */
+/* Draw the legend in row Y: what the marks in the lanes mean. */
 static void legend_draw(const struct timeline *t, struct screen *screen, int y)
 {
     const char *words;
@@ -722,7 +725,8 @@ static void legend_draw(const struct timeline *t, struct screen *screen, int y)
     }
 }
 
-/* Return the first lane to draw, so that the chosen lane is in the upper half of ROOM lanes. */
+/* Return the first lane to draw, if there is room for ROOM lanes, so that the chosen lane is in
+ * the upper half. */
 static int first_lane(const struct timeline *t, int room)
 {
     int first = t->first;
@@ -766,9 +770,9 @@ static void timeline_draw(struct view *view, struct screen *screen)
     foot_draw(t, screen, view->y + view->rows - 1);
 }
 
-/* ---- requests: moving, zooming, opening ---------------------------------- */
+/* ---- moving, zooming, opening -------------------------------------------- */
 
-/* Move the cursor BY columns. At an edge of the screen the window moves. */
+/* Move the cursor by BY columns. At an edge of the screen the window moves instead. */
 static void cursor_move(struct timeline *t, int by)
 {
     int to = cursor_column(t) + by;
@@ -781,7 +785,7 @@ static void cursor_move(struct timeline *t, int by)
     cursor_set(t, to);
 }
 
-/* Choose the lane that is drawn at row Y. Returns false if that is the chosen lane already, or
+/* Choose the lane that is drawn in row Y. Returns false if it is chosen already, or if
  * there is none. */
 static bool lane_choose(struct timeline *t, int y)
 {
@@ -800,7 +804,7 @@ static bool lane_choose(struct timeline *t, int y)
     return false;
 }
 
-/* Return the innermost call under the cursor, or 0 if none is drawn. */
+/* Return the id of the innermost call under the cursor, or 0 if no call is drawn there. */
 static int64_t cursor_frame(const struct timeline *t)
 {
     const struct detail_job *detail = detail_of(t);
@@ -835,7 +839,8 @@ static bool has_lookups(const struct timeline *t, int column)
     return sums.hits + sums.misses + sums.eager > 0;
 }
 
-/* Return the lookups of the chosen lane in COLUMN as a target. Its condition is in ARENA. */
+/* Return a target that shows the lookups of the chosen lane in COLUMN. Its
+ * condition is in ARENA. */
 static struct target lookups_target(const struct timeline *t, int column, struct arena *arena)
 {
     const char *where = arena_print(
@@ -845,7 +850,8 @@ static struct target lookups_target(const struct timeline *t, int column, struct
     return (struct target){.kind = VIEW_LEDGER, .title = "this moment", .where = where};
 }
 
-/* Set TARGET to what is under the cursor: a compile, else lookups, else the innermost call. */
+/* Set TARGET to what is under the cursor: a compile, otherwise lookups, otherwise the
+ * innermost call. */
 static void timeline_lead(struct view *view, struct arena *arena, struct target *target)
 {
     struct timeline *t = (struct timeline *)view;
@@ -859,10 +865,10 @@ static void timeline_lead(struct view *view, struct arena *arena, struct target 
                               .id = lane_at(t, chosen_at(t))->thread_id,
                               .at_ns = (int64_t)t->at,
                               .about = VIEW_TIMELINE};
-    if (view->tui->split) /* a split screen shows the whole stack of the moment */
+    if (view->tui->split) /* on a split screen the other half shows the whole stack at the moment */
         return;
     compile = compiles_find(t, chosen_at(t)).longest[column];
-    /* the longest frame in the column, which need not be the one at the exact moment */
+    /* the longest call in the column, which perhaps did not run at the exact moment */
     frame_id = cursor_frame(t);
     if (compile)
         *target = (struct target){.kind = VIEW_COMPILE, .id = compile->id};
@@ -892,7 +898,7 @@ static const struct compile_mark *compile_beside(const struct timeline *t, bool 
     return last;
 }
 
-/* Move the cursor to the next compile of the lane, or to the one before. */
+/* Move the cursor to the next compile of the chosen lane or, if not NEXT, to the one before. */
 static void compile_seek(struct timeline *t, bool next)
 {
     const struct compile_mark *compile = compile_beside(t, next);
@@ -969,7 +975,7 @@ static bool timeline_request(struct view *view, enum request request, const stru
         break;
     case REQUEST_SEARCH_NEXT:
     case REQUEST_SEARCH_PREVIOUS:
-        if (view->searched) /* the last search was for a lane, so n continues that search */
+        if (view->searched) /* the last search was for a lane, so the key n continues it */
             return false;
         compile_seek(t, request == REQUEST_SEARCH_NEXT);
         break;
@@ -995,7 +1001,7 @@ static void timeline_filter(struct view *view, const char *text)
         view_find(view, 1, lane_has, text);
 }
 
-/* Write the window to a file for ui.perfetto.dev. */
+/* Write what is in the window to a file for ui.perfetto.dev. */
 static bool timeline_export(struct view *view, const char *path)
 {
     struct timeline *t = (struct timeline *)view;
