@@ -64,8 +64,10 @@ CAPTURE := $(sort $(wildcard capture/src/*.c))
 # Of src/tracer/, what knows the bytecode of CPython's versions. Capture links copies of both: its extension
 # and the shim's are not linked to each other.
 STEPS   := tracer/compat/bytecode tracer/compat/step
-SOURCES := $(filter-out $(TRACER),$(sort $(shell find src -name "*.c")))
-OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o $(BUILD)/obj/schema_empty.o $(BUILD)/obj/embedded.o
+# A library that runs in gdb, without sanitizers, and is embedded in the program.
+PRELOAD := src/cmd/attach/gdb_ptrace.c
+SOURCES := $(filter-out $(TRACER) $(PRELOAD),$(sort $(shell find src -name "*.c")))
+OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o $(BUILD)/obj/schema_empty.o $(BUILD)/obj/embedded.o $(BUILD)/obj/gdb_ptrace_so.o
 SQL     := $(sort $(shell find schemas -name "*.sql" -o -name "*.txt" -o -type d))
 
 all: program extensions
@@ -117,6 +119,17 @@ $(BUILD)/embedded.c: src/cmd/embed.sh src/trace/remedies.txt $(wildcard src/cmd/
 	sh $^ > $@.new
 	mv $@.new $@
 
+$(BUILD)/gdb_ptrace.so: $(PRELOAD) Makefile | $(BUILD)/obj
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(filter-out $(SANITIZE),$(STANDARD)) -fPIC -shared -s -o $@ $<
+
+$(BUILD)/gdb_ptrace_so.c: $(BUILD)/gdb_ptrace.so
+	{ echo 'const unsigned char gdb_ptrace_so[] = {'; od -An -v -tu1 $< | sed 's/ *\([0-9][0-9]*\)/\1,/g'; \
+	  echo '};'; echo 'const unsigned gdb_ptrace_so_bytes = sizeof gdb_ptrace_so;'; } > $@.new
+	mv $@.new $@
+
+$(BUILD)/obj/gdb_ptrace_so.o: $(BUILD)/gdb_ptrace_so.c Makefile
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIE -c -o $@ $<
+
 $(BUILD)/obj $(BUILD)/unit $(BUILD)/fuzz:
 	mkdir -p $@
 
@@ -144,17 +157,21 @@ facts = $(or $(shell $(1) python/build_facts.py $(1) 2>/dev/null),$(1): cannot b
 
 # Of an interpreter with that SOABI, what each start of a recorded program would else compile anew, where Python may not write
 # or is told not to. With a hash of the source in it, which is looked at: another sitecustomize.py is never mistaken for this.
-bytecode = $(BUILD)/lib/inject/__pycache__/sitecustomize.$(word 1,$(subst -, ,$(1)))-$(word 2,$(subst -, ,$(1))).pyc
+bytecode = $(BUILD)/lib/inject/__pycache__/sitecustomize.$(word 1,$(subst -, ,$(1)))-$(patsubst %t,%,$(word 2,$(subst -, ,$(1)))).pyc
+# Of a free-threaded one (SOABI cpython-314t-...), which has the same bytecode as that with the GIL, and no capture.
+threaded = $(filter %t,$(word 2,$(subst -, ,$(1))))
 
 # The rules for one interpreter: 1 SOABI, 2 suffix, 3 include flags, 4 its name.
 define extension_rules
+ifeq ($(filter $(call bytecode,$(1)),$(BYTECODE)),)
 BYTECODE += $(call bytecode,$(1))
 $(call bytecode,$(1)): $(BUILD)/lib/inject/sitecustomize.py
 	$(4) -c 'import py_compile as p; p.compile("$$<", "$$@", doraise=True, invalidation_mode=p.PycInvalidationMode.CHECKED_HASH)'
+endif
 EXTENSIONS += $(BUILD)/lib/_dyntrace$(2)
 $(BUILD)/lib/_dyntrace$(2): $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.o) | $(BUILD)/lib/inject/__pycache__
 	$(CC) $(CFLAGS) $(STANDARD) $(RELRO) $(LDFLAGS) -shared -fPIC -o $$@ $$^ -lpthread
-ifneq ($(CAPTURE),)
+ifneq ($(if $(call threaded,$(1)),,$(CAPTURE)),)
 EXTENSIONS += $(BUILD)/lib/_dyntrace_capture$(2)
 endif
 $(BUILD)/lib/_dyntrace_capture$(2): $(CAPTURE:capture/src/%.c=$(BUILD)/obj-$(1)/capture/%.o) $(STEPS:%=$(BUILD)/obj-$(1)/%.o) | $(BUILD)/lib/inject/__pycache__
@@ -253,6 +270,9 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c
 
 # $(VALGRIND) may stand before every unit test.
 test: all lint unit
+	$(MAKE) pytest
+
+pytest: all
 	DYNTRACE="$(abspath $(BUILD))/dyntrace" $(PYTEST) $(TESTS)
 
 unit: unit-build
@@ -280,6 +300,13 @@ RATE = 40000
 soak: all
 	nice -n 5 python3 tests/soak.py --dyntrace $(BUILD)/dyntrace --python $(firstword $(PYTHONS)) --seconds $(SOAK_SECONDS) \
 		--keep $(KEEP) --rate $(RATE) --out $(BUILD)/soak
+
+# The same in a tree of its own, whose clock passes a week meanwhile.
+WEEK = 604800
+soak-week:
+	$(MAKE) BUILD=build/week-$(SOAK_SECONDS) CPPFLAGS="$(CPPFLAGS) -DCLOCK_TIMES=$$(($(WEEK) / $(SOAK_SECONDS)))" all
+	nice -n 5 python3 tests/soak.py --week --dyntrace build/week-$(SOAK_SECONDS)/dyntrace --python $(firstword $(PYTHONS)) \
+		--seconds $(SOAK_SECONDS) --keep $(KEEP) --rate $(RATE) --out build/week-$(SOAK_SECONDS)/soak
 
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libdyntrace.a | $(BUILD)/unit
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -MMD -MP -Isrc -o $@ $< $(BUILD)/libdyntrace.a $(LIBS)
@@ -323,6 +350,10 @@ tui-fuzz:
 evaluator-fuzz: all
 	$(MAKE) BUILD=build/san SANITIZE="$(SAN_FLAGS)" CFLAGS="-O1 -g" all
 	$(firstword $(PYTHONS)) tests/fuzz/evaluator.py $(PYTHONS:%=--python %) --build $(BUILD) --build build/san --seconds $(FUZZ_SECONDS)
+
+# Random programs whose threads run in parallel: PYTHONS are free-threaded ones.
+threads-fuzz: all
+	python3 tests/fuzz/threads.py --dyntrace $(BUILD)/dyntrace $(PYTHONS:%=--python %) --seconds $(FUZZ_SECONDS)
 
 # Random hostile functions under dyntrace.compile and dyntrace.resume: no process crashes.
 capture-fuzz: all
@@ -459,6 +490,7 @@ help:
 	@echo "make tui-fuzz        random keys in the TUI under ASan, for FUZZ_SECONDS"
 	@echo "make whatif-pairs    what --what-if predicts of PAIRS random programs, or of SEEDS, beside what then happens"
 	@echo "make whatif-torch-pairs TORCH_PYTHON=PY SEEDS=...  the same of torch programs, 180 pairs a seed"
+	@echo "make threads-fuzz   random programs whose threads run in parallel, for free-threaded PYTHONS, for FUZZ_SECONDS"
 	@echo "make evaluator-fuzz  random hostile programs for the evaluator, as it is and under ASan, for FUZZ_SECONDS"
 	@echo "make capture-fuzz    random hostile functions captured and split, as it is and under ASan, for FUZZ_SECONDS each"
 	@echo "make tui-tour        every key in every view of the TUI, under ASan and UBSan, then under valgrind"
@@ -475,11 +507,12 @@ help:
 	@echo "make bench           the tables of docs/costs.md; wants a quiet machine; BENCH=--quick"
 	@echo "make engines         DuckDB, ClickHouse, Spark and Datasette, fetched, on traces of a job"
 	@echo "make soak            a service under run --keep for half an hour; SOAK_SECONDS=, KEEP=, RATE="
+	@echo "make soak-week       the same, while the clock of the recording passes a week"
 	@echo "make install         PREFIX (now: $(PREFIX)) and DESTDIR; make uninstall undoes it"
 	@echo "make clean           remove $(BUILD)/"
 
-.PHONY: all program extensions fit bundle wheel sdist install uninstall test unit unit-build lint format ratchet wheel-test deb-test check-san check-valgrind \
-        fuzz fuzz-build tui-fuzz evaluator-fuzz capture-fuzz whatif-pairs whatif-torch-pairs tui-tour bench soak engines cpython-tests capture-judges torch-tests remedies attach-cycles torch-matrix torch-next conformance shim-torture resume-torture clean help
+.PHONY: all program extensions fit bundle wheel sdist install uninstall test pytest unit unit-build lint format ratchet wheel-test deb-test check-san check-valgrind \
+        fuzz fuzz-build tui-fuzz threads-fuzz evaluator-fuzz capture-fuzz whatif-pairs whatif-torch-pairs tui-tour bench soak soak-week engines cpython-tests capture-judges torch-tests remedies attach-cycles torch-matrix torch-next conformance shim-torture resume-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 

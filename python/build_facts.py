@@ -17,20 +17,22 @@ import sysconfig
 version = "%d.%d" % sys.version_info[:2]
 
 
-def supported():
-    """Minor versions of CPython 3, the oldest and the newest, from the header that names them."""
+def read_supported():
+    """Return three minor versions of CPython 3, read from src/versions.h: the oldest and the newest
+    supported version, and the oldest whose free-threaded build is supported."""
     with open(
         os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src", "versions.h")
     ) as header:
         text = header.read()
     return [
         int(re.search("#define CPYTHON_%s ([0-9]+)" % which, text).group(1))
-        for which in ("OLDEST", "NEWEST")
+        for which in ("OLDEST", "NEWEST", "THREADED")
     ]
 
 
-def facts(name):
-    oldest, newest = supported()
+def describe_interpreter(name):
+    """Return the line to print for this interpreter, which the user calls NAME."""
+    oldest, newest, threaded = read_supported()
     if sys.version_info[0] < 3 or sys.implementation.name != "cpython":
         return "%s: this is not CPython 3.%d to 3.%d" % (name, oldest, newest)
     if not oldest <= sys.version_info[1] <= newest or sys.version_info[0] != 3:
@@ -40,10 +42,11 @@ def facts(name):
             oldest,
             newest,
         )
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        return "%s: this CPython %s is free-threaded, only builds with the GIL are supported" % (
+    if sysconfig.get_config_var("Py_GIL_DISABLED") and sys.version_info[1] < threaded:
+        return "%s: this CPython %s is free-threaded, such builds are supported from 3.%d on" % (
             name,
             version,
+            threaded,
         )
     directories = []
     for key in "include", "platinclude":
@@ -73,6 +76,6 @@ def facts(name):
 
 
 if len(sys.argv) > 1:
-    print(facts(sys.argv[1]))
+    print(describe_interpreter(sys.argv[1]))
 else:
-    print(" ".join("3.%d" % minor for minor in range(supported()[0], supported()[1] + 1)))
+    print(" ".join("3.%d" % minor for minor in range(read_supported()[0], read_supported()[1] + 1)))

@@ -17,8 +17,9 @@ import os
 import sys
 
 
-def _spec(library, name):
-    """Return the spec for importing our package as NAME, or None if its files cannot be seen."""
+def _find_package(library, name):
+    """Return the spec for importing our package as NAME. Returns None if the package's files do not
+    exist or are hidden from this process."""
     from _frozen_importlib_external import SourceFileLoader, spec_from_file_location
 
     directory = os.path.join(library, "python", "dyntrace")
@@ -33,7 +34,7 @@ def _spec(library, name):
     )
 
 
-def _extension(name="_dyntrace"):
+def _find_extension(name="_dyntrace"):
     """Return the path of the extension NAME for this interpreter, or None."""
     try:
         import _imp
@@ -48,9 +49,9 @@ def _extension(name="_dyntrace"):
     return None
 
 
-def _extension_spec(name):
+def _find_extension_spec(name):
     """Return the spec for importing the extension NAME, or None."""
-    path = _extension(name)
+    path = _find_extension(name)
     if not path:
         return None
     import _frozen_importlib
@@ -60,8 +61,9 @@ def _extension_spec(name):
     return _frozen_importlib.ModuleSpec(name, loader, origin=path)
 
 
-def _load(spec):
-    """Load and return the extension of SPEC. Returns None if this interpreter cannot load it."""
+def _load_extension(spec):
+    """Load and return the extension that SPEC describes. Returns None if this interpreter cannot
+    load it."""
     if not spec:
         return None
     import _imp
@@ -74,8 +76,9 @@ def _load(spec):
     return module
 
 
-def _show(module, spec, private):
-    """Let the package be imported. MODULE is the extension, SPEC and PRIVATE are the package."""
+def _make_importable(module, spec, private):
+    """Make the package importable. MODULE is the extension. SPEC and PRIVATE are the specs of the
+    package under its public name and under the name that only the extension uses."""
     sys.modules["_dyntrace"] = module
     # compare by `is`, because `in` would call __eq__ of the program's finders
     if spec and not any(finder is module for finder in sys.meta_path):
@@ -87,38 +90,39 @@ def _show(module, spec, private):
         sys.meta_path.append(module)
 
 
-def _hide_package(module):
-    """Undo _show()."""
+def _undo_make_importable(module):
+    """Undo _make_importable()."""
     sys.modules.pop("_dyntrace", None)
     sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not module]
 
 
-def _start(inject, session):
-    """Begin to record this process. Returns None, or the reason why this is impossible: one of the
-    words that the extension's _start.__doc__ lists."""
-    library, module = os.path.dirname(inject), _load(_extension_spec("_dyntrace"))
+def _start_recording(inject, session):
+    """Begin to record this process. Returns None, or one of the words that the extension's
+    _start.__doc__ lists: the reason why this process is not recorded."""
+    library, module = os.path.dirname(inject), _load_extension(_find_extension_spec("_dyntrace"))
     if module:
-        spec = _spec(library, "dyntrace")
-        # the extension imports the package under this name
-        private = _spec(library, "_dyntrace_package")
+        spec = _find_package(library, "dyntrace")
+        # the spec of the package under the name by which the extension imports it
+        private = _find_package(library, "_dyntrace_package")
         standard = os.path.dirname(os.__file__)
         if session == "standby":  # src/inject.h
-            _show(module, spec, private)
+            _make_importable(module, spec, private)
             module._standby(standard, inject)
             return None
-        capture = _extension_spec("_dyntrace_capture")
-        _show(module, spec, private)
-        # from here on calls of Python functions are recorded
+        capture = _find_extension_spec("_dyntrace_capture")
+        _make_importable(module, spec, private)
+        # from this call on, calls of Python functions are recorded
         why = module._start(session, standard, inject, capture)
         if why is None:
             module._begin_settings()
             return None
-        _hide_package(module)
-        if why != "another":  # "another": the extension is of another version, and of no use
+        _undo_make_importable(module)
+        # "another" means that the extension is of another version than the session
+        if why != "another":
             return why
     if session == "standby":
         return "unsupported"
-    _note(
+    _report_to_run(
         session,
         "%s %d.%d at %s"
         % (
@@ -131,9 +135,9 @@ def _start(inject, session):
     return "unsupported"
 
 
-def _note(session, text):
-    """Write TEXT into a file of the session, which `dyntrace run` reads and reports; the program
-    itself runs on. The directory is checked as in src/session_check.h."""
+def _report_to_run(session, text):
+    """Write TEXT into a file of the session's directory. `dyntrace run` reads the file and reports
+    TEXT, and the program goes on. Checks the directory as src/session_check.h does."""
     directory = os.open(session, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         status = os.fstat(directory)
@@ -146,7 +150,7 @@ def _note(session, text):
         os.close(directory)
 
 
-def _hide(inject):
+def _remove_entries(inject):
     """Remove the entries by which the program could see dyntrace. Returns the session that this
     process should join, or None."""
     ours = (inject, inject + "/")
@@ -172,9 +176,10 @@ def _hide(inject):
     return session if session is None or isinstance(session, str) else os.fsdecode(session)
 
 
-def _uncache():
-    """Remove the cached bytecode of this file if it lies among the user's (-X pycache_prefix),
-    where `pip uninstall` would not find it."""
+def _remove_cached_bytecode():
+    """Remove the cached bytecode of this file if `pip uninstall` would leave it behind. That is so
+    if it lies in the user's pycache_prefix, or was written under -O, or by an interpreter for which
+    there is no extension."""
     cached = getattr(globals().get("__spec__"), "cached", None)
     if not cached:
         return
@@ -183,7 +188,7 @@ def _uncache():
             os.remove(cached)
             os.rmdir(os.path.dirname(cached))
             os.rmdir(os.path.dirname(os.path.dirname(cached)))
-        elif sys.flags.optimize or not _extension():
+        elif sys.flags.optimize or not _find_extension():
             os.remove(cached)
     except OSError:  # a child process has removed the file, or the file belongs to another user
         pass
@@ -194,7 +199,7 @@ def _attach(session):
     injects. Returns None, or the reason why the process is not recorded. Nothing may run after the
     extension's _attach(), because it would be recorded."""
     library = os.path.dirname(_inject)
-    module = sys.modules.get("_dyntrace") or _load(_extension_spec("_dyntrace"))
+    module = sys.modules.get("_dyntrace") or _load_extension(_find_extension_spec("_dyntrace"))
     if not module:
         return "no extension for %s %d.%d at %s" % (
             sys.implementation.name,
@@ -202,18 +207,20 @@ def _attach(session):
             sys.version_info[1],
             sys.executable,
         )
-    _show(module, _spec(library, "dyntrace"), _spec(library, "_dyntrace_package"))
+    _make_importable(
+        module, _find_package(library, "dyntrace"), _find_package(library, "_dyntrace_package")
+    )
     return module._attach(session, os.path.dirname(os.__file__), _inject)
 
 
 _inject = os.path.dirname(os.path.abspath(__file__))
-if __name__ == "sitecustomize":  # the other name is that of `dyntrace attach`
-    _session = _hide(_inject)
-    _uncache()
+if __name__ == "sitecustomize":  # `dyntrace attach` runs this file under another name
+    _session = _remove_entries(_inject)
+    _remove_cached_bytecode()
     try:
         if _session:
-            _start(_inject, _session)
-    except Exception:  # an error of ours must not stop the program
+            _start_recording(_inject, _session)
+    except Exception:  # an error of dyntrace must not stop the program
         pass
     sys.modules.pop("sitecustomize", None)
     # import the user's sitecustomize; if there is none, site.py ignores the ImportError

@@ -76,6 +76,10 @@ SELECT n.code_id, 'time', 0, 'own time', n.self_ns
 FROM code_total n JOIN code c USING (code_id) LEFT JOIN process p USING (process_id)
 WHERE n.calls > 0 AND (?2 IS NULL OR p.rank = ?2);
 
+-- name: lacks-lookups
+-- Was the trace imported from a log, which has compiles but not the outcome of each call?
+SELECT EXISTS (SELECT 1 FROM compile) AND NOT EXISTS (SELECT 1 FROM lookup);
+
 -- name: checks
 -- The time of each guard check. There are many checks, so they are read in the order of the table,
 -- without sorting.

@@ -1,6 +1,17 @@
 -- doubts.sql -- what a reader has to know before trusting any answer from a trace
 -- (src/trace/doubts.c).
 
+-- name: lost
+-- "7 events were lost", and their number or NULL if it is not known. Returns no row if none were lost.
+SELECT CASE WHEN known = 0 THEN 'events were lost, how many is not known'
+            ELSE iif(unknown, 'at least ', '') || known || iif(known = 1, ' event was lost', ' events were lost') END,
+       iif(unknown, NULL, known)
+FROM (SELECT COALESCE(SUM(events), 0) AS known, COUNT(*) > COUNT(events) AS unknown FROM losses WHERE NOT is_stall)
+WHERE known > 0 OR unknown;
+
+-- name: thinned
+-- Was a function called so often that --thin left out calls?
+SELECT MAX(calls) > 1000000 FROM code_total;
 
 -- name: has_left_out
 -- Does the trace tell how many frames were left out? Traces from before 2026-12 do not.

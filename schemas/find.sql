@@ -29,8 +29,10 @@ meant AS (
         WHEN substr(f.qualname, -length(name) - 1) = '.' || name THEN 3
         WHEN f.qualname = rest THEN 5
         WHEN substr(f.qualname, -length(rest) - 1) = '.' || rest THEN 6
+        WHEN instr(name, ':') AND substr('/' || f.filename || ':' || COALESCE(f.first_line, 0) || ':' || f.qualname, -length(name) - 1)
+            = '/' || name THEN 7
         WHEN f.filename = file OR substr(f.filename, -length(file) - 1) = '/' || file
-            THEN CASE f.first_line WHEN line THEN 7 WHEN above THEN 8 END
+            THEN CASE COALESCE(f.first_line, 0) WHEN line THEN 7 WHEN above THEN 8 END
         WHEN is_glob AND f.qualname GLOB name THEN 9
         WHEN is_glob AND f.qualname GLOB '*.' || name THEN 10
         WHEN is_glob AND f.filename GLOB name THEN 11 END AS way

@@ -38,5 +38,5 @@ SELECT number, COALESCE(resume_words(qualname), iif(qualname = '', '''''', qualn
                       WHEN 'declined' THEN 'as the compiler gave no code for it' END AS reason,
        break_line, NULLIF(breaks - 1, 0) AS other_breaks, break_calls,
        iif(kind = 'time', cost_ns, NULL) AS time, iif(kind = 'slow', cost_ns, NULL) AS slow, iif(kind = 'waits', cost_ns, NULL) AS waits,
-       100.0 * share AS share, ns_per_call, ask, ?2 AS file
+       100.0 * share AS share, ns_per_call, exception, ended_line, filename AS ended_file, ended_ns, NULLIF(processes - 1, 0) AS others, ask, ?2 AS file
 FROM findings;

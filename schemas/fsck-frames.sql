@@ -38,9 +38,10 @@ seen AS (SELECT e.code_id, e.calls + COALESCE(f.calls, 0) AS calls, e.total_ns +
 SELECT s.code_id
 FROM seen s LEFT JOIN code_total n ON n.code_id = s.code_id
 JOIN (SELECT EXISTS (SELECT 1 FROM meta WHERE key IN ('min_duration_ns', 'thin', 'keep_ns', 'keep_bytes') AND value > 0) AS some,
-             EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%') AS full,
+             EXISTS (SELECT 1 FROM meta WHERE key = 'decisions_only') AS part, EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%') AS full,
              (SELECT value FROM meta WHERE key = 'state') AS state) m
-WHERE CASE WHEN m.some AND m.state = 'recovered' THEN 0 -- the last ones before the kill are missing
+WHERE CASE WHEN m.some AND m.state = 'recovered' THEN 0 -- the totals lack the last frames before the kill
+           WHEN m.part THEN COALESCE(n.calls, 0) < s.calls OR COALESCE(n.raised, 0) < s.raised
            WHEN m.some OR m.full THEN COALESCE(n.calls, 0) < s.calls OR COALESCE(n.total_ns, 0) < s.total_ns * (NOT s.loose)
                                       OR COALESCE(n.raised, 0) < s.raised
            ELSE COALESCE(n.calls, 0) <> s.calls OR COALESCE(n.raised, 0) <> s.raised

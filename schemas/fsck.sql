@@ -79,7 +79,8 @@ WHERE frame_id IS NULL OR start_ns IS NULL OR COALESCE(duration_ns, -1) < 0
 -- If the process was forked during the call, the child has an inherited frame, which begins later. With
 -- --keep a lookup may be kept longer than its frame.
 SELECT l.lookup_id FROM lookup l LEFT JOIN frame f ON f.frame_id = l.frame_id
-WHERE CASE WHEN f.frame_id IS NULL THEN EXISTS (SELECT 1 FROM frame) AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%' OR events IS NULL)
+WHERE CASE WHEN f.frame_id IS NULL THEN EXISTS (SELECT 1 FROM frame) AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'decisions_only')
+                                     AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%' OR events IS NULL)
                                      AND l.start_ns >= COALESCE((SELECT value FROM meta WHERE key = 'kept_from_ns'), l.start_ns)
            ELSE f.kind NOT IN ($FRAME_CALL, $FRAME_INHERITED) OR f.thread_id IS NOT l.thread_id OR f.code_id IS NOT l.code_id
                 OR f.outcome IS NOT l.outcome OR f.cache_entry_id IS NOT l.cache_entry_id OR (l.start_ns < f.start_ns AND f.kind = $FRAME_CALL)
@@ -294,7 +295,8 @@ WHERE s.parent_span_id IS NOT NULL
 -- a span began within its frame, on the frame's thread
 SELECT s.span_id FROM span s LEFT JOIN frame f ON f.frame_id = s.frame_id
 WHERE s.frame_id IS NOT NULL
-  AND CASE WHEN f.frame_id IS NULL THEN EXISTS (SELECT 1 FROM frame) AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%' OR events IS NULL)
+  AND CASE WHEN f.frame_id IS NULL THEN EXISTS (SELECT 1 FROM frame) AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'decisions_only')
+                                     AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%' OR events IS NULL)
            ELSE f.thread_id IS NOT s.thread_id OR f.end_ns < s.start_ns OR (f.start_ns > s.start_ns AND f.kind <> $FRAME_INHERITED) END;
 
 -- name: call-args
@@ -302,8 +304,14 @@ WHERE s.frame_id IS NOT NULL
 SELECT a.frame_id FROM call_args a LEFT JOIN frame f ON f.frame_id = a.frame_id
 WHERE (a.arguments IS NOT NULL AND iif(json_valid(a.arguments), json_type(a.arguments), 'none') <> 'object')
    OR (a.result IS NOT NULL AND NOT json_valid(a.result))
-   OR CASE WHEN f.frame_id IS NULL THEN EXISTS (SELECT 1 FROM frame) AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%' OR events IS NULL)
+   OR CASE WHEN f.frame_id IS NULL THEN EXISTS (SELECT 1 FROM frame) AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'decisions_only')
+                                     AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%' OR events IS NULL)
            ELSE (a.arguments IS NOT NULL AND f.kind <> $FRAME_CALL) OR (a.result IS NOT NULL AND f.exit IN ($EXIT_RAISE, $EXIT_YIELD)) END;
+
+-- name: uncaught
+-- an exception that ended a process lies in the time of that process, in a function that exists
+SELECT u.process_id FROM uncaught u LEFT JOIN process p ON p.process_id = u.process_id
+WHERE p.process_id IS NULL OR u.at_ns < p.start_ns OR u.at_ns > p.end_ns OR u.code_id NOT IN (SELECT code_id FROM code);
 
 -- name: thread-cpu
 -- the processor time of a thread, and its time in the queue, only grow

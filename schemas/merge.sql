@@ -56,7 +56,7 @@ UNION ALL SELECT 'started_unix_ns', MIN(began_ns) FROM number
 UNION ALL SELECT 'span_ns', MAX(0, MAX(began_ns + span_ns) - MIN(began_ns)) FROM number
 UNION ALL SELECT 'min_duration_ns', MAX(min_duration_ns) FROM number
 UNION ALL SELECT 'kept_from_ns', MAX(began_ns + from_ns) - MIN(all_began_ns) FROM (SELECT *, MIN(began_ns) OVER () AS all_began_ns FROM number) WHERE from_ns > 0 HAVING COUNT(*)
-UNION ALL SELECT key, MAX(CAST(value AS INTEGER)) FROM given JOIN trace USING(trace_id) WHERE key IN ('thin', 'keep_ns', 'keep_bytes') GROUP BY key
+UNION ALL SELECT key, MAX(CAST(value AS INTEGER)) FROM given JOIN trace USING(trace_id) WHERE key IN ('thin', 'keep_ns', 'keep_bytes', 'decisions_only') GROUP BY key
 UNION ALL SELECT 'recorder_cpu_ns', SUM(cpu_ns) FROM number HAVING COUNT(cpu_ns) = COUNT(*);
 
 -- name: merged-from
@@ -68,10 +68,19 @@ SELECT 'merged_from', json_group_array(json_object('file', file, 'host', host, '
 SELECT 'frame_count', SUM(frames) FROM number UNION ALL SELECT 'open_frame_count', SUM(open_frames) FROM number
 UNION ALL SELECT 'counted_frame_count', SUM(counted_frames) FROM number HAVING SUM(counted_frames) > 0;
 
+-- name: decisions-only
+-- For a trace without the frames of most calls.
+SELECT 'decisions_only', 1;
+
 -- name: frames
 -- The counts of frames, from the rows of the merged trace.
 SELECT 'frame_count', COUNT(*) FROM frame UNION ALL SELECT 'open_frame_count', COUNT(*) FROM frame WHERE end_ns IS NULL
 UNION ALL SELECT 'counted_frame_count', SUM(frames) FROM frame_count HAVING SUM(frames) > 0;
+
+-- name: frame
+-- A frame: its columns as C names them (src/tables.h), in their order.
+INSERT INTO frame(frame_id, thread_id, parent_distance, code_id, kind, outcome, start_ns, took_ns, cache_entry_id, exit)
+VALUES (?1, ?2, ?1 - ?3, ?4, ?5, ?6, ?7, ?8 - ?7, ?9, ?10);
 
 -- name: only-decided
 -- This condition is appended to a SELECT of frames, if only frames are copied whose calls have no lookup.

@@ -41,7 +41,7 @@ SELECT s.value ->> 'frame_id' AS frame_id, s.value ->> 'duration_ns' AS ns, s.va
             FROM json_each(s.value, '$.path') p LEFT JOIN code c ON c.code_id = p.value ->> 'code_id' ORDER BY p.key)) AS path,
        MAX(COALESCE(s.value ->> '$.path[#-1].self_ns', s.value ->> 'self_ns'), 0) AS own,
        (SELECT NULLIF(waited_ns, 0) FROM call_waits w WHERE w.frame_id = f.frame_id) AS waited,
-       n.name AS span, n.attributes, n.duration_ns AS span_ns, 
+       n.name AS span, n.attributes, n.duration_ns AS span_ns, ?7 AS unstored,
        iif(a.frame_id IS NOT NULL AND f.kind = 'call', ?4, NULL) AS called, a.arguments, iif(f.kind = 'call', a.result, NULL) AS result,
        iif(f.kind <> 'call', a.result, NULL) AS at_end
 FROM json_each(?2, '$.slowest') s CROSS JOIN frames f ON f.frame_id = s.value ->> 'frame_id'

@@ -245,8 +245,8 @@ ORDER BY a.side, a.ordinal, b.ordinal LIMIT 1;
 -- name: about
 -- Facts about the whole job: a name and a value.
 SELECT 'job', COALESCE((SELECT job FROM rank LIMIT 1), '?')
-UNION ALL SELECT 'ranks', COUNT(DISTINCT rank) || ' of ' || MAX(COALESCE(MAX(world_size), 0), MAX(rank) + 1) || ', on ' || COUNT(DISTINCT host) || ' host'
-          || iif(COUNT(DISTINCT host) = 1, '', 's') FROM rank
+UNION ALL SELECT 'ranks', COUNT(DISTINCT rank) || ' of ' || MAX(COALESCE(MAX(world_size), 0), MAX(rank) + 1) 
+          || CASE COUNT(DISTINCT host) WHEN 0 THEN '' WHEN 1 THEN ', on 1 host' ELSE ', on ' || COUNT(DISTINCT host) || ' hosts' END FROM rank
 UNION ALL SELECT 'missing', group_concat(said, ', ') FROM (
     WITH present AS (SELECT rank FROM rank UNION SELECT -1 UNION SELECT MAX(COALESCE(MAX(world_size), 0), MAX(rank) + 1) FROM rank),
     gap AS (SELECT LAG(rank) OVER (ORDER BY rank) + 1 AS least, rank - 1 AS most FROM present)
@@ -304,8 +304,8 @@ noted AS (
            iif(r.compile_ns > f.compile_ns, 'compiled longer than most', NULL) AS slow,
            iif(r.claims > 1, r.claims || ' processes claim this rank', NULL) AS claimed
     FROM rank r CROSS JOIN fence f LEFT JOIN came o ON o.rank_id = r.rank_id)
-SELECT rank, host, pid, compiles, recompiles, breaks, iif(asked, ROUND(100.0 * python / asked, 1), NULL) AS eager_percent, compile_ns, wait_ns,
-       COALESCE(ended, 'exit 0') AS ended, NULLIF(RTRIM(notes, '; '), '') AS note
+SELECT rank, host, pid, compiles, recompiles, breaks, iif(asked, 100.0 * python / asked, NULL) AS eager_percent, compile_ns, wait_ns,
+       COALESCE(ended, iif(exit_code IS NULL, 'ended', 'exit 0')) AS ended, NULLIF(RTRIM(notes, '; '), '') AS note
 FROM (SELECT *, COALESCE(before || '; ', '') || COALESCE(late || '; ', '') || iif(differs, 'differs in ' || differs || iif(differs = 1, ' function; ', ' functions; '), '')
              || COALESCE(slow || '; ', '') || COALESCE(claimed || '; ', '') AS notes FROM noted)
 ORDER BY before IS NULL, differs = 0, late IS NULL, ended IS NULL, slow IS NULL, rank LIMIT COALESCE(?1, -1);

@@ -64,6 +64,11 @@ UPDATE long_frame SET outcome = ?2, end_ns = ?3, exit = ?4 WHERE frame_id = ?1;
 -- name: long_frame
 SELECT parent_id, start_ns, code_id, thread_id, kind, outcome FROM long_frame WHERE frame_id = ?1;
 
+-- name: keep_step
+-- When the lookup began before which a sixteenth of the kept lookups lies; NULL if there are none.
+SELECT l.start_ns FROM kept k JOIN lookup l ON l.lookup_id > k.lookup_id + ((SELECT MAX(lookup_id) FROM lookup) - k.lookup_id) / 16
+ORDER BY l.lookup_id LIMIT 1;
+
 -- name: keep_lookups
 -- Adds up and drops the lookups from before the window, and their checks. Lookups that asked the compiler are
 -- kept.
@@ -146,7 +151,7 @@ near AS MATERIALIZED (
 ),
 known AS MATERIALIZED (
     SELECT n.*, n.end_ns - n.start_ns AS ns, a.cpu_ns AS a_cpu, b.cpu_ns AS b_cpu, c.cpu_ns AS c_cpu, d.cpu_ns AS d_cpu,
-           COALESCE(d.queued_ns, c.queued_ns + n.end_ns - n.c) - COALESCE(a.queued_ns, 0) AS queued,
+           COALESCE(d.queued_ns, c.queued_ns + n.end_ns - n.c) - MAX(COALESCE(a.queued_ns, 0), COALESCE(b.queued_ns - (n.b - n.start_ns), 0)) AS queued,
            (SELECT cpu_ns FROM thread_cpu WHERE thread_id = n.base_id AND at_ns > n.d ORDER BY at_ns LIMIT 1) AS z_cpu,
            (SELECT cpu_ns FROM thread_cpu WHERE thread_id = n.base_id AND at_ns > n.b ORDER BY at_ns LIMIT 1) AS y_cpu
     FROM near n LEFT JOIN thread_cpu a ON a.thread_id = n.base_id AND a.at_ns = n.a

@@ -13,16 +13,18 @@ PRAGMA writable_schema=OFF;
 -- of the live file.
 UPDATE trace.frame SET cache_entry_id = (SELECT l.cache_entry_id FROM main.late l WHERE l.frame_id = trace.frame.frame_id)
 WHERE frame_id IN (SELECT frame_id FROM main.late WHERE cache_entry_id);
-UPDATE trace.frame SET end_ns = NULL, exit = NULL WHERE frame_id IN (SELECT frame_id FROM main.late WHERE left_open);
+UPDATE trace.frame SET took_ns = NULL, exit = NULL WHERE frame_id IN (SELECT frame_id FROM main.late WHERE left_open);
 
 -- name: kept
 -- For a recording with a bound (src/collector/keep.h): copies lookups, checks, and the frames that lasted
 -- longer than their page was kept. Their ids are smaller than all others.
 INSERT OR IGNORE INTO trace.lookup SELECT * FROM main.lookup;
 INSERT OR IGNORE INTO trace.guard_check SELECT * FROM main.guard_check;
-INSERT OR IGNORE INTO trace.frame SELECT * FROM main.long_frame;
--- The caller of a frame that ended before the window may be gone: the nearest caller that is stored takes its place. Such frames are in the first pages.
-UPDATE trace.frame SET parent_id = (SELECT l.frame_id FROM trace.frame l
+INSERT OR IGNORE INTO trace.frame(frame_id, thread_id, parent_distance, code_id, kind, outcome, start_ns, took_ns, cache_entry_id, exit)
+SELECT frame_id, thread_id, frame_id - parent_id, code_id, kind, outcome, start_ns, end_ns - start_ns, cache_entry_id, exit FROM main.long_frame;
+-- The caller of a frame may have ended before the window and be gone. Then the nearest outer caller that is
+-- stored takes its place. Such frames are in the first pages.
+UPDATE trace.frame SET parent_distance = frame_id - (SELECT l.frame_id FROM trace.frame l
                                     WHERE l.frame_id < frame.parent_id AND l.thread_id = frame.thread_id AND l.start_ns <= frame.start_ns
                                       AND COALESCE(l.end_ns >= frame.end_ns, 1) ORDER BY l.frame_id DESC LIMIT 1)
 WHERE frame_id < (SELECT value + ((SELECT MAX(frame_id) FROM trace.frame) - value) / 2 FROM trace.meta WHERE key = 'kept_frame_id')
@@ -38,12 +40,13 @@ SELECT frame_id, thread_id, parent_id, code_id, kind, outcome, start_ns, end_ns,
 WHERE frame_id >= ?1 AND frame_id < ?2;
 
 -- name: long_put
-INSERT OR IGNORE INTO trace.frame VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10);
+INSERT OR IGNORE INTO trace.frame(frame_id, thread_id, parent_distance, code_id, kind, outcome, start_ns, took_ns, cache_entry_id, exit)
+VALUES (?1, ?2, ?1 - ?3, ?4, ?5, ?6, ?7, ?8 - ?7, ?9, ?10);
 
 -- name: snapshot
--- Of a copy of a recording that goes on: what ended after its moment was open.
-UPDATE trace.frame SET end_ns = NULL, exit = NULL
-WHERE end_ns = 0 OR end_ns > (SELECT value FROM trace.meta WHERE key = 'snapshot_ns');
+-- For a snapshot: frames that ended after its moment get no end.
+UPDATE trace.frame SET took_ns = NULL, exit = NULL
+WHERE took_ns < 0 OR end_ns > (SELECT value FROM trace.meta WHERE key = 'snapshot_ns');
 INSERT OR REPLACE INTO trace.meta(key, value) SELECT 'open_frame_count', COUNT(*) FROM trace.frame WHERE end_ns IS NULL;
 INSERT OR REPLACE INTO trace.meta(key, value) SELECT 'frame_count', COUNT(*) FROM trace.frame;
 DELETE FROM trace.meta WHERE key IN ('session', 'destination', 'kept_frame_id', 'kept_frame_ns');
@@ -61,8 +64,9 @@ INSERT OR IGNORE INTO trace.lookup SELECT * FROM main.lookup;
 INSERT OR IGNORE INTO trace.guard_check SELECT * FROM main.guard_check;
 
 -- name: mend
--- Of one whose collector was killed. It may have been killed before it wrote anything but frames. What it never heard the end of is open.
-UPDATE trace.frame SET end_ns = NULL, exit = NULL WHERE end_ns = 0;
+-- For a recording whose collector was killed, perhaps before it had written anything but frames. A frame
+-- whose end it did not see stays open.
+UPDATE trace.frame SET took_ns = NULL, exit = NULL WHERE took_ns < 0;
 INSERT OR IGNORE INTO trace.process(process_id) SELECT process_id FROM trace.thread;
 INSERT INTO trace.process(process_id) SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM trace.process) AND EXISTS (SELECT 1 FROM trace.frame);
 INSERT OR IGNORE INTO trace.thread(thread_id, process_id) SELECT DISTINCT thread_id, (SELECT MIN(process_id) FROM trace.process) FROM trace.frame;
@@ -72,6 +76,13 @@ INSERT OR REPLACE INTO trace.meta(key, value) VALUES
   ('frame_count', (SELECT count(*) FROM trace.frame)), ('open_frame_count', (SELECT count(*) FROM trace.frame WHERE end_ns IS NULL));
 UPDATE trace.meta SET value = MAX(value, (SELECT COALESCE(MAX(MAX(start_ns, COALESCE(end_ns, 0))), 0) FROM trace.frame),
     (SELECT COALESCE(MAX(start_ns + duration_ns), 0) FROM trace.lookup), (SELECT COALESCE(MAX(end_ns), 0) FROM trace.compile)) WHERE key = 'span_ns';
+
+-- name: copied
+-- For a copy of the readable rows of a damaged file. A frame whose end was not recorded stays open.
+UPDATE frame SET took_ns = NULL, exit = NULL WHERE took_ns < 0;
+INSERT OR REPLACE INTO meta(key, value) SELECT 'state', 'recovered'
+    UNION ALL SELECT 'frame_count', COUNT(*) FROM frame UNION ALL SELECT 'open_frame_count', COUNT(*) FROM frame WHERE end_ns IS NULL;
+DELETE FROM meta WHERE key IN ('session', 'destination');
 
 -- name: totals
 -- Deletes the totals, which are then computed again. This uses a view, and SQLite sees the view only after
@@ -87,8 +98,8 @@ SELECT frame_id, thread_id, parent_id, code_id, kind = $FRAME_CALL,
 FROM trace.frame ORDER BY frame_id;
 
 -- name: orphan
--- A frame whose parent was lost.
-UPDATE trace.frame SET parent_id = NULL WHERE frame_id = ?1;
+-- The parent of frame ?1 was lost.
+UPDATE trace.frame SET parent_distance = NULL WHERE frame_id = ?1;
 
 -- name: total
 INSERT OR IGNORE INTO trace.code_total(code_id, calls, total_ns, self_ns, raised, max_ns, skipped) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7);
@@ -130,6 +141,10 @@ REINDEX trace.guard_check;
 -- name: named
 -- Does the trace name the session ?1?
 SELECT 1 FROM meta WHERE key = 'session' AND value = ?1;
+
+-- name: log
+-- Moves the pages of the log that no reader holds into the file.
+PRAGMA wal_checkpoint(PASSIVE);
 
 -- name: session
 -- The session of a trace that is being recorded on host ?1.

@@ -71,23 +71,23 @@ WITH compiled AS MATERIALIZED (
     SELECT COUNT(cache_entry_id) AS made, COUNT(*) AS tries, SUM(compile_ns) AS ns, SUM(is_recompile) AS again,
            (SELECT COUNT(*) FROM graph_break) AS breaks
     FROM compiles)
-SELECT 'processes' AS what, 'Python processes that were followed' AS title, COUNT(*) AS value, 'count' AS type, '' AS kind FROM process
+SELECT iif(COUNT(*) = 1, 'process', 'processes') AS what, 'Python processes that were followed' AS title, COUNT(*) AS value, 'count' AS type, '' AS kind FROM process
 UNION ALL
-SELECT 'threads', 'threads that evaluated a frame', COUNT(*), 'count', '' FROM thread
+SELECT iif(COUNT(*) = 1, 'thread', 'threads'), 'threads that evaluated a frame', COUNT(*), 'count', '' FROM thread
 UNION ALL
-SELECT 'calls decided', 'calls that a compiler was asked about', ?2, 'count', '' WHERE ?5
+SELECT iif(?2 = 1, 'call decided', 'calls decided'), 'calls that a compiler was asked about', ?2, 'count', '' WHERE ?5
 UNION ALL
 SELECT 'hits', 'of these calls', 100.0 * ?3 / ?2, 'percent', iif(100.0 * ?3 / ?2 >= 90, 'good', '') WHERE ?2 > 0
 UNION ALL
 SELECT 'ran as Python', 'of these calls', 100.0 * ?4 / ?2, 'percent', iif(100.0 * ?4 / ?2 >= 10, 'bad', '') WHERE ?2 > 0
 UNION ALL
-SELECT 'compiles', 'that made code', made, 'count', '' FROM compiled WHERE made > 0
+SELECT iif(made = 1, 'compile', 'compiles'), 'that made code', made, 'count', '' FROM compiled WHERE made > 0
 UNION ALL
 SELECT 'in the compiler', 'of all compiles', ns, 'ns', '' FROM compiled WHERE made > 0
 UNION ALL
-SELECT 'recompiles', 'in a process whose cache had held code for it', again, 'count', iif(again > 0, 'bad', 'good') FROM compiled WHERE made > 0
+SELECT iif(again = 1, 'recompile', 'recompiles'), 'in a process whose cache had held code for it', again, 'count', iif(again > 0, 'bad', 'good') FROM compiled WHERE made > 0
 UNION ALL
-SELECT 'graph breaks', 'places where a compile had to stop', breaks, 'count', iif(breaks > 0, 'bad', 'good') FROM compiled
+SELECT iif(breaks = 1, 'graph break', 'graph breaks'), 'places where a compile had to stop', breaks, 'count', iif(breaks > 0, 'bad', 'good') FROM compiled
 WHERE breaks + tries > 0
 UNION ALL
 SELECT * FROM (SELECT 'in guards', 'of all checks of guards', SUM(duration_ns) AS ns, 'ns', '' FROM guard_check WHERE ?5) WHERE ns IS NOT NULL;
@@ -140,7 +140,7 @@ SELECT t.process_id, p.pid, (SELECT own_pid FROM process o WHERE o.process_id = 
        p.exit_signal,
        (SELECT COUNT(*) FROM thread h WHERE h.process_id = p.process_id) AS threads,
        p.end_ns - p.start_ns AS ran_ns,
-       printf('%*s%s', t.depth * 2, '', COALESCE(p.pid, '?')) AS _pid,
+       printf('%*s%s', MIN(t.depth, 60) * 2, '', COALESCE(p.pid, '?')) AS _pid,
        (SELECT NULLIF(own_pid, p.pid) FROM process o WHERE o.process_id = p.process_id) AS _own_pid,
        t.ended AS _ended,
        p.rank || iif(p.local_rank <> p.rank, ' (' || p.local_rank || ' here)', '') AS _rank,
@@ -148,6 +148,10 @@ SELECT t.process_id, p.pid, (SELECT own_pid FROM process o WHERE o.process_id = 
 FROM process_tree t
 JOIN process p ON p.process_id = t.process_id, (SELECT NULL AS own_pid) older -- of a trace without the column: the name is then this one's
 ORDER BY t.path;
+
+-- name: is-copied
+-- Did `fsck --recover` copy the trace from a damaged file?
+SELECT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'recovered from a damaged file:%');
 
 -- name: is-several
 -- Does the trace have several processes or threads? Otherwise the report does not mention them.

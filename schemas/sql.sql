@@ -14,7 +14,7 @@ UNION ALL SELECT * FROM (
     SELECT DISTINCT name
     FROM (SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')
           UNION ALL SELECT name FROM temp.sqlite_schema
-          UNION ALL SELECT c.name FROM sqlite_schema s JOIN pragma_table_info(s.name) c WHERE s.type = 'table')
+          UNION ALL SELECT c.name FROM sqlite_schema s JOIN pragma_table_xinfo(s.name) c WHERE s.type = 'table')
     WHERE length(name) < 64 AND name GLOB '[A-Za-z_]*' AND name NOT GLOB '*[^A-Za-z0-9_]*'
     ORDER BY name
     LIMIT 5000);
@@ -30,7 +30,7 @@ UNION SELECT name FROM temp.sqlite_schema WHERE type IN ('table', 'view');
 SELECT DISTINCT c.name
 FROM (SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')
       UNION SELECT name FROM temp.sqlite_schema WHERE type IN ('table', 'view')) t
-JOIN pragma_table_info(t.name) c
+JOIN pragma_table_xinfo(t.name) c
 WHERE instr(lower(?1), lower(t.name));
 
 -- The commands that begin with a dot. The word after the command is the argument; argument(word)

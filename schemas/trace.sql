@@ -218,16 +218,18 @@ CREATE TABLE code(
 --     primary key, and the start of a time range by bisection.
 --   * A child lies within its parent in time, siblings do not overlap.
 CREATE TABLE frame(
-    frame_id       INTEGER PRIMARY KEY,
-    thread_id      INTEGER, -- on which it ran
-    parent_id      INTEGER, -- the frame that called it; NULL at the bottom of a stack
-    code_id        INTEGER, -- what it ran
-    kind           INTEGER, -- enum 'frame.kind'
-    outcome        INTEGER, -- enum 'outcome'
-    start_ns       INTEGER, -- entered
-    end_ns         INTEGER, -- left; NULL when still open at the end of the recording
-    cache_entry_id INTEGER, -- compiled code that ran in its place, or NULL
-    exit           INTEGER  -- enum 'frame.exit'
+    start_ns        INTEGER, -- entered
+    took_ns         INTEGER, -- until it was left; NULL when still open at the end of the recording
+    parent_distance INTEGER, -- by how much its id is greater than that of its caller; NULL at the bottom of a stack
+    code_id         INTEGER, -- what it ran
+    thread_id       INTEGER, -- on which it ran
+    exit            INTEGER DEFAULT 0, -- enum 'frame.exit'
+    kind            INTEGER DEFAULT 0, -- enum 'frame.kind'
+    outcome         INTEGER DEFAULT 0, -- enum 'outcome'
+    cache_entry_id  INTEGER, -- compiled code that ran in its place, or NULL
+    frame_id        INTEGER PRIMARY KEY,
+    parent_id       INTEGER AS (frame_id - parent_distance), -- the frame that called it; NULL at the bottom of a stack
+    end_ns          INTEGER AS (start_ns + took_ns)          -- left; NULL when still open at the end of the recording
 );
 
 
@@ -532,6 +534,17 @@ CREATE TABLE call_args(
     arguments TEXT, -- a JSON object by name; "...": 3 counts those that had no room; NULL: none, or --values off
     result    TEXT  -- what it returned, JSON; NULL: it raised, yielded or did not end. The call of a generator or coroutine function
                     --   returned that object; what this returned at its end has the row of its last part. Yielded values are not kept
+);
+
+
+-- An exception that left a process's main module, the last if several did. It ended the process unless that was embedded
+-- (view `endings`).
+CREATE TABLE uncaught(
+    process_id INTEGER PRIMARY KEY, -- where
+    at_ns      INTEGER, -- when it left the module
+    type       TEXT,    -- name of its class; NULL: the module ended otherwise after all, as by sys.exit()
+    code_id    INTEGER, -- the innermost of the traceback's functions that is the program's own; NULL: none is known
+    line       INTEGER  -- the line in it
 );
 
 

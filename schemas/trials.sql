@@ -108,7 +108,9 @@ WITH made AS MATERIALIZED (
     SELECT code_id, SUM(is_recompile) AS recompiles, SUM((SELECT COUNT(*) FROM graph_break b WHERE b.compile_id = m.compile_id)) AS breaks
     FROM compiles m GROUP BY code_id),
 ran AS MATERIALIZED (SELECT code_id, SUM(ran_as_python) AS python FROM calls WHERE counted GROUP BY code_id)
-SELECT f.filename || ':' || f.first_line
+SELECT f.filename || ':' || COALESCE(f.first_line, 0)
+       || iif((SELECT COUNT(DISTINCT qualname) FROM code o WHERE o.filename = f.filename AND o.first_line IS f.first_line
+               AND o.kind IS NOT 'compiled') > 1, ':' || f.qualname, '')
 FROM functions f LEFT JOIN made m ON m.code_id = f.code_id LEFT JOIN ran r ON r.code_id = f.code_id
 WHERE f.kind IS NOT 'compiled' AND NOT f.is_resume
 GROUP BY f.function_id

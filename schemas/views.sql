@@ -19,12 +19,12 @@ CREATE VIEW outcomes(outcome, name, asked, missed, ran_as_python) AS VALUES $OUT
 -- was forked, up to the fork. (A process that was started in another way is in here, too. This does no harm,
 -- because its code ids are its own.)
 CREATE VIEW lineage AS
-WITH RECURSIVE up(process_id, ancestor_id, until_ns, depth) AS (
-    SELECT process_id, process_id, 9223372036854775807, 0 FROM process
-    UNION ALL
-    SELECT up.process_id, p.parent_process_id, MIN(up.until_ns, p.start_ns), up.depth + 1
+WITH RECURSIVE up(process_id, ancestor_id, until_ns) AS (
+    SELECT process_id, process_id, 9223372036854775807 FROM process
+    UNION -- ends also where parents form a cycle, because until_ns does not grow
+    SELECT up.process_id, p.parent_process_id, MIN(up.until_ns, p.start_ns)
     FROM up JOIN process p ON p.process_id = up.ancestor_id
-    WHERE p.parent_process_id <> up.process_id AND up.depth < 60
+    WHERE p.parent_process_id <> up.process_id
 )
 SELECT process_id, ancestor_id, until_ns FROM up;
 
@@ -212,18 +212,24 @@ LEFT JOIN process p ON p.process_id = COALESCE(t.process_id, c.process_id);
 -- nothing more is known; NULL if no end was seen. command: its command line, as text.
 CREATE VIEW process_tree AS
 WITH RECURSIVE tree(process_id, depth, path) AS (
-    SELECT process_id, 0, printf('%020d', process_id) FROM process
+    SELECT process_id, 0, printf('/%020d', process_id) FROM process
     WHERE parent_process_id IS NULL OR parent_process_id = process_id
        OR parent_process_id NOT IN (SELECT process_id FROM process)
     UNION ALL
-    SELECT p.process_id, depth + 1, path || printf('%020d', p.process_id)
+    SELECT p.process_id, depth + 1, path || printf('/%020d', p.process_id)
     FROM tree CROSS JOIN process p ON p.parent_process_id = tree.process_id
-    WHERE depth < 60 AND p.process_id <> tree.process_id
+    WHERE depth < 1000 AND NOT instr(path, printf('/%020d', p.process_id))
+),
+listed AS MATERIALIZED (SELECT * FROM tree),
+every AS (
+    SELECT * FROM listed
+    UNION ALL
+    SELECT process_id, 0, printf('/%020d', process_id) FROM process WHERE process_id NOT IN (SELECT process_id FROM listed)
 )
 SELECT t.process_id, t.depth, t.path,
        COALESCE('signal ' || p.exit_signal, 'exit ' || p.exit_code, iif(p.end_ns IS NULL, NULL, 'ended')) AS ended,
        iif(json_valid(p.argv), (SELECT group_concat(value, ' ') FROM json_each(iif(json_valid(p.argv), p.argv, '[]'))), p.argv) AS command
-FROM tree t JOIN process p ON p.process_id = t.process_id;
+FROM every t JOIN process p ON p.process_id = t.process_id;
 
 
 -- tracks: the pid and the tid under which a timeline shows a process (thread_id NULL) or a thread. The system
@@ -516,20 +522,36 @@ SELECT (SELECT COUNT(*) FROM process) AS processes, (SELECT COUNT(*) FROM thread
        (SELECT ns FROM ended WHERE ns < (SELECT start_ns FROM lookup ORDER BY lookup_id DESC LIMIT 1)) AS steady_ns;
 
 
--- findings: what to look at first, the most costly first: of a program with a compiler a row per function that was compiled again, ran
--- eagerly or broke; of another where its own time went, the function whose slowest call stands out most, what waited most. Each figure was
--- measured:
---   kind        'compiles'; 'time', 'slow', 'waits'
---   cost_ns     compiles: time in recompiles and in compiles that failed; NULL: none. time: own time, without what it waited.
---               waits: how long it waited at least, but for a processor. slow: its longest call
---   calls       compiles: calls that wanted compiled code. Else all calls
---   recompiles, again_ns, source   compiles again, their time, and what most of them were for
---   eager, eager_ns, why_eager     calls of these that ran eagerly, since when, and for which reason: 'limit', 'error', 'declined' (the
---                                  compiler gave no code) or NULL
---   errors, breaks, break_line, break_calls   compiles that raised; graph breaks by place, the first that most calls met, and how many met it;
----                                  break_calls is NULL where no lookups are recorded
---   ns_per_call, share             slow: the mean call; time, waits: part of the own time of all functions
---   ask         what `dyntrace why` is to be asked: its name, or FILE:LINE if others are called so
+-- endings: processes that an uncaught exception ended, the first one first: which, and where the program was. after_ns: since the
+-- recorder was loaded. SystemExit is none.
+CREATE VIEW endings AS
+SELECT u.process_id, p.pid, p.rank, u.type, u.code_id, c.qualname, c.filename, c.first_line, u.line, u.at_ns, u.at_ns - p.start_ns AS after_ns, p.exit_code,
+       p.exit_signal
+FROM uncaught u JOIN process p ON p.process_id = u.process_id LEFT JOIN code c ON c.code_id = u.code_id
+WHERE u.type IS NOT NULL AND p.end_ns IS NOT NULL AND p.exit_code IS NOT 0
+ORDER BY u.at_ns, u.process_id;
+
+
+-- findings: what to look at first: an uncaught exception that ended a process, then the most costly. If the program used a compiler: a row for each
+-- function that was compiled again, ran eagerly, or broke its graph. Otherwise up to three rows: the program's
+-- function with most own time; its function with the slowest call, if that is far above the mean; and the
+-- function that waited longest. All figures were measured:
+--   kind        'ended', of the first process that an uncaught exception ended; 'compiles' with a compiler; otherwise 'time',
+--               'slow' or 'waits'
+--   exception, ended_line, ended_ns, processes   ended: the class of the exception, where it was, and how long after the start of
+--               its process; and how many processes ended so
+--   cost_ns     compiles: time of recompiles and of compiles that raised; NULL: none. time: own time without waits. slow: the
+--               longest call. waits: how long the function waited at least, without the waits for a processor
+--   calls       compiles: calls that wanted compiled code; otherwise all calls
+--   recompiles, again_ns, source   the number and the time of recompiles, and the guard source that most of them were for
+--   eager, eager_ns, why_eager     how many of `calls` ran eagerly, when the first of them began, and why: 'limit', 'error',
+--                                  'declined' (the compiler gave no code) or NULL
+--   errors      compiles that raised
+--   breaks, break_line, break_calls   the lines with graph breaks: their number, the line that most calls met, and how many
+--                                  calls met it; break_calls is NULL if no lookups are recorded
+--   ns_per_call, share             slow: the mean time of a call. time, waits: share of the own time of all functions, 0 to 1
+--   ask         the function as an argument for `dyntrace why`: its name, or FILE:LINE if other functions have this name,
+--               or FILE:LINE:NAME if also several functions begin in that line
 -- Reads `lookup`, and `frame` if any function was given up.
 CREATE VIEW findings AS
 WITH own AS MATERIALIZED (SELECT code_id, function_id FROM functions),
@@ -589,16 +611,21 @@ plain AS (
 ),
 found AS (
     SELECT kind, function_id, cost_ns, calls, recompiles, again_ns, source, eager, eager_ns, why_eager, errors, breaks, break_line, break_calls, ns_per_call,
-           share FROM compiled
+           share, NULL AS exception, NULL AS ended_line, NULL AS ended_ns, NULL AS processes FROM compiled
     UNION ALL
-    SELECT kind, function_id, cost_ns, calls, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ns_per_call, share FROM plain
+    SELECT kind, function_id, cost_ns, calls, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ns_per_call, share, NULL, NULL, NULL, NULL FROM plain
+    UNION ALL
+    SELECT * FROM (SELECT 'ended', code_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, type, line, after_ns,
+                          (SELECT COUNT(*) FROM endings) FROM endings LIMIT 1)
 )
-SELECT ROW_NUMBER() OVER (ORDER BY COALESCE(f.cost_ns, 0) DESC, COALESCE(f.eager, 0) DESC, COALESCE(f.break_calls, 0) DESC, f.function_id) AS number,
+SELECT ROW_NUMBER() OVER (ORDER BY f.kind <> 'ended', COALESCE(f.cost_ns, 0) DESC, COALESCE(f.eager, 0) DESC, COALESCE(f.break_calls, 0) DESC, f.function_id) AS number,
        f.kind, f.function_id AS code_id, c.qualname, c.filename, c.first_line, f.cost_ns, f.calls, f.recompiles, f.again_ns, f.source, f.eager,
-       f.eager_ns, f.why_eager, f.errors, f.breaks, f.break_line, f.break_calls, f.ns_per_call, f.share,
+       f.eager_ns, f.why_eager, f.errors, f.breaks, f.break_line, f.break_calls, f.ns_per_call, f.share, f.exception, f.ended_line, f.ended_ns, f.processes,
        iif(c.qualname = '' OR (SELECT COUNT(DISTINCT filename || ':' || first_line) FROM code o
                                WHERE o.qualname = c.qualname AND o.kind IS NOT 'compiled') > 1,
-           c.filename || ':' || c.first_line, c.qualname) AS ask
+           c.filename || ':' || COALESCE(c.first_line, 0)
+           || iif((SELECT COUNT(DISTINCT qualname) FROM code o WHERE o.filename = c.filename AND o.first_line IS c.first_line
+                   AND o.kind IS NOT 'compiled') > 1, ':' || c.qualname, ''), c.qualname) AS ask
 FROM found f LEFT JOIN code c ON c.code_id = f.function_id
 ORDER BY number;
 
@@ -758,9 +785,39 @@ FROM weighed j LEFT JOIN code c ON c.code_id = j.function_id;
 -- and NULL in a trial that does not have this resume function. trial_function does not name the functions that
 -- this trace lacks: what a trial has of them beyond its baseline counts as theirs, which can only hide a gain.
 CREATE VIEW trial_functions AS
-WITH tried AS (SELECT DISTINCT t.batch, f.function_id FROM trial_function f JOIN trial t ON t.trial_id = f.trial_id),
-counted AS (
-    SELECT t.trial_id, t.batch, t.setting, t.baseline, t.works, t.fault, d.function_id,
+WITH RECURSIVE tried AS (SELECT DISTINCT t.batch, f.function_id FROM trial_function f JOIN trial t ON t.trial_id = f.trial_id),
+origin(function_id, code_id, depth) AS (
+    SELECT DISTINCT function_id, function_id, 0 FROM trial_function WHERE function_id IS NOT NULL
+    UNION ALL
+    SELECT r.function_id, c.origin_code_id, r.depth + 1 FROM origin r JOIN code c ON c.code_id = r.code_id
+    WHERE c.kind IS 'resume' AND c.origin_code_id IS NOT NULL AND r.depth < 100
+),
+family AS MATERIALIZED (
+    SELECT r.function_id, o.filename || ':' || o.qualname || ':' || o.first_line AS whole, MAX(r.depth) AS depth,
+           (SELECT is_resume FROM functions f WHERE f.code_id = r.function_id) AS is_resume
+    FROM origin r JOIN code o ON o.code_id = r.code_id
+    GROUP BY r.function_id
+),
+of_family AS MATERIALIZED (
+    SELECT f.trial_id, m.whole, SUM(f.compiles) AS compiles, SUM(f.recompiles) AS recompiles, SUM(f.breaks) AS breaks,
+           iif(COUNT(*) = COUNT(f.eager), SUM(f.eager), NULL) AS eager
+    FROM trial_function f JOIN family m ON m.function_id = f.function_id
+    GROUP BY f.trial_id, m.whole
+),
+unnamed AS MATERIALIZED (
+    SELECT t.trial_id, t.batch, TOTAL(f.compiles) AS compiles, TOTAL(f.recompiles) AS recompiles, TOTAL(f.breaks) AS breaks,
+           iif(COUNT(f.trial_id) = COUNT(f.eager), TOTAL(f.eager), NULL) AS eager
+    FROM trial t LEFT JOIN trial_function f ON f.trial_id = t.trial_id AND f.function_id IS NULL
+    GROUP BY t.trial_id
+),
+moved AS MATERIALIZED (
+    SELECT u.trial_id, CAST(MAX(u.compiles - b.compiles, 0) AS INTEGER) AS compiles,
+           CAST(MAX(u.recompiles - b.recompiles, 0) AS INTEGER) AS recompiles, CAST(MAX(u.breaks - b.breaks, 0) AS INTEGER) AS breaks,
+           CAST(MAX(u.eager - COALESCE(b.eager, 0), 0) AS INTEGER) AS eager
+    FROM unnamed u JOIN unnamed b ON b.trial_id = u.batch
+),
+own AS (
+    SELECT t.trial_id, t.batch, t.setting, t.baseline, t.works, t.fault, d.function_id, f.trial_id IS NOT NULL AS ran,
            COALESCE(f.compiles, t.compiles * 0) AS compiles, COALESCE(f.recompiles, t.compiles * 0) AS recompiles,
            COALESCE(f.breaks, t.compiles * 0) AS breaks, iif(f.trial_id IS NULL, t.compiles * 0, f.eager) AS eager,
            COALESCE(f.hits, t.compiles * 0) AS hits, COALESCE(f.compile_ns, t.compiles * 0) AS compile_ns, f.step_ns,
@@ -769,6 +826,19 @@ counted AS (
     JOIN tried d ON d.batch = t.batch
     LEFT JOIN trial_function f ON f.trial_id = t.trial_id AND f.function_id = d.function_id
     WHERE d.function_id IS NOT NULL
+),
+counted AS (
+    SELECT o.trial_id, o.batch, o.setting, o.baseline, o.works, o.fault, o.function_id,
+           iif(m.is_resume, iif(o.ran, w.compiles + v.compiles, NULL), o.compiles) AS compiles,
+           iif(m.is_resume, iif(o.ran, w.recompiles + v.recompiles, NULL), o.recompiles) AS recompiles,
+           iif(m.is_resume, iif(o.ran, w.breaks + v.breaks, NULL), o.breaks) AS breaks,
+           iif(m.is_resume, iif(o.ran, w.eager + v.eager, NULL), o.eager) AS eager,
+           iif(m.is_resume AND NOT o.ran, NULL, o.hits) AS hits, iif(m.is_resume AND NOT o.ran, NULL, o.compile_ns) AS compile_ns,
+           o.step_ns, o.duration_ns, o.exit_code, o.exit_signal, o.output_same, o.values_same, o.error
+    FROM own o
+    LEFT JOIN family m ON m.function_id = o.function_id
+    LEFT JOIN of_family w ON w.trial_id = o.trial_id AND w.whole = m.whole
+    LEFT JOIN moved v ON v.trial_id = o.trial_id
 ),
 weighed AS (
     SELECT n.*, b.compiles AS baseline_compiles, b.recompiles AS baseline_recompiles, b.breaks AS baseline_breaks,
@@ -782,7 +852,7 @@ weighed AS (
     FROM counted n LEFT JOIN counted b ON b.trial_id = n.batch AND b.function_id = n.function_id
 )
 SELECT n.trial_id, n.batch, n.setting, n.baseline, n.works, n.gain,
-       COALESCE(n.fault, iif(n.baseline, NULL, iif(n.gain, 'gain', 'no gain'))) AS note, n.function_id, c.qualname, c.filename,
+       COALESCE(n.fault, iif(n.baseline, NULL, iif(n.compiles IS NULL, 'not measured', iif(n.gain, 'gain', 'no gain')))) AS note, n.function_id, c.qualname, c.filename,
        c.first_line, n.compiles, n.baseline_compiles, n.recompiles, n.baseline_recompiles, n.breaks, n.baseline_breaks, n.eager,
        n.baseline_eager, n.hits, n.baseline_hits, n.compile_ns, n.baseline_compile_ns, n.step_ns, n.baseline_step_ns,
        n.duration_ns, n.exit_code, n.exit_signal, n.output_same, n.values_same, n.error

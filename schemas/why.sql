@@ -19,7 +19,7 @@ SELECT EXISTS (SELECT 1 FROM compile) OR EXISTS (SELECT 1 FROM lookup);
 -- the function's cache entries
 SELECT cache_entry_id, code_id, compile_id, COALESCE(label, 'entry ' || cache_entry_id) AS label, backend,
        guard_count AS guards, born_ns, died_ns, substr(death_cause, 1, 1000) AS death_cause, region_id
-FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY cache_entry_id LIMIT 10000;
+FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY cache_entry_id;
 
 -- name: compiles
 -- the function's compiles
@@ -29,7 +29,7 @@ SELECT compile_id, code_id, cache_entry_id, label, start_ns, end_ns, outcome, su
        is_recompile AS recompile,
        COALESCE(substr(reason, NULLIF(instr(reason, 'from user code:'), 0), 8000),
                 substr(reason, NULLIF(instr(reason, 'User stack:'), 0), 8000)) AS user_stack
-FROM compiles WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY compile_id LIMIT 10000;
+FROM compiles WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY compile_id;
 
 -- name: reasons
 -- the first reason of each kind why a compile made no code; or why the function was marked
@@ -37,7 +37,7 @@ WITH ours AS MATERIALIZED (
     SELECT m.outcome, iif(m.reason IN ('first call', 'no entry fitted') AND p.torch_version <> '', NULL, m.reason) AS reason
     FROM compile m JOIN code c USING (code_id) LEFT JOIN process p USING (process_id)
     WHERE m.code_id IN (SELECT value FROM json_each(?1)) AND m.cache_entry_id IS NULL AND m.outcome NOT IN ('ok', 'compiled')
-    ORDER BY m.compile_id LIMIT 10000)
+    ORDER BY m.compile_id)
 SELECT (SELECT substr(reason, 1, 2000) FROM ours WHERE outcome = 'limit' AND reason <> '' LIMIT 1) AS limit_reason,
        (SELECT substr(reason, 1, 2000) FROM ours WHERE outcome IN ('failed', 'error') AND reason <> '' LIMIT 1) AS raised_reason,
        COALESCE((SELECT substr(reason, 1, 2000) FROM ours WHERE outcome NOT IN ('limit', 'failed', 'error') AND reason <> '' LIMIT 1),
@@ -50,7 +50,7 @@ SELECT (SELECT substr(reason, 1, 2000) FROM ours WHERE outcome = 'limit' AND rea
 -- exceptions that the function's compiler raised, grouped by first line, with their number
 WITH failed AS MATERIALIZED (
     SELECT compile_id, substr(reason, 1, 2000) AS reason FROM compile
-    WHERE code_id IN (SELECT value FROM json_each(?1)) AND cache_entry_id IS NULL AND outcome IN ('failed', 'error') LIMIT 10000)
+    WHERE code_id IN (SELECT value FROM json_each(?1)) AND cache_entry_id IS NULL AND outcome IN ('failed', 'error'))
 SELECT reason, times FROM (
     SELECT MIN(compile_id), reason, COUNT(*) AS times FROM failed WHERE reason <> ''
     GROUP BY substr(reason, 1, instr(replace(reason, ':' || char(10), '  ') || char(10), char(10)) - 1) ORDER BY 1 LIMIT 8)
@@ -249,12 +249,28 @@ fraction AS MATERIALIZED (
 integer AS MATERIALIZED (
     SELECT DISTINCT source FROM beside WHERE expected <> '' AND actual <> '' AND expected NOT GLOB '*[^-0-9]*' AND actual NOT GLOB '*[^-0-9]*'
         AND source NOT GLOB '*(*' ORDER BY 1 LIMIT 8),
+alone AS MATERIALIZED ( -- one of these numbers was all that differed from an older entry: as a tensor it would have spared the compile
+    SELECT 1 FROM (
+        SELECT r.source, r.compile_id, r.cache_entry_id FROM ours m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id LIMIT 10000)
+    WHERE ?3 = 'value' GROUP BY compile_id, cache_entry_id
+    HAVING COUNT(DISTINCT COALESCE(source, '')) = 1 AND MIN(source) IN (SELECT source FROM fraction) LIMIT 1),
 item AS MATERIALIZED (
     SELECT rtrim(?2, '0123456789]') AS list FROM integer
     WHERE ?2 GLOB '*[[][0-9]*]' AND rtrim(source, '0123456789]') = rtrim(?2, '0123456789]')),
 longer AS MATERIALIZED (
     SELECT COUNT(*) FROM mine WHERE ?3 = 'length' AND expected NOT GLOB '*[^0-9]*' AND actual NOT GLOB '*[^0-9]*'
     HAVING COUNT(DISTINCT actual) > 1 AND MIN(CAST(actual AS INTEGER) - CAST(expected AS INTEGER)) > 0),
+used AS MATERIALIZED ( -- modules, by the length of the path to their container
+    SELECT g.cache_entry_id AS older, g.source, m.expected, length(g.source) - length(m.expected) - 4 AS path
+    FROM (SELECT DISTINCT older, expected FROM mine WHERE ?3 = 'value' AND expected GLOB '[0-9]*' AND expected NOT GLOB '*[^0-9]*' LIMIT 100) m
+    CROSS JOIN guard g ON g.cache_entry_id = m.older
+    WHERE g.kind = 'TYPE_MATCH' AND g.source GLOB '*._modules[[]''' || m.expected || ''']'),
+chosen AS MATERIALIZED ( -- those of which no other module of the container is used
+    SELECT DISTINCT u.older, u.expected FROM used u WHERE NOT EXISTS (
+        SELECT 1 FROM guard g
+        WHERE g.cache_entry_id = u.older AND g.kind = 'TYPE_MATCH' AND g.source <> u.source
+          AND substr(g.source, 1, u.path) = substr(u.source, 1, u.path) AND substr(g.source, u.path + 1) GLOB '[[]''[0-9]*'']'
+          AND NOT instr(substr(g.source, u.path + 1), '.'))),
 rate AS MATERIALIZED (
     SELECT MIN(r.source) AS source
     FROM (SELECT DISTINCT compile_id FROM mine LIMIT 1000) m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
@@ -279,6 +295,11 @@ UNION ALL SELECT * FROM (
     WHERE ?3 = 'type' AND instr(expected, ' at 0x') > 0 AND expected <> actual
       AND substr(expected, 1, instr(expected, ' at 0x')) = substr(actual, 1, instr(actual, ' at 0x')) LIMIT 1)
 UNION ALL SELECT 'constant', (SELECT user_stack FROM needed), NULL WHERE EXISTS (SELECT 1 FROM constant) OR EXISTS (SELECT 1 FROM number)
+UNION ALL SELECT 'module', NULL, NULL WHERE EXISTS (SELECT 1 FROM chosen)
+    AND NOT EXISTS (SELECT 1 FROM mine m WHERE (m.older, m.expected) NOT IN (SELECT older, expected FROM chosen))
+UNION ALL SELECT 'slice', NULL, NULL WHERE ?2 GLOB '*].st[aoe]*' AND EXISTS (
+    SELECT 1 FROM mine m CROSS JOIN guard g ON g.cache_entry_id = m.older
+    WHERE g.kind = 'TYPE_MATCH' AND ?2 IN (g.source || '.start', g.source || '.stop', g.source || '.step') AND instr(g.expression, '<class ''slice''>'))
 UNION ALL SELECT 'nested', NULL, NULL FROM nested
 UNION ALL SELECT 'several', (SELECT group_concat(source, ', ') FROM several), NULL
     WHERE (SELECT COUNT(*) FROM several) > 1 AND NOT EXISTS (SELECT 1 FROM constant)
@@ -299,7 +320,7 @@ UNION ALL SELECT 'transforms', (
     WHERE EXISTS (SELECT 1 FROM state)
 UNION ALL SELECT 'grown', source, NULL FROM grown
 UNION ALL SELECT 'numbers', (SELECT group_concat(source, ', ') FROM fraction), (SELECT group_concat('dynamic=' || source) FROM fraction)
-    WHERE (SELECT COUNT(*) FROM fraction) > 1
+    WHERE (SELECT COUNT(*) FROM fraction) > 1 AND NOT EXISTS (SELECT 1 FROM alone)
 UNION ALL SELECT 'flags', group_concat(source, ', '), NULL FROM flag HAVING COUNT(*) > 0
 UNION ALL SELECT 'integers', group_concat(source, ', '), NULL FROM integer HAVING COUNT(*) > 1
 UNION ALL SELECT 'items', MIN(substr(list, 1, length(list) - 1)), NULL FROM item HAVING COUNT(*) > 1
@@ -418,6 +439,22 @@ FROM (SELECT signature_id, COUNT(*) AS calls FROM lookup
 SELECT COUNT(DISTINCT signature_id) AS different_inputs,
        SUM(outcome <> $COMPILED AND signature_id IS NULL) AS unknown_inputs FROM lookup
 WHERE outcome IN ($COMPILED, $RUN_ONLY, $LIMIT) AND code_id IN (SELECT value FROM json_each(?1));
+
+-- name: limit
+-- The limit that is enough for all calls with outcome ?2, of the code object that needs the highest one, and how many different
+-- inputs it had if that says the limit (?3: all inputs are known). Each process has code objects of its own.
+WITH ours AS MATERIALIZED (SELECT value AS code_id FROM json_each(?1)),
+missed AS (
+    SELECT code_id, 1 AS calls, outcome, signature_id FROM lookup
+    WHERE outcome IN ($COMPILED, $RUN_ONLY, $LIMIT, ?2) AND code_id IN ours
+    UNION ALL SELECT code_id, lookups, outcome, NULL FROM lookup_count WHERE outcome = ?2 AND code_id IN ours),
+asked AS (
+    SELECT code_id, SUM(iif(outcome = ?2, calls, 0)) AS calls, COUNT(DISTINCT signature_id) AS inputs FROM missed GROUP BY code_id),
+each AS (
+    SELECT a.calls, a.inputs, (SELECT COUNT(*) FROM compile m WHERE m.code_id = a.code_id
+                               AND (m.cache_entry_id IS NOT NULL OR m.outcome IN ('ok', 'compiled'))) AS made
+    FROM asked a WHERE a.calls > 0)
+SELECT MAX(iif(?3 AND inputs > made, inputs, made + calls)) AS raised, MAX(iif(?3 AND inputs > made, inputs, 0)) AS needed FROM each;
 
 -- name: processes
 -- the processes that ran the function: version of torch, oldest first, and how torch was watched

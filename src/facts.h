@@ -27,7 +27,7 @@
     X(15, DEATH, 2, 1) X(16, SIGNATURE, 1, 1) X(17, TORCH, 0, 3) X(18, NOTE, 2, 3) \
     X(19, GRAPH, 1, 2) X(20, BREAK, 5, 2) X(21, LISTING, 1, 2) X(22, PHASE, 3, 2) \
     X(23, ORIGIN, 2, 1) X(24, MARK, 5, 1) \
-    X(25, SETTING, 1, 1) X(26, SPAN_END, 2, 0)
+    X(25, SETTING, 1, 1) X(26, SPAN_END, 2, 0) X(27, UNCAUGHT, 3, 1)
 /* clang-format on */
 
 struct fact_text {
@@ -156,7 +156,15 @@ struct fact_SETTING {
     struct fact_text why; /* why the setting could not be used; "" if it was */
 };
 
-/* A span ended while its thread's ring had no room for the word that says so. */
+/* The program's main module ended with an exception. If there are several such facts, the last one
+ * counts. */
+struct fact_UNCAUGHT {
+    int64_t clock, code /* code of the program's innermost line; -1: not known */, line;
+    /* name of the exception's class; NULL cancels the earlier facts of this kind */
+    struct fact_text type;
+};
+
+/* A span ended while its thread's ring had no room for a CONTROL_SPAN_END. */
 struct fact_SPAN_END {
     int64_t span, clock;
 };

@@ -25,8 +25,8 @@
 #define INJECT_SESSION "DYNTRACE_SESSION"
 #define INJECT_STANDBY "standby" /* value of DYNTRACE_SESSION that stands for `run --standby` */
 
-/* Does PATHS begin with INJECT? */
-static inline bool inject_leads(const char *inject, const char *paths)
+/* Is INJECT the first directory in PATHS? */
+static inline bool inject_is_first(const char *inject, const char *paths)
 {
     size_t length = strlen(inject);
 
@@ -40,7 +40,7 @@ static inline char *inject_paths(const char *inject, const char *paths)
 {
     char *value = NULL;
 
-    if (paths && inject_leads(inject, paths))
+    if (paths && inject_is_first(inject, paths))
         return strdup(paths);
     return asprintf(&value, "%s%s%s", inject,
                     !paths   ? ""
@@ -57,7 +57,7 @@ static inline void inject_environment(const char *inject, const char *session)
 {
     const char *old = getenv(INJECT_PATHS);
     const char *before = getenv(INJECT_SESSION);
-    char *paths = old && inject_leads(inject, old) ? NULL : inject_paths(inject, old);
+    char *paths = old && inject_is_first(inject, old) ? NULL : inject_paths(inject, old);
 
     if (paths)
         setenv(INJECT_PATHS, paths, 1);
@@ -73,7 +73,7 @@ static inline void inject_environment_undo(const char *inject)
     char *rest = NULL;
 
     unsetenv(INJECT_SESSION);
-    if (!paths || !inject_leads(inject, paths))
+    if (!paths || !inject_is_first(inject, paths))
         return;
     paths += strlen(inject);
     rest = *paths ? strdup(paths + 1) : NULL;

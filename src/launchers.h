@@ -95,10 +95,11 @@ static inline bool launcher_has_letter(const char *letters, char letter)
     return letters && strchr(letters, letter);
 }
 
-/* Read one option, whose word is *AT, into FOUND. Returns the option's last word: its value, if the
- * value is a word of its own. */
-static inline const char *const *launcher_option(const struct launcher *launcher,
-                                                 const char *const *at, struct launch_words *found)
+/* Read the option at *AT into FOUND. Returns the option's last word: its value, if that is a
+ * separate word. */
+static inline const char *const *launcher_read_option(const struct launcher *launcher,
+                                                      const char *const *at,
+                                                      struct launch_words *found)
 {
     const char *letter = *at + 1;
 
@@ -141,7 +142,7 @@ static inline struct launch_words launcher_words(const struct launcher *launcher
         if (!(*at)[1]) /* a lone "-" means `env -i` or `su -l` */
             found.cleared = true;
         else
-            at = launcher_option(launcher, at, &found);
+            at = launcher_read_option(launcher, at, &found);
     }
     if (*at && !strcmp(*at, "--"))
         at++;
@@ -152,7 +153,7 @@ static inline struct launch_words launcher_words(const struct launcher *launcher
     if (launcher->script == 'c' && !found.user) { /* su USER -c TEXT */
         for (; *at; at++)
             if (**at == '-' && (*at)[1])
-                at = launcher_option(launcher, at, &found);
+                at = launcher_read_option(launcher, at, &found);
     }
     found.program = at;
     return found;

@@ -77,7 +77,7 @@ static bool column_find(enum row_table table, const char *name, size_t bytes,
 /* Make the INSERT statement for WHICH, "INSERT INTO t(a, b) VALUES (?, ?)", with the clause for a
  * row that exists already, and fill in PUT's columns. The caller frees the text. Returns NULL
  * without memory. */
-static char *put_text(enum recorder_put which, struct put *put)
+static char *insert_make(enum recorder_put which, struct put *put)
 {
     const char *table = row_tables[put_facts[which].table].name;
     const char *key = put_facts[which].columns;
@@ -144,17 +144,20 @@ static void remember_error(struct recorder *r)
 /* Return the prepared statement for WHICH. Each statement is prepared when its first row comes,
  * because a short recording has few kinds. Returns NULL after an error, which recorder_error()
  * returns. */
-static const struct put *put_of(struct recorder *r, enum recorder_put which)
+static const struct put *put_prepare(struct recorder *r, enum recorder_put which)
 {
     struct put *put = &r->put[which];
-    char *made = put->statement ? NULL : put_text(which, put);
-    const char *sql = (put_facts[which].how & ~ONCE) == STATEMENT
-                          ? schema_statement(put_facts[which].statement)
-                          : made;
+    char *made;
+    const char *sql;
 
+    if (put->statement)
+        return put;
+    made = insert_make(which, put);
+    sql = (put_facts[which].how & ~ONCE) == STATEMENT ? schema_statement(put_facts[which].statement)
+                                                      : made;
     recorder_in_sqlite = 1;
-    if (!put->statement && (!sql || sqlite3_prepare_v3(r->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
-                                                       &put->statement, NULL) != SQLITE_OK))
+    if (!sql || sqlite3_prepare_v3(r->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &put->statement,
+                                   NULL) != SQLITE_OK)
         remember_error(r);
     sqlite3_free(made);
     recorder_in_sqlite = 0;
@@ -199,14 +202,16 @@ void recorder_close(struct recorder *r)
 
 /* ---- a bounded log ---- */
 
-/* Move pages from the log into the file through DB, and see whether a reader holds the log. */
-static void log_move(struct recorder *r, sqlite3 *db)
+/* Move pages from the log into the file through DB, and note whether a reader holds the log. */
+static void log_checkpoint(struct recorder *r, sqlite3 *db)
 {
-    int pages = 0;
-    int moved = 0;
+    int pages;
+    int moved;
+    int status = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &moved);
+    bool is_known = status == SQLITE_OK && pages >= 0;
 
-    sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &moved);
-    r->log_blocked = moved < pages && pages / 2 > r->log_most;
+    if (is_known)
+        r->log_blocked = moved < pages && pages / 2 > r->log_most;
 }
 
 static int on_commit(void *of, sqlite3 *db, const char *name, int pages)
@@ -214,17 +219,26 @@ static int on_commit(void *of, sqlite3 *db, const char *name, int pages)
     struct recorder *r = of;
 
     if (pages >= r->log_most)
-        log_move(r, db);
+        log_checkpoint(r, db);
     return SQLITE_OK;
+}
+
+/* Open the connection that asks how much of the log was moved. It reads once, because a connection
+ * opens the log when it first reads, and its checkpoints do nothing before that. */
+static bool mover_open(struct recorder *r)
+{
+    const char *path = sqlite3_db_filename(r->db, NULL);
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+
+    return sqlite3_open_v2(path, &r->mover, flags, NULL) == SQLITE_OK &&
+           sqlite3_exec(r->mover, "SELECT COUNT(*) FROM meta", NULL, NULL, NULL) == SQLITE_OK;
 }
 
 void recorder_bound_log(struct recorder *r, int pages)
 {
     r->log_most = pages;
     r->log_blocked = false;
-    if (!r->mover &&
-        sqlite3_open_v2(sqlite3_db_filename(r->db, NULL), &r->mover,
-                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK)
+    if (!r->mover && mover_open(r))
         sqlite3_wal_hook(r->db, on_commit, r);
 }
 
@@ -251,21 +265,21 @@ static bool execute(struct recorder *r, const char *sql)
     return done;
 }
 
-void recorder_views(struct recorder *r)
+void recorder_add_views(struct recorder *r)
 {
     if (!execute(r, schema_view_rows))
         remember_error(r);
 }
 
 /* Begin a transaction, unless one is open. */
-static void begin(struct recorder *r)
+static void begin_transaction(struct recorder *r)
 {
     r->begun = r->begun || execute(r, "BEGIN");
     if (!r->begun)
         remember_error(r);
 }
 
-static void run(struct recorder *r, sqlite3_stmt *statement)
+static void run_statement(struct recorder *r, sqlite3_stmt *statement)
 {
     recorder_in_sqlite = 1;
     if (sqlite3_step(statement) != SQLITE_DONE)
@@ -275,14 +289,14 @@ static void run(struct recorder *r, sqlite3_stmt *statement)
     recorder_in_sqlite = 0;
 }
 
-void recorder_values(struct recorder *r, enum recorder_put which, const int64_t *values,
-                     const char *const *texts)
+void recorder_write_values(struct recorder *r, enum recorder_put which, const int64_t *values,
+                           const char *const *texts)
 {
-    const struct put *put = put_of(r, which);
+    const struct put *put = put_prepare(r, which);
 
     if (!put)
         return;
-    begin(r);
+    begin_transaction(r);
     for (unsigned i = 0; i < put->count; i++)
         if (values[i] != ROW_NONE && (values[i] || !put->column[i].id)) {
             if (put->column[i].text)
@@ -291,17 +305,17 @@ void recorder_values(struct recorder *r, enum recorder_put which, const int64_t 
             else
                 sqlite3_bind_int64(put->statement, (int)i + 1, values[i]);
         }
-    run(r, put->statement);
+    run_statement(r, put->statement);
 }
 
-void recorder_once(struct recorder *r)
+void recorder_mark_unrepeatable(struct recorder *r)
 {
     r->once = true;
 }
 
 void recorder_write(struct recorder *r, enum recorder_put which, const void *row)
 {
-    const struct put *put = put_of(r, which);
+    const struct put *put = put_prepare(r, which);
     const char *texts[ROW_COLUMNS];
     int64_t values[ROW_COLUMNS];
     unsigned count = 0;
@@ -320,24 +334,24 @@ void recorder_write(struct recorder *r, enum recorder_put which, const void *row
     }
     if (!put || !values[0])
         return;
-    recorder_values(r, which, values, texts);
+    recorder_write_values(r, which, values, texts);
     r->once |= put_facts[which].how & ONCE;
 }
 
-void recorder_meta(struct recorder *r, const char *key, const char *text, int64_t value)
+void recorder_set_meta(struct recorder *r, const char *key, const char *text, int64_t value)
 {
-    begin(r);
+    begin_transaction(r);
     sqlite3_bind_text(r->meta, 1, key, -1, SQLITE_STATIC);
     if (text)
         sqlite3_bind_text(r->meta, 2, text, -1, SQLITE_STATIC);
     else
         sqlite3_bind_int64(r->meta, 2, value);
-    run(r, r->meta);
+    run_statement(r, r->meta);
 }
 
 void recorder_run(struct recorder *r, const char *statement)
 {
-    begin(r);
+    begin_transaction(r);
     if (!execute(r, schema_statement(statement)))
         remember_error(r);
 }
@@ -348,7 +362,7 @@ bool recorder_commit(struct recorder *r)
 
     if (r->log_blocked) {
         recorder_in_sqlite = 1;
-        log_move(r, r->mover);
+        log_checkpoint(r, r->mover);
         recorder_in_sqlite = 0;
     }
     if (r->log_blocked)
@@ -367,7 +381,7 @@ bool recorder_commit(struct recorder *r)
     return !failed;
 }
 
-void recorder_commit_unrepeatable(struct recorder *r)
+void recorder_commit_if_unrepeatable(struct recorder *r)
 {
     if (r->once && !recorder_commit(r))
         r->failed = true; /* the row stays in the open transaction */
@@ -393,7 +407,7 @@ bool recorder_find(struct recorder *r, const char *sql, int64_t id, int64_t *fou
     return is_found;
 }
 
-int64_t recorder_number(struct recorder *r, const char *sql)
+int64_t recorder_query_number(struct recorder *r, const char *sql)
 {
     int64_t number = 0;
 
@@ -401,7 +415,7 @@ int64_t recorder_number(struct recorder *r, const char *sql)
     return number;
 }
 
-uint64_t recorder_missing(struct recorder *r, char *worst, size_t room)
+uint64_t recorder_count_losses(struct recorder *r, char *worst, size_t room)
 {
     sqlite3_stmt *s = NULL;
     uint64_t rows = 0;

@@ -50,6 +50,7 @@ struct sqlite3;
     X(PROCESS_LEFT_OUT, process, PART, \
       "process_id left_out_functions left_out_frames left_out_decisions") \
     X(PROCESS_END, process, PART | ONCE, "process_id pid= end_ns= exit_code= exit_signal=") \
+    X(UNCAUGHT, uncaught, WHOLE, "process_id at_ns type code_id line") \
     X(THREAD, thread, WHOLE, "thread_id process_id os_tid name?") \
     X(CODE, code, PART, "code_id process_id filename qualname first_line kind= fingerprint") \
     X(ORIGIN, code, PART, "code_id origin_code_id kind") \
@@ -117,14 +118,14 @@ RECORDER_PUTS(X)
 #define recorder_put(r, NAME, ...) recorder_write((r), PUT_##NAME, &(PUT_##NAME##_ROW)__VA_ARGS__)
 void recorder_write(struct recorder *r, enum recorder_put which, const void *row);
 
-/* Like recorder_write, from an array: VALUES has a number for each column of WHICH. ROW_NONE stands
- * for NULL; for a text the number is its length. TEXTS has the texts that are not NULL, in the
- * order of their columns. */
-void recorder_values(struct recorder *r, enum recorder_put which, const int64_t *values,
-                     const char *const *texts);
+/* Like recorder_write, but takes the row from arrays: VALUES has a number for each column of WHICH.
+ * ROW_NONE stands for NULL; for a text the number is its length. TEXTS has the texts that are not
+ * NULL, in the order of their columns. */
+void recorder_write_values(struct recorder *r, enum recorder_put which, const int64_t *values,
+                           const char *const *texts);
 
 /* Set KEY in the table meta to TEXT, or to VALUE if TEXT is NULL. */
-void recorder_meta(struct recorder *r, const char *key, const char *text, int64_t value);
+void recorder_set_meta(struct recorder *r, const char *key, const char *text, int64_t value);
 
 /* Run the statement with the name STATEMENT in schemas/, which returns no rows. */
 void recorder_run(struct recorder *r, const char *statement);
@@ -135,7 +136,7 @@ struct recorder *recorder_open(const char *path, const char **error);
 /* Add the trace's views to the file, as rows of sqlite_schema. SQLite parses these rows only when
  * the file is opened again. Parsing them here would take most of a short recording's time; adding
  * the rows overlaps with the start of the program. */
-void recorder_views(struct recorder *r);
+void recorder_add_views(struct recorder *r);
 /* Return the recorder's database connection, borrowed. */
 struct sqlite3 *recorder_database(struct recorder *r);
 /* Return the last error of connection DB, followed by the system's error if there is one. The text
@@ -145,16 +146,17 @@ const char *recorder_why(struct sqlite3 *db);
 int recorder_system_error(struct sqlite3 *db);
 void recorder_close(struct recorder *r);
 
-/* A row was written by recorder_values that could not be written again (ONCE). */
-void recorder_once(struct recorder *r);
-/* Bound SQLite's log to some PAGES. While a reader keeps it from being used again, nothing is
- * committed. */
+/* Note that recorder_write_values has written an unrepeatable row, one that could not be made again
+ * after a kill. */
+void recorder_mark_unrepeatable(struct recorder *r);
+/* Limit SQLite's log to PAGES pages. As long as a reader prevents SQLite from reusing the log,
+ * nothing is committed. */
 void recorder_bound_log(struct recorder *r, int pages);
 /* Does a reader prevent SQLite from reusing the log? */
 bool recorder_is_held(const struct recorder *r);
 
-/* Commit if a row was written that could not be written again (ONCE). */
-void recorder_commit_unrepeatable(struct recorder *r);
+/* Commit if a row that could not be made again after a kill was written since the last commit. */
+void recorder_commit_if_unrepeatable(struct recorder *r);
 /* Commit. Returns true if everything written so far is in the file. */
 bool recorder_commit(struct recorder *r);
 /* Return the text of the last error, or NULL. Borrowed until the next call. */
@@ -163,12 +165,12 @@ const char *recorder_error(const struct recorder *r);
 /* Run SQL with ID as the value of ?1. Returns false if there is no row. Otherwise sets FOUND to the
  * row's first COLUMNS columns, which are numbers. */
 bool recorder_find(struct recorder *r, const char *sql, int64_t id, int64_t *found, int columns);
-/* Return the number that SQL asks for; 0 on error. */
-int64_t recorder_number(struct recorder *r, const char *sql);
+/* Return the number that the query SQL returns; 0 on error. */
+int64_t recorder_query_number(struct recorder *r, const char *sql);
 
 /* Return the number of rows of `loss` about missing events that are not counted elsewhere. Sets
  * WORST to the cause of the largest loss. */
-uint64_t recorder_missing(struct recorder *r, char *worst, size_t room);
+uint64_t recorder_count_losses(struct recorder *r, char *worst, size_t room);
 
 /* Nonzero while SQLite runs. A signal handler must not jump out of SQLite with siglongjmp(). */
 extern volatile sig_atomic_t recorder_in_sqlite;

@@ -69,8 +69,8 @@ size_t replay_seek(const struct replay *r, int64_t at_ns)
     return sorted_count(r->events.count, i, r->events.at[i].at_ns < at_ns);
 }
 
-/* Return a subject with the row id ID. All other facts about it are unknown. */
-static struct replay_subject subject_of(int64_t id)
+/* Return a subject with the row id ID, in which everything else is unknown. */
+static struct replay_subject subject_make(int64_t id)
 {
     return (struct replay_subject){
         .id = id,
@@ -99,7 +99,7 @@ static struct replay_subject lookup_subject(const struct replay *r, uint32_t ind
 static struct replay_subject death_subject(const struct replay *r, uint32_t index)
 {
     const struct replay_entry *e = &r->entries.at[index];
-    struct replay_subject s = subject_of(e->id);
+    struct replay_subject s = subject_make(e->id);
 
     s.at_ns = e->died_ns;
     s.code = e->code;
@@ -111,7 +111,7 @@ static struct replay_subject death_subject(const struct replay *r, uint32_t inde
 static struct replay_subject compile_subject(const struct replay *r, uint32_t index)
 {
     const struct replay_compile *c = &r->compiles.at[index];
-    struct replay_subject s = subject_of(c->id);
+    struct replay_subject s = subject_make(c->id);
 
     s.at_ns = c->start_ns;
     s.code = c->code;
@@ -126,7 +126,7 @@ static struct replay_subject compile_subject(const struct replay *r, uint32_t in
 static struct replay_subject break_subject(const struct replay *r, uint32_t index)
 {
     const struct replay_break *b = &r->breaks.at[index];
-    struct replay_subject s = subject_of(b->id);
+    struct replay_subject s = subject_make(b->id);
 
     if (b->compile != REPLAY_NONE)
         s = compile_subject(r, b->compile);
@@ -135,7 +135,8 @@ static struct replay_subject break_subject(const struct replay *r, uint32_t inde
     return s;
 }
 
-struct replay_subject replay_about(const struct replay *r, enum replay_kind kind, uint32_t index)
+struct replay_subject replay_subject_of(const struct replay *r, enum replay_kind kind,
+                                        uint32_t index)
 {
     switch (kind) {
     case REPLAY_LOOKUP:
@@ -152,7 +153,7 @@ struct replay_subject replay_about(const struct replay *r, enum replay_kind kind
 size_t replay_event_of(const struct replay *r, enum replay_kind kind, uint32_t index)
 {
     struct replay_event wanted = {
-        .at_ns = replay_about(r, kind, index).at_ns,
+        .at_ns = replay_subject_of(r, kind, index).at_ns,
         .index = index,
         .kind = kind,
     };
@@ -160,7 +161,8 @@ size_t replay_event_of(const struct replay *r, enum replay_kind kind, uint32_t i
     return sorted_count(r->events.count, i, replay_by_moment(&r->events.at[i], &wanted) < 0);
 }
 
-uint32_t replay_place(const struct replay *r, const struct replay_cache *cache, uint32_t entry)
+uint32_t replay_entry_position(const struct replay *r, const struct replay_cache *cache,
+                               uint32_t entry)
 {
     const struct replay_entry *entries = r->entries.at;
     uint32_t count = cache->entry_count;
@@ -208,12 +210,12 @@ void replay_live_until(struct replay_live *live, int64_t now)
         if (birth && !dies_first) {
             struct cached made = {.id = cache->entries[live->born], .region = birth->region};
             live->born++;
-            cache_order_born(&live->order, made, birth->pinned);
+            cache_order_add(&live->order, made, birth->pinned);
         } else if (death) {
             size_t place = cache_order_find(&live->order, cache->deaths[live->died]);
             live->died++;
             if (place < live->order.count && !death->shared)
-                cache_order_died(&live->order, place);
+                cache_order_remove(&live->order, place);
         } else {
             return;
         }
@@ -225,7 +227,7 @@ void replay_live_hit(struct replay_live *live, uint32_t entry)
     size_t place = cache_order_find(&live->order, entry);
 
     if (place < live->order.count)
-        cache_order_hit(&live->order, place);
+        cache_order_move_hit(&live->order, place);
 }
 
 /* Apply the first RANK lookups of cache INDEX to LIVE. Before them, apply the lookups of the caches
@@ -249,7 +251,7 @@ static void apply_lookups(struct replay_live *live, uint32_t index, size_t rank,
         uint32_t place;
         if (l->outcome != OUTCOME_HIT || l->entry == REPLAY_NONE)
             continue;
-        place = replay_place(r, live->cache, l->entry);
+        place = replay_entry_position(r, live->cache, l->entry);
         if (place == live->cache->entry_count)
             continue;
         replay_live_until(live, l->start_ns);
@@ -297,13 +299,13 @@ static void state_make(const struct replay *r, uint32_t index, size_t rank, int6
     list_each(cached, &live.order) {
         bool dead = r->entries.at[cached->id].died_ns < end_ns;
         if (!dead)
-            *list_add(state) = slots[replay_place(r, cache, cached->id)];
+            *list_add(state) = slots[replay_entry_position(r, cache, cached->id)];
     }
     for (uint32_t i = 0; i < cache->entry_count; i++) {
         uint32_t entry = cache->deaths[i];
         const struct replay_entry *e = &r->entries.at[entry];
         if (e->died_ns < end_ns && e->born_ns < end_ns)
-            *list_add(state) = slots[replay_place(r, cache, entry)];
+            *list_add(state) = slots[replay_entry_position(r, cache, entry)];
     }
     free(slots);
     cache_order_free(&live.order);

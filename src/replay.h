@@ -200,8 +200,8 @@ int replay_by_moment(const void *a, const void *b);
 
 /* Return the position of ENTRY in CACHE's entries, which are sorted by birth; entry_count if it is
  * not there. */
-uint32_t replay_place(const struct replay *replay, const struct replay_cache *cache,
-                      uint32_t entry);
+uint32_t replay_entry_position(const struct replay *replay, const struct replay_cache *cache,
+                               uint32_t entry);
 
 /* Return the index of the first event at AT_NS or later; events.count if there is none. */
 size_t replay_seek(const struct replay *replay, int64_t at_ns);
@@ -215,8 +215,8 @@ struct replay_subject {
     /* index of the entry that was hit, was made, or died; or REPLAY_NONE */
     uint32_t entry;
 };
-struct replay_subject replay_about(const struct replay *replay, enum replay_kind kind,
-                                   uint32_t index);
+struct replay_subject replay_subject_of(const struct replay *replay, enum replay_kind kind,
+                                        uint32_t index);
 
 /* Return the name that screens show for an entry: its label "0/1", or "#7" if it has no label; for
  * code: "f (app/f.py:3)". Both take an index. The caller frees the name, which is NULL for

@@ -65,8 +65,8 @@
 enum {
     /* Increment this number with each change of a shared struct, of FACTS, of RECORDER_PUTS or of a
      * table. A build does not continue a session of another format. */
-    RING_FORMAT = 16,
-    RING_MAX = 2048,        /* most rings of a process, that is threads alive at once */
+    RING_FORMAT = 20,
+    RING_MAX = 2048,        /* the most rings of a process, that is threads alive at once */
     RING_MARGIN = 192,      /* words kept free, so that control words always fit */
     RING_SPAN_BYTES = 1280, /* the most bytes of a span's name and attributes */
     RING_SMALLEST = 65536,  /* bytes of the smallest ring */

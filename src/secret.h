@@ -25,8 +25,9 @@
 
 enum secret {
     SECRET_NO,
-    SECRET_STRINGS, /* strings of this name are secret; numbers are not: "token" */
-    SECRET_ALL,     /* strings and numbers of this name are secret: "password" */
+    SECRET_STRINGS,   /* strings of this name are secret; numbers are not: "token" */
+    SECRET_ALL,       /* strings and numbers of this name are secret: "password" */
+    SECRET_OF_MODULE, /* the name is that of a module's body, whose result is not recorded */
 };
 
 /* Names that the user wants to be secret (`run --redact`). */
@@ -37,7 +38,9 @@ struct secret_rules {
 
 /* ---- decide whether a name is secret ------------------------------------------ */
 
-enum { SECRET_WORDS_MOST = 12, SECRET_WORD_BYTES = 24, SECRET_NAME_BYTES = 200 };
+/* SECRET_WORDS_MOST: a name of SECRET_NAME_BYTES has no more words, because a word takes two bytes
+ * at least: two letters, or a letter and a separator. */
+enum { SECRET_WORD_BYTES = 24, SECRET_NAME_BYTES = 200, SECRET_WORDS_MOST = 101 };
 
 /* The words of a name, in lower case, without digits at their end. A longer word is cut. */
 struct secret_words {
@@ -59,7 +62,7 @@ static inline bool secret_word_begins(const char *name, size_t bytes, size_t at)
     return !isupper((unsigned char)name[at - 1]) || before_lower;
 }
 
-static inline void secret_split(const char *name, size_t bytes, struct secret_words *words)
+static inline void secret_split_name(const char *name, size_t bytes, struct secret_words *words)
 {
     char *word = NULL;
     size_t used = 0;
@@ -85,8 +88,8 @@ static inline void secret_split(const char *name, size_t bytes, struct secret_wo
             words->at[i][--used] = 0;
 }
 
-/* Is WORD one of LIST, which are separated and enclosed by blanks? */
-static inline bool secret_listed(const char *list, const char *word)
+/* Is WORD in LIST, whose words are separated and enclosed by blanks? */
+static inline bool secret_is_listed(const char *list, const char *word)
 {
     char wanted[SECRET_WORD_BYTES + 3] = " ";
 
@@ -94,7 +97,7 @@ static inline bool secret_listed(const char *list, const char *word)
     return *word && strstr(list, wanted) != NULL;
 }
 
-static inline bool secret_ends(const char *word, const char *end)
+static inline bool secret_has_end(const char *word, const char *end)
 {
     size_t length = strlen(word);
     size_t tail = strlen(end);
@@ -102,30 +105,30 @@ static inline bool secret_ends(const char *word, const char *end)
     return length >= tail && !strcmp(word + length - tail, end);
 }
 
-/* Does WORD make a name secret at any place in it? */
-static inline bool secret_strong(const char *word)
+/* Is a name with the word WORD secret, wherever WORD is in the name? */
+static inline bool secret_is_strong(const char *word)
 {
     static const char list[] =
         " password passwords passwd passphrase passphrases passcode secret secrets apikey apikeys "
         "authorization cookie cookies credential credentials privatekey secretkey accesskey "
         "accesstoken authtoken apitoken csrftoken xsrftoken refreshtoken bearer jwt ";
 
-    return secret_listed(list, word) || secret_ends(word, "password") ||
-           secret_ends(word, "passwd");
+    return secret_is_listed(list, word) || secret_has_end(word, "password") ||
+           secret_has_end(word, "passwd");
 }
 
-/* Does WORD before "key" or "keys" make a name secret? */
-static inline bool secret_before_key(const char *word)
+/* Is a name secret in which WORD comes before "key" or "keys"? */
+static inline bool secret_is_before_key(const char *word)
 {
     static const char list[] =
         " api private secret access encryption signing ssh master auth account ";
 
-    return secret_listed(list, word);
+    return secret_is_listed(list, word);
 }
 
-/* Does the first or last word of the name say that the value is only a property of the secret, such
- * as its length or its file? */
-static inline bool secret_property(const struct secret_words *words)
+/* Does the first or last word of a name say that its value is only a property of a secret, such as
+ * the length or the file of a password? */
+static inline bool secret_is_property(const struct secret_words *words)
 {
     static const char first[] = " num n len max min count has is no ";
     static const char last[] =
@@ -136,12 +139,13 @@ static inline bool secret_property(const struct secret_words *words)
 
     if (!strcmp(end, "id") && is_identity) /* "secret_id" is itself a secret */
         return false;
-    return words->count > 1 && (secret_listed(first, words->at[0]) || secret_listed(last, end));
+    return words->count > 1 &&
+           (secret_is_listed(first, words->at[0]) || secret_is_listed(last, end));
 }
 
-/* Do the WORDS of a name end with "token", "auth", "pwd" or the like, so that strings of this name
- * are secret? */
-static inline bool secret_weak(const struct secret_words *words, bool shouted)
+/* Does a name with these WORDS end with "token", "auth", "pwd" or the like, so that its strings are
+ * secret? SHOUTED: the name ends with a capital letter. */
+static inline bool secret_is_weak(const struct secret_words *words, bool shouted)
 {
     /* words before "token" that mean a piece of text: "pad_token", "next_token" */
     static const char pieces[] =
@@ -152,14 +156,14 @@ static inline bool secret_weak(const struct secret_words *words, bool shouted)
     const char *before = words->count > 1 ? words->at[words->count - 2] : "";
 
     if (!strcmp(last, "token"))
-        return !secret_listed(pieces, before);
+        return !secret_is_listed(pieces, before);
     if (!strcmp(last, "id"))
         return !strcmp(before, "session");
     if (!strcmp(last, "pwd")) /* the variable PWD is the working directory */
         return *before || !shouted;
     if (!strcmp(last, "pass"))
-        return words->count == 1 || secret_listed(" user db smtp login admin ", before);
-    return secret_listed(" auth sessionid csrf xsrf ", last);
+        return words->count == 1 || secret_is_listed(" user db smtp login admin ", before);
+    return secret_is_listed(" auth sessionid csrf xsrf ", last);
 }
 
 /* Does the name look secret? RULES adds names; NULL adds none. */
@@ -182,21 +186,21 @@ static inline enum secret secret_name(const struct secret_rules *rules, const ch
             return SECRET_ALL;
         glob += strlen(glob) + 1;
     }
-    secret_split(name, bytes, &words);
+    secret_split_name(name, bytes, &words);
     if (!words.count)
         return SECRET_NO;
     shouted = isupper((unsigned char)name[bytes - 1]);
-    is_number = words.count > 1 && secret_listed(" num n max min ", words.at[0]);
-    if (secret_weak(&words, shouted) && !is_number)
+    is_number = words.count > 1 && secret_is_listed(" num n max min ", words.at[0]);
+    if (secret_is_weak(&words, shouted) && !is_number)
         return SECRET_STRINGS;
-    if (secret_property(&words))
+    if (secret_is_property(&words))
         return SECRET_NO;
     for (unsigned i = 0; i < words.count; i++) {
         const char *next = i + 1 < words.count ? words.at[i + 1] : "";
         bool is_key = !strcmp(next, "key") || !strcmp(next, "keys");
-        if (is_key && secret_before_key(words.at[i]))
+        if (is_key && secret_is_before_key(words.at[i]))
             return SECRET_ALL;
-        if (secret_strong(words.at[i]))
+        if (secret_is_strong(words.at[i]))
             return SECRET_ALL;
     }
     return SECRET_NO;
@@ -208,7 +212,8 @@ static inline enum secret secret_name(const struct secret_rules *rules, const ch
 struct secret_text {
     char *text; /* owned */
     size_t bytes, room;
-    bool changed; /* a value was left out */
+    size_t most;  /* secret_redact() may stop after writing this many bytes; 0: it must write all */
+    bool changed; /* a secret value was left out */
     bool failed;  /* no memory: the text is not whole */
 };
 
@@ -232,7 +237,7 @@ static inline void secret_put(struct secret_text *to, const char *text, size_t b
     to->text[to->bytes] = 0;
 }
 
-static inline void secret_hide(struct secret_text *to)
+static inline void secret_put_placeholder(struct secret_text *to)
 {
     secret_put(to, SECRET_WORD, strlen(SECRET_WORD));
     to->changed = true;
@@ -245,7 +250,7 @@ static inline char secret_char(const char *at, const char *end)
 }
 
 /* Is C one of SET? */
-static inline bool secret_among(char c, const char *set)
+static inline bool secret_is_among(char c, const char *set)
 {
     return c && strchr(set, c);
 }
@@ -292,7 +297,7 @@ static inline const char *secret_hide_string(struct secret_text *to, const char 
     bool is_closed = after - at > 1 && after[-1] == *at;
 
     secret_put(to, at, 1);
-    secret_hide(to);
+    secret_put_placeholder(to);
     if (is_closed)
         secret_put(to, at, 1);
     return after;
@@ -308,19 +313,20 @@ static inline bool secret_is_number(const char *at, const char *end)
 static inline const char *secret_number_end(const char *at, const char *end)
 {
     at++;
-    while (isalnum((unsigned char)secret_char(at, end)) || secret_among(secret_char(at, end), "._"))
+    while (isalnum((unsigned char)secret_char(at, end)) ||
+           secret_is_among(secret_char(at, end), "._"))
         at++;
     return at;
 }
 
-/* Does the bracket at AT begin a subscript, as in L['x'], and not a list? */
+/* Does the bracket at AT begin a subscript, as in L['x']? If not, it begins a list. */
 static inline bool secret_is_subscript(const char *begin, const char *at)
 {
-    return at > begin && (secret_is_name(at[-1]) || secret_among(at[-1], "])"));
+    return at > begin && (secret_is_name(at[-1]) || secret_is_among(at[-1], "])"));
 }
 
-/* Copy the text from AT to END without strings and, if LEVEL is SECRET_ALL, without numbers.
- * Subscripts are copied unchanged. */
+/* Copy the text from AT to END without its strings and, if LEVEL is SECRET_ALL, without its
+ * numbers. Subscripts are copied unchanged. */
 static inline void secret_literals(struct secret_text *to, enum secret level, const char *at,
                                    const char *end)
 {
@@ -328,7 +334,7 @@ static inline void secret_literals(struct secret_text *to, enum secret level, co
 
     while (at < end) {
         const char *after = at + 1;
-        if (*at == '#') /* a comment follows, in which torch quotes the program's line */
+        if (*at == '#') /* a comment begins, in which torch quotes a line of the program */
             level = SECRET_STRINGS;
         if (*at == '[' && secret_is_subscript(begin, at)) {
             while (after < end && *after != ']')
@@ -341,7 +347,7 @@ static inline void secret_literals(struct secret_text *to, enum secret level, co
         } else if (secret_is_number(at, end)) {
             after = secret_number_end(at, end);
             if (level == SECRET_ALL) {
-                secret_hide(to);
+                secret_put_placeholder(to);
                 at = after;
                 continue;
             }
@@ -351,7 +357,7 @@ static inline void secret_literals(struct secret_text *to, enum secret level, co
     }
 }
 
-/* Return the end of the container that begins at AT. */
+/* Return the end of the list, tuple or dict that begins at AT. */
 static inline const char *secret_container_end(const char *at, const char *end)
 {
     int depth = 0;
@@ -367,7 +373,7 @@ static inline const char *secret_container_end(const char *at, const char *end)
 
 /* Find the password in the URL whose "://" is at AT. Returns the password's end and sets *FROM to
  * its beginning; returns NULL if the URL has no password. */
-static inline const char *secret_in_url(const char *at, const char *end, const char **from)
+static inline const char *secret_find_in_url(const char *at, const char *end, const char **from)
 {
     *from = NULL;
     for (at += 3; at < end && !isspace((unsigned char)*at) && !strchr("/?#'\"", *at); at++) {
@@ -390,8 +396,8 @@ static inline bool secret_is_shape(const char *name, size_t bytes)
     return false;
 }
 
-/* Return where the text goes on after WORD, if WORD stands at AT; otherwise AT. */
-static inline const char *secret_word_skip(const char *word, const char *at, const char *end)
+/* Return the end of WORD if AT points to WORD; otherwise AT. */
+static inline const char *secret_skip_word(const char *word, const char *at, const char *end)
 {
     size_t bytes = strlen(word);
 
@@ -407,30 +413,30 @@ static inline bool secret_is_literal(const char *at, const char *end)
 /* Return where the value of a secret name begins; AT is the name's end. Returns NULL if no value
  * follows. *SHAPE becomes true if .size(), .shape or the like comes in between: the value is then
  * only a shape. */
-static inline const char *secret_to_value(const char *at, const char *end, bool *shape)
+static inline const char *secret_find_value(const char *at, const char *end, bool *shape)
 {
     const char *before;
 
     *shape = false;
     do {
         before = at;
-        while (secret_among(secret_char(at, end), "'\"])"))
+        while (secret_is_among(secret_char(at, end), "'\"])"))
             at++;
         if (secret_char(at, end) == '.') {
             const char *name = at + 1;
             at = secret_name_end(name, end);
             *shape |= secret_is_shape(name, (size_t)(at - name));
         }
-        if (secret_among(secret_char(at, end), "[("))
+        if (secret_is_among(secret_char(at, end), "[("))
             at = secret_container_end(at, end);
     } while (at > before && at < end);
     while (secret_char(at, end) == ' ')
         at++;
     before = at;
-    at = secret_word_skip("is ", at, end);
-    at = secret_word_skip("not ", at, end);
-    at = secret_word_skip("in ", at, end);
-    while (secret_among(secret_char(at, end), "=!<>:"))
+    at = secret_skip_word("is ", at, end);
+    at = secret_skip_word("not ", at, end);
+    at = secret_skip_word("in ", at, end);
+    while (secret_is_among(secret_char(at, end), "=!<>:"))
         at++;
     if (at == before)
         return NULL;
@@ -440,7 +446,7 @@ static inline const char *secret_to_value(const char *at, const char *end, bool 
     before = secret_name_end(at, end);
     if (at[-1] != ' ' || !islower((unsigned char)secret_char(at, end)))
         return at;
-    while (secret_among(secret_char(before, end), " ="))
+    while (secret_is_among(secret_char(before, end), " ="))
         before++;
     if (before[-1] == ' ' && secret_is_literal(before, end))
         at = before;
@@ -460,37 +466,37 @@ static inline bool secret_is_scheme(const char *at, const char *end)
 
 /* Copy the value at AT without its secret parts, and return its end. LEVEL says how secret the
  * value's name is. BARE: the value need not be in quotes, as in a command line. */
-static inline const char *secret_value(struct secret_text *to, enum secret level, bool bare,
-                                       const char *at, const char *end)
+static inline const char *secret_copy_value(struct secret_text *to, enum secret level, bool bare,
+                                            const char *at, const char *end)
 {
     const char *after = at;
 
-    if (secret_among(secret_char(at, end), "bru") && secret_is_quote(secret_char(at + 1, end)))
+    if (secret_is_among(secret_char(at, end), "bru") && secret_is_quote(secret_char(at + 1, end)))
         after++;
     if (secret_is_quote(secret_char(after, end))) {
         secret_put(to, at, (size_t)(after - at));
         return secret_hide_string(to, after, end);
     }
-    if (secret_among(secret_char(at, end), "([{")) {
+    if (secret_is_among(secret_char(at, end), "([{")) {
         after = secret_container_end(at, end);
         secret_literals(to, level, at, after);
         return after;
     }
     if (secret_is_scheme(at, end)) {
-        while (after < end && !secret_among(*after, "'\"\n"))
+        while (after < end && !secret_is_among(*after, "'\"\n"))
             after++;
-        secret_hide(to);
+        secret_put_placeholder(to);
         return after;
     }
     if (bare) {
-        while (after < end && !secret_among(*after, " \t\n&;,'\")"))
+        while (after < end && !secret_is_among(*after, " \t\n&;,'\")"))
             after++;
         if (after > at)
-            secret_hide(to);
+            secret_put_placeholder(to);
         return after;
     }
     if (level == SECRET_ALL && secret_is_literal(at, end)) {
-        secret_hide(to);
+        secret_put_placeholder(to);
         return secret_number_end(at, end);
     }
     return at;
@@ -504,16 +510,16 @@ static inline void secret_redact(const struct secret_rules *rules, bool bare, co
     const char *at = text;
     const char *end = text + bytes;
 
-    while (at < end) {
+    while (at < end && (!to->most || to->bytes < to->most)) {
         const char *after = at + 1;
         const char *value;
         enum secret level = SECRET_NO;
         bool shape;
         if (end - at > 3 && !strncmp(at, "://", 3)) {
-            const char *password_end = secret_in_url(at, end, &value);
+            const char *password_end = secret_find_in_url(at, end, &value);
             if (password_end) {
                 secret_put(to, at, (size_t)(value - at));
-                secret_hide(to);
+                secret_put_placeholder(to);
                 at = password_end;
                 continue;
             }
@@ -523,12 +529,12 @@ static inline void secret_redact(const struct secret_rules *rules, bool bare, co
             level = isdigit((unsigned char)*at) ? SECRET_NO
                                                 : secret_name(rules, at, (size_t)(after - at));
         }
-        value = level ? secret_to_value(after, end, &shape) : NULL;
+        value = level ? secret_find_value(after, end, &shape) : NULL;
         if (value && shape)
             level = SECRET_STRINGS;
         if (value) {
             secret_put(to, at, (size_t)(value - at));
-            at = secret_value(to, level, bare, value, end);
+            at = secret_copy_value(to, level, bare, value, end);
             continue;
         }
         secret_put(to, at, (size_t)(after - at));
@@ -549,7 +555,7 @@ static inline enum secret secret_source(const struct secret_rules *rules, const 
             secret_is_name(*at) ? secret_name(rules, at, (size_t)(after - at)) : SECRET_NO;
         bool shape = false;
         if (level)
-            secret_to_value(after, end, &shape);
+            secret_find_value(after, end, &shape);
         if (shape && level == SECRET_ALL)
             level = SECRET_STRINGS;
         found = level > found ? level : found;
@@ -568,14 +574,15 @@ static inline bool secret_is_switch(const char *name, size_t bytes)
         "enable ";
     struct secret_words words;
 
-    secret_split(name, bytes, &words);
-    return words.count && secret_listed(list, words.at[0]);
+    secret_split_name(name, bytes, &words);
+    return words.count && secret_is_listed(list, words.at[0]);
 }
 
-/* Copy one word of a command line. *NEXT: the next word is a secret value; kept from word to word,
- * false before the first. CODE: the word is a program's text (-c). */
-static inline void secret_argument(const struct secret_rules *rules, const char *word, size_t bytes,
-                                   bool *next, bool code, struct secret_text *to)
+/* Copy one word of a command line. If *NEXT, the word is the value of a secret option and is
+ * hidden; *NEXT is then set for the word after it. Set *NEXT to false before the first word. CODE:
+ * the word is a program's text (-c). */
+static inline void secret_copy_argument(const struct secret_rules *rules, const char *word,
+                                        size_t bytes, bool *next, bool code, struct secret_text *to)
 {
     size_t dashes = 0;
     const char *name = word;
@@ -588,7 +595,7 @@ static inline void secret_argument(const struct secret_rules *rules, const char 
         dashes++;
     if (*next && !dashes) {
         *next = false;
-        secret_hide(to);
+        secret_put_placeholder(to);
         return;
     }
     *next = false;
@@ -611,7 +618,7 @@ static inline void secret_argument(const struct secret_rules *rules, const char 
             after++;
         secret_put(to, word, (size_t)(after - word));
         if (after < end)
-            secret_hide(to);
+            secret_put_placeholder(to);
     } else {
         secret_redact(rules, true, word, bytes, to);
     }
@@ -627,7 +634,7 @@ static inline void secret_command(const struct secret_rules *rules, const char *
 
     for (size_t at = 0; at < bytes;) {
         size_t length = strnlen(words + at, bytes - at);
-        secret_argument(rules, words + at, length, &next, code, to);
+        secret_copy_argument(rules, words + at, length, &next, code, to);
         if (at + length < bytes)
             secret_put(to, "", 1);
         code = length == 2 && !memcmp(words + at, "-c", 2);

@@ -111,7 +111,7 @@ static inline int session_open_in(const char *path, const char *name, int flags)
  * briefly for the answer, so that it is still alive when the collector looks at it. Anyone may send
  * a datagram: its content is ignored. The kernel tells who sent it, and /proc tells whether the
  * sender is a descendant of the command. */
-static inline socklen_t absent_address(struct sockaddr_un *address, const char *directory)
+static inline socklen_t absent_set_address(struct sockaddr_un *address, const char *directory)
 {
     const char *name = basename(directory);
     size_t length = strnlen(name, sizeof address->sun_path - 1);

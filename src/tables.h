@@ -45,6 +45,12 @@
     NUMBER(left_out_functions) \
     NUMBER(left_out_frames) \
     NUMBER(left_out_decisions)
+#define COLUMNS_uncaught(KEY, ID, TIME, NUMBER, TEXT) \
+    KEY(process_id, PROCESS) \
+    TIME(at_ns) \
+    TEXT(type) \
+    ID(code_id, CODE) \
+    NUMBER(line)
 #define COLUMNS_thread(KEY, ID, TIME, NUMBER, TEXT) \
     KEY(thread_id, THREAD) \
     ID(process_id, PROCESS) \
@@ -294,7 +300,7 @@
     X(process) X(thread) X(code) X(frame) X(code_total) X(frame_count) X(thread_cpu) X(stretch) \
     X(signature) X(lookup) X(guard_check) X(cache_entry) X(lookup_count) X(guard) X(guard_order) \
     X(compile) X(compile_phase) X(code_mark) X(recompile_cause) X(graph_break) X(graph) \
-    X(graph_node) X(listing) X(span) X(call_args) X(loss) X(trial) X(trial_function)
+    X(graph_node) X(listing) X(span) X(call_args) X(uncaught) X(loss) X(trial) X(trial_function)
 /* clang-format on */
 
 enum row_table {

@@ -30,16 +30,18 @@ evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag
                               frame, throwflag);
 }
 
-/* A foreign hook above ours keeps calling the hook that it found, even if we no longer need our
- * hook. In this case our hook records nothing, and leaves the slot as soon as it finds itself there
- * directly. */
-static __attribute__((noinline)) PyObject *detour(PyThreadState *ts, compat_frame *frame,
-                                                  int throwflag)
+/* Run FRAME if the hook must do something else than record. If a thread has a callback, the shim
+ * decides. If not, we no longer need our hook, but a foreign evaluator above it still calls it:
+ * record nothing, and leave the slot as soon as our hook itself is in it. */
+static __attribute__((noinline)) PyObject *run_by_detour(PyThreadState *ts, compat_frame *frame,
+                                                         int throwflag)
 {
     if (tracer_process.active_threads)
         return tracer_hooks.decide(ts, frame, throwflag);
-    if (compat_evaluator(ts->interp) == tracer_process.hook)
+    if (compat_evaluator(ts->interp) == tracer_process.hook && world_try(&tracer_gate)) {
         tracer_rehook();
+        world_leave(&tracer_gate);
+    }
     return tracer_process.evaluate(ts, frame, throwflag);
 }
 
@@ -50,7 +52,7 @@ static PyObject *record_values(struct tracer *t, PyThreadState *ts, compat_frame
 {
     const enum session_clock clock = tracer_process.clock;
     const bool resumed = compat_is_resumed(frame);
-    enum secret level = SECRET_NO;
+    struct values_begun begun = {SECRET_NO, 0};
     struct open_frame open;
     PyObject *result;
 
@@ -58,10 +60,10 @@ static PyObject *record_values(struct tracer *t, PyThreadState *ts, compat_frame
                      tracer_process.max_depth != 0))
         return evaluate(t, ts, frame, throwflag, sub);
     if (values)
-        level = values_begin(t, frame, resumed);
+        begun = values_begin(t, frame, resumed);
     result = evaluate(t, ts, frame, throwflag, sub);
     if (values)
-        values_end(t, frame, resumed, result, level);
+        values_end(t, frame, resumed, result, begun);
     record_exit(t, &open, ts, frame, result, resumed, clock);
     return result;
 }
@@ -94,7 +96,7 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const enum s
     bool rechecks, resumed;
 
     if (!sub && unlikely(tracer_process.detour))
-        return detour(ts, frame, throwflag);
+        return run_by_detour(ts, frame, throwflag);
     if (sub && unlikely(!tracer_process.recording))
         return t ? evaluate(t, ts, frame, throwflag, sub)
                  : _PyEval_EvalFrameDefault(ts, frame, throwflag);
@@ -135,7 +137,7 @@ static PyObject *record_in_sub(PyThreadState *ts, compat_frame *frame, int throw
                         true);
 }
 
-static _PyFrameEvalFunction hook_below(void)
+static _PyFrameEvalFunction choose_base_hook(void)
 {
     static const _PyFrameEvalFunction recorders[][2] = {
         {record_by_counter, record_by_counter_to_depth},
@@ -152,9 +154,9 @@ static _PyFrameEvalFunction hook_below(void)
     return recorders[tracer_process.clock][tracer_process.max_depth != 0];
 }
 
-static _PyFrameEvalFunction wanted_hook(void)
+static _PyFrameEvalFunction choose_hook(void)
 {
-    const _PyFrameEvalFunction hook = hook_below();
+    const _PyFrameEvalFunction hook = choose_base_hook();
 
     if (!tracer_process.recording || !tracer_hooks.hook_over)
         return hook;
@@ -171,14 +173,15 @@ void tracer_hook_sub(bool on)
 }
 
 /* Put the hook that is needed now into the interpreter's slot. An interpreter has one slot, so
- * recording and shim share one hook. In observe mode torch's evaluator sits above ours and asks for
- * the current hook at each frame. Any other evaluator above ours keeps calling the hook that it
- * found. We can then neither remove nor replace our hook, so it handles every case itself (detour).
- * A second hook on top would not help, because both would be called for a frame. */
-void tracer_rehook(void)
+ * recording and shim share one hook. In observe mode torch's evaluator sits above our hook `lower`
+ * (tracer/torch/observe.c), which reads tracer_process.hook at each frame. Any other evaluator
+ * above ours keeps calling the hook that it found. We can then neither remove nor replace our hook,
+ * so it handles every case itself (detour). A second hook on top would not help, because both would
+ * be called for a frame. */
+static void install_hook(void)
 {
     PyInterpreterState *interpreter = tracer_process.interpreter;
-    const _PyFrameEvalFunction wanted = wanted_hook();
+    const _PyFrameEvalFunction wanted = choose_hook();
     _PyFrameEvalFunction current;
 
     tracer_process.detour = tracer_process.active_threads || !tracer_process.recording;
@@ -201,12 +204,41 @@ void tracer_rehook(void)
     tracer_process.hook = wanted;
 }
 
-void tracer_record(bool on)
+void tracer_rehook(void)
+{
+    world_stop(tracer_process.interpreter);
+    install_hook();
+    world_start(tracer_process.interpreter);
+}
+
+static void set_recording(bool on)
 {
     tracer_process.recording = on;
     tracer_process.every_frame = on && !tracer_process.decided_only &&
                                  tracer_process.clock == SESSION_TSC && !tracer_process.max_depth;
-    tracer_rehook();
+    install_hook();
     if (tracer_hooks.record_changed)
         tracer_hooks.record_changed();
+}
+
+void tracer_record(bool on)
+{
+    world_stop(tracer_process.interpreter);
+    set_recording(on);
+    world_start(tracer_process.interpreter);
+}
+
+void tracer_record_over(void)
+{
+    const struct session_file *session;
+
+    if (!world_try(&tracer_gate))
+        return; /* do nothing: another thread is doing this, or joins or leaves a session */
+    world_stop(tracer_process.interpreter);
+    /* read it again, because another session may have begun while we waited */
+    session = tracer_process.session;
+    if (session && atomic_load(&session->closed))
+        set_recording(false);
+    world_start(tracer_process.interpreter);
+    world_leave(&tracer_gate);
 }

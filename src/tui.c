@@ -47,18 +47,19 @@ static enum request key_request(int code)
     return REQUEST_NONE;
 }
 
-static void key_take(struct loop *loop, const struct key *typed);
+static void handle_key(struct loop *loop, const struct key *typed);
 
-/* Handle a click on column X of the last line: take the key that stands there. */
-static void hint_click(struct loop *loop, int x)
+/* Handle a click on column X of the last line as if the user had typed the key that is shown
+ * there. */
+static void handle_hint_click(struct loop *loop, int x)
 {
     int code = loop->hinted ? places_hint_click(&loop->places, x) : KEY_NONE;
 
     if (code != KEY_NONE)
-        key_take(loop, &(struct key){.code = code});
+        handle_key(loop, &(struct key){.code = code});
 }
 
-static void key_take(struct loop *loop, const struct key *typed)
+static void handle_key(struct loop *loop, const struct key *typed)
 {
     const struct view *view = loop_top(loop);
     struct key at = *typed;
@@ -93,7 +94,7 @@ static void key_take(struct loop *loop, const struct key *typed)
         !loop->face.scripted)
         return;
     if (key->code == K_CLICK && key->y == loop->face.screen->rows - 1) {
-        hint_click(loop, key->x);
+        handle_hint_click(loop, key->x);
         return;
     }
     if (key->code == K_CLICK && !places_click(&loop->places, key))
@@ -107,14 +108,14 @@ static void key_take(struct loop *loop, const struct key *typed)
 }
 
 /* Handle the queued keys. Stop at a key that has to wait for a query. */
-static void typed_take(struct loop *loop)
+static void handle_typed_keys(struct loop *loop)
 {
     size_t taken = 0;
 
     for (loop->waits = false; taken < loop->typed.count && !loop->waits && !loop->quit;
          taken += !loop->waits) {
-        key_take(loop, &loop->typed.at[taken]);
-        places_settle(&loop->places);
+        handle_key(loop, &loop->typed.at[taken]);
+        places_update(&loop->places);
     }
     loop->typed.count -= taken;
     memmove(loop->typed.at, loop->typed.at + taken, loop->typed.count * sizeof *loop->typed.at);
@@ -122,7 +123,7 @@ static void typed_take(struct loop *loop)
 
 /* Queue KEY and handle the queue. While an earlier key waits for a query, Esc, Ctrl-C, and a key
  * that opens another view or quits drop the waiting key and all keys behind it. */
-static void key_type(struct loop *loop, const struct key *key)
+static void queue_key(struct loop *loop, const struct key *key)
 {
     enum request request = loop->waits ? key_request(key->code) : REQUEST_NONE;
 
@@ -133,13 +134,13 @@ static void key_type(struct loop *loop, const struct key *key)
         return;
     if (loop->waits && (key->code == K_RESIZE || key->code == K_CLOSED || request == REQUEST_STOP ||
                         request == REQUEST_REDRAW)) {
-        key_take(loop, key);
+        handle_key(loop, key);
         loop->waits = true;
         return;
     }
     *list_add(&loop->typed) = *key;
     if (!loop->waits)
-        typed_take(loop);
+        handle_typed_keys(loop);
 }
 
 /* ---- drawing the whole screen -------------------------------------------- */
@@ -199,7 +200,7 @@ static void draw_screen(struct loop *loop)
 
 /* Wait at most MS milliseconds for the end of a job. If ALSO, typed keys and output of the
  * program end the wait, too. Returns true if a job has ended. */
-static bool wait_for_something(struct loop *loop, int64_t ms, bool also)
+static bool wait_for_job(struct loop *loop, int64_t ms, bool also)
 {
     struct pollfd polled[3] = {{loop->ended_fd, POLLIN, 0},
                                {loop->face.screen->keys_fd, POLLIN, 0},
@@ -214,15 +215,15 @@ static bool wait_for_something(struct loop *loop, int64_t ms, bool also)
     return polled[0].revents;
 }
 
-/* Wait until all queries have ended and the views have taken their results. */
-static void wait_for_calm(struct loop *loop)
+/* Wait until no query is running, and the views have taken all results. */
+static void wait_for_queries(struct loop *loop)
 {
     /* three rounds, because settling a view may start more queries */
     for (int quiet = 0; quiet < 3; quiet++) {
-        places_settle(&loop->places);
+        places_update(&loop->places);
         while (work_pending(loop->face.work)) {
-            wait_for_something(loop, 1000, false);
-            places_settle(&loop->places);
+            wait_for_job(loop, 1000, false);
+            places_update(&loop->places);
             quiet = 0;
         }
     }
@@ -234,33 +235,33 @@ static void keys_play(struct loop *loop, const char *keys)
     const char *at = spaced;
     struct key key;
 
-    wait_for_calm(loop);
+    wait_for_queries(loop);
     draw_screen(loop);
     while (!loop->quit && script_key(&at, &key)) {
-        key_take(loop, &key);
-        wait_for_calm(loop);
+        handle_key(loop, &key);
+        wait_for_queries(loop);
         draw_screen(loop);
     }
     free(spaced);
 }
 
-/* After a TYPED key wait a moment for its query, so that the next screen shows its first rows. If
- * nothing was typed, a query's rows have arrived: draw them at once, without waiting for the
- * queries that these rows start. */
-static void settle_soon(struct loop *loop, bool typed)
+/* After a TYPED key wait a moment for the key's query, so that the next screen shows the query's
+ * first rows. If nothing was typed, a query's rows have arrived: draw them at once, without waiting
+ * for the queries that these rows start. */
+static void wait_for_first_rows(struct loop *loop, bool typed)
 {
     int64_t until = typed ? clock_monotonic_ms() + DRAW_WAIT_MS : 0;
     int64_t left;
     bool ended = false;
 
-    places_settle(&loop->places);
+    places_update(&loop->places);
     while (!ended && loop_top(loop)->busy && (left = until - clock_monotonic_ms()) > 0) {
-        ended = wait_for_something(loop, left, false);
-        places_settle(&loop->places);
+        ended = wait_for_job(loop, left, false);
+        places_update(&loop->places);
     }
 }
 
-static void keys_take(struct loop *loop)
+static void handle_keys(struct loop *loop)
 {
     bool any = true;
 
@@ -270,24 +271,24 @@ static void keys_take(struct loop *loop)
         /* no query is running: the next key's queries get the full time limit */
         if (!work_pending(loop->face.work))
             bounds_attended();
-        settle_soon(loop, any);
+        wait_for_first_rows(loop, any);
         if (loop->waits) {
-            typed_take(loop);
-            settle_soon(loop, true);
+            handle_typed_keys(loop);
+            wait_for_first_rows(loop, true);
         }
         draw_screen(loop);
         any = false;
         idle = clock_monotonic_ms() - loop->ticked_ms;
-        wait_for_something(loop, idle < TICK_MS ? TICK_MS - idle : 0, true);
+        wait_for_job(loop, idle < TICK_MS ? TICK_MS - idle : 0, true);
         /* Take all keys that have been typed, then draw one screen, so that a held key does not
          * queue up screens. */
         while (!loop->quit && (key = screen_key(loop->face.screen)).code != KEY_NONE) {
             bounds_attended();
-            key_type(loop, &key);
+            queue_key(loop, &key);
             any = true;
         }
         if (!any && clock_monotonic_ms() - loop->ticked_ms >= TICK_MS)
-            loop_look(loop);
+            loop_check_file(loop);
     }
 }
 
@@ -332,7 +333,7 @@ int tui_run(const struct tui_options *options, const char *path)
         if (options->dump)
             screen_dump(screen, stdout);
         else if (!loop->quit)
-            keys_take(loop);
+            handle_keys(loop);
         damaged = options->dump && work_damaged(loop->face.work);
         say_divert(NULL, NULL);
         /* Restore the terminal first: closing the trace may wait for a query that never ends,

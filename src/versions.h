@@ -17,6 +17,8 @@
 /* The oldest and the newest supported minor version of CPython 3. */
 #define CPYTHON_OLDEST 11
 #define CPYTHON_NEWEST 15
+/* the oldest minor version whose free-threaded build is supported */
+#define CPYTHON_THREADED 14
 
 #define VERSIONS_TEXT_OF(number) #number
 #define VERSIONS_TEXT(number) VERSIONS_TEXT_OF(number)
@@ -31,6 +33,16 @@ static inline bool versions_supports(const char *implementation, int major, int 
 {
     return !strcmp(implementation, "cpython") && major == 3 && minor >= CPYTHON_OLDEST &&
            minor <= CPYTHON_NEWEST;
+}
+
+/* Is SUFFIX that of a free-threaded build? It is the end of the file names of an interpreter's
+ * extension modules: ".cpython-314t-x86_64-linux-gnu.so". */
+static inline bool versions_is_threaded(const char *suffix)
+{
+    const char *tag = strstr(suffix, "cpython-");
+    size_t digits = tag ? strspn(tag + 8, "0123456789") : 0;
+
+    return digits && tag[8 + digits] == 't';
 }
 
 #endif

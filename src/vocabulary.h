@@ -163,9 +163,9 @@ enum compile_phase {
 /* How some values of loss.cause begin. A row with such a cause is not counted as a loss of events
  * (recorder_count_losses). */
 #define LOSS_STALL "stall: " /* the program waited for the recorder; nothing is missing */
-#define LOSS_INTERPRETER "interpreter: " /* a Python for which there is no extension */
-#define LOSS_KILLED \
-    "collector: it was killed" /* events that it had not written were recovered or are counted */
+#define LOSS_INTERPRETER "interpreter: " /* a Python for which dyntrace has no extension module */
+/* the collector's unwritten events were recovered, or are counted by other rows of `loss` */
+#define LOSS_KILLED "collector: it was killed"
 
 /* Parts of torch's name for a resume function, which runs the part of a function after a graph
  * break: "Net.torch_dynamo_resume_in_forward_at_12" continues Net.forward after line 12. */

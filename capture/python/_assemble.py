@@ -16,13 +16,13 @@ captured function.
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from opcode import opmap as _opcodes
 
-from ._capture import source_of as _source_of
+from ._capture import make_source as _make_source
 from ._capture_native import native as _captures
-from ._framed import line_of
+from ._framed import get_line
 from ._native import native as _native
 from ._plan import Plan, Unknown
 from .graph import Node, name_nodes
-from .resume import TEMPORARY, _drops, _split, _stores, _variables
+from .resume import TEMPORARY, _make_drops, _split_without_prefix, _make_stores, _list_variables
 from .types import GuardedCode
 
 _MOST_LEAVES = 64
@@ -56,14 +56,15 @@ class _Assembly:
 
     # ---- where the compiled code leaves for a resume function ----
 
-    def in_loop(self):
-        """Can the program reach the break again from the code after the break?"""
+    def is_break_in_loop(self):
+        """Is the graph break in a loop: can the code after the break jump back to the break or to
+        an instruction before it?"""
         if not self.record["break"] or self.plan.slots is None:
             return False
         return any(0 <= to <= self.broken for to in self.jumps[self.broken :])
 
-    def leaves(self, step):
-        """Does the code leave for a resume function at STEP?
+    def leaves_at(self, step):
+        """Does the compiled code leave for a resume function at STEP?
 
         Normally it leaves after the instruction at the break, and at the target of this
         instruction's jump. If the break is inside `try` or `with` (`handled`), it leaves at the
@@ -84,12 +85,12 @@ class _Assembly:
             and len(self.splits) < _MOST_LEAVES
             and self.units[step - 1] != self.units[step]
         ):
-            split = _split(self.code, 2 * self.units[step])
+            split = _split_without_prefix(self.code, 2 * self.units[step])
             if split:
                 self.splits[step] = split
         return step in self.splits
 
-    def reach(self):
+    def find_reachable_steps(self):
         """Return the steps that can be reached from the start of the code and from the break."""
         reached, record = set(), self.record
         queue = (
@@ -97,7 +98,7 @@ class _Assembly:
         )
         while queue:
             step = queue.pop()
-            if step in reached or self.leaves(step):
+            if step in reached or self.leaves_at(step):
                 continue
             reached.add(step)
             behind = -1 if self.ends[step] or step == self.begun else step + 1
@@ -134,13 +135,14 @@ class _Assembly:
             elif isinstance(argument, int):
                 self.put("LOAD_FAST", self.moved[argument])
             else:
-                self.put_variable("LOAD", self.variable_of(argument))
+                self.put_variable("LOAD", self.find_variable(argument))
         for op in _native._call[2:]:
             self.put(op, len(arguments))
 
-    def variable_of(self, name):
-        """Return the index of variable NAME as guards read it: the argument of this name, else the
-        last variable. In a resume function a local and a free variable may have the same name."""
+    def find_variable(self, name):
+        """Return the index of the variable NAME that guards read. In a resume function a local and
+        a free variable may have the same name. In that case the argument of this name is returned
+        or, if there is none, the last variable of this name."""
         first, code = self.variables.index(name), self.code
         arguments = (
             code.co_argcount
@@ -206,15 +208,15 @@ class _Assembly:
             self.put("JUMP_FORWARD", 0, self.begun + 1)
 
     def put_leave(self, split):
-        for op, argument in _stores(split):
+        for op, argument in _make_stores(split):
             self.put(op, self.where[argument] if op == "STORE_FAST" else argument)
         self.put_call(split._leave)
-        for op, argument in _drops(split):
+        for op, argument in _make_drops(split):
             self.put(op, argument)
         self.put("RETURN_VALUE")
 
-    def assembled(self):
-        code, record, reached = self.code, self.record, self.reach()
+    def assemble(self):
+        code, record, reached = self.code, self.record, self.find_reachable_steps()
         depths = [len(self.plan.slots or ())] + [len(split.stack) for split in self.splits.values()]
         temporaries = [TEMPORARY % slot for slot in range(max(depths))]
         # In a resume function an argument may already have the name of a variable that is added
@@ -231,7 +233,7 @@ class _Assembly:
         )
         self.where, self.variables, more = (
             list(map(names.index, temporaries)),
-            _variables(code),
+            _list_variables(code),
             len(names) - code.co_nlocals,
         )
         self.moved = [
@@ -281,22 +283,22 @@ def finish(function, every, record):
         if record["break"]:
             *broken, places = record["break"]
             stack = [
-                (code.co_filename, line_of(code, unit) or -1, code.co_name)
+                (code.co_filename, get_line(code, unit) or -1, code.co_name)
                 for code, unit in zip(places[::2], places[1::2])
             ]
-            record["break"] = *broken, line_of(record["code"], broken[2] // 2) or -1, stack[::-1]
+            record["break"] = *broken, get_line(record["code"], broken[2] // 2) or -1, stack[::-1]
         plan = Plan(record)
         assembly = _Assembly(record, plan)
-        if assembly.in_loop():
+        if assembly.is_break_in_loop():
             return "a break in a loop: " + record["break"][1]
-        record["modified"], record["resume"] = assembly.assembled()
+        record["modified"], record["resume"] = assembly.assemble()
         placeholders, nodes, outputs = (
             record["placeholders"],
             record["nodes"],
             (tuple(plan.outputs.values()),),
         )
         for node in placeholders:
-            node.name = repr(_source_of(node.name))
+            node.name = repr(_make_source(node.name))
         record["nodes"] = (
             [*placeholders, *nodes, Node("output", "output", "output", outputs, {})]
             if nodes

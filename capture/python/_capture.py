@@ -12,12 +12,12 @@ from .graph import BINARY, UNARY
 from .guards import Guard, GuardTree, Source, attribute
 
 
-def source_of(path):
-    """Return the Source for PATH: (path of its parent or None, step, key), as source_path() in
-    value.c makes it."""
+def make_source(path):
+    """Return the Source for PATH: (path of its parent or None, step, key), as source_make_path()
+    in value.c makes it."""
     before, step, key = path
     if before is not None:
-        return attribute(source_of(before), key) if step == "." else source_of(before)[key]
+        return attribute(make_source(before), key) if step == "." else make_source(before)[key]
     if step == "C":
         return Source((("c", key, "cell(%s)" % key),))
     return (
@@ -27,9 +27,9 @@ def source_of(path):
     )
 
 
-def _sizes(record, path, value):
-    """Return the dimensions of VALUE that have no guard on their size, because it differed between
-    compiles.
+def _update_dynamic_sizes(record, path, value):
+    """Return the indexes of the dimensions of the array VALUE whose size gets no guard, because it
+    has differed between compiles; None if there are none. Updates the sizes in the frame state.
 
     The guards accept any size of at least 2 in such a dimension. A size of 0 or 1 always has a
     guard: a backend may compile other code where an array is broadcast.
@@ -62,62 +62,65 @@ def _has_shape(value):
 _SIGNS = {**BINARY, **UNARY}
 
 
-def _text(number, paths):
-    """Write NUMBER, which expression_of() in node.c made, as Python source. Appends the paths of
-    its inputs to PATHS."""
+def _write_number(number, paths):
+    """Write NUMBER, an expression that make_expression() in node.c made, as Python source. Appends
+    the paths of the expression's inputs to PATHS."""
     if not isinstance(number, tuple):
         return text(number)
     if len(number) == 1:
         if number[0] not in paths:
             paths.append(number[0])
-        return repr(source_of(number[0]))
-    sign, words = _SIGNS[number[0]], [_text(one, paths) for one in number[1:]]
+        return repr(make_source(number[0]))
+    sign, words = _SIGNS[number[0]], [_write_number(one, paths) for one in number[1:]]
     return (
         "(%s %s %s)" % (words[0], sign, words[1]) if len(words) > 1 else "(%s%s)" % (sign, words[0])
     )
 
 
-def _with_path_indices(number, paths):
+def _replace_paths(number, paths):
     """Copy NUMBER, with each path replaced by its index in PATHS."""
     if not isinstance(number, tuple):
         return number
     return (
         (paths.index(number[0]),)
         if len(number) == 1
-        else (number[0], *(_with_path_indices(one, paths) for one in number[1:]))
+        else (number[0], *(_replace_paths(one, paths) for one in number[1:]))
     )
 
 
-def _comparison_guard(comparison, result):
-    """Make a guard: the inputs of COMPARISON are integers, and it gives RESULT again."""
+def _make_comparison_guard(comparison, result):
+    """Make a guard which checks that COMPARISON, an expression of integers, gives RESULT."""
     paths = []
-    shown = _text(comparison, paths)[1:-1]
+    shown = _write_number(comparison, paths)[1:-1]
     return _guards.LAMBDA(
-        native._check((_with_path_indices(comparison, paths), result)),
+        native._check((_replace_paths(comparison, paths), result)),
         shown if result else "not (%s)" % shown,
-        *map(source_of, paths),
+        *map(make_source, paths),
     )
 
 
-def guards_of(record):
-    """Return the GuardTree of RECORD."""
+def make_guards(record):
+    """Make the GuardTree from the guards in RECORD."""
     made = []
     for kind, path, value in record["guards"]:
-        source = source_of(path)
+        source = make_source(path)
         if kind == "TENSOR_MATCH" and not _has_shape(value):
             made.append(_guards.TYPE_MATCH(source, type(value)))
         elif kind == "TENSOR_MATCH":
-            sizes = _sizes(record, path, value)
+            sizes = _update_dynamic_sizes(record, path, value)
             made.append(_guards.TENSOR_MATCH(source, sizes, value=value))
             made += [_guards.SHAPE_BOUND(source.shape[i], 2) for i in sizes or ()]
         elif kind == "NO_ALIASING":
-            made.append(_guards.NO_ALIASING([source, source_of(value)]))
+            made.append(_guards.NO_ALIASING([source, make_source(value)]))
         elif kind == "COMPARISON":
-            made.append(_comparison_guard(*value))
+            made.append(_make_comparison_guard(*value))
         elif kind == "ALIASING":
             made.append(
                 _guards.LAMBDA(
-                    operator.is_, "%r is %r" % (source, source_of(value)), source, source_of(value)
+                    operator.is_,
+                    "%r is %r" % (source, make_source(value)),
+                    source,
+                    make_source(value),
                 )
             )
         elif kind == "DICT_ORDER":

@@ -1,4 +1,4 @@
-"""What type checkers know of the extension `_dyntrace_capture`, built from capture/src/."""
+"""Types of the extension `_dyntrace_capture`, which is built from capture/src/."""
 
 from typing import Any
 

@@ -29,7 +29,7 @@ EARLY, LAST = -1, 1 << 30
 _NO_COLUMNS = 13 << 3 | 0x80  # an entry of a line table (co_linetable) without columns
 
 
-def line_of(code, unit):
+def get_line(code, unit):
     """Return the line of the instruction at UNIT; None if CODE has no line table."""
     return next(islice(code.co_positions(), unit, None), (None,))[0]
 
@@ -44,7 +44,7 @@ class Frame:
     def __init__(self, code, unit, globals):
         self.code, self.unit, self.globals = code, unit, globals
 
-    def is_at(self, other):
+    def is_same_place(self, other):
         return (self.code, self.unit, self.globals) == (other.code, other.unit, other.globals)
 
 
@@ -73,9 +73,10 @@ class _Group:
         self.call, self.statements = call, [statement]
         self.uses = statement.uses
 
-    def takes(self, call, statement):
-        """Add STATEMENT if it belongs to the same inner call, CALL. Returns True if added."""
-        same = call and self.call and self.call[0].is_at(call[0])
+    def add_if_same_call(self, call, statement):
+        """If CALL, the inner call of STATEMENT, is the call of this group, add STATEMENT and return
+        True. Otherwise return False."""
+        same = call and self.call and self.call[0].is_same_place(call[0])
         if not same or self.call[1].code is not call[1].code:
             return False
         self.statements.append(statement)
@@ -102,44 +103,44 @@ class Framed:
         # maps the id of a generated code object to the line table and first line that the object
         # had before replace_positions() changed them
         self.tables = {}
-        self.make, self.is_foreign = names.name("function"), False
-        self.known = {}  # by id of a code object: the line of each code unit
-        own = (self.line(one.frames[0]) for one in statements if one.frames)
+        self.make, self.is_foreign = names.make_unique("function"), False
+        self.known = {}  # maps the id of a code object to the line of each of its code units
+        own = (self.get_frame_line(one.frames[0]) for one in statements if one.frames)
         first = next(own, code.co_firstlineno)
-        body = self.body(statements, 0, first, frozenset(kept))
+        body = self.make_body_rows(statements, 0, first, frozenset(kept))
         scope = dict(scope)
         if self.is_foreign:
             scope[self.make] = FunctionType
-        self.put(0, "def outer(%s):" % ", ".join(scope), EARLY, first)
-        self.put(1, "def forward(%s):" % ", ".join(parameters), EARLY, first)
+        self.put_line(0, "def outer(%s):" % ", ".join(scope), EARLY, first)
+        self.put_line(1, "def forward(%s):" % ", ".join(parameters), EARLY, first)
         for depth, *row in body:
-            self.put(depth + 2, *row)
-        self.put(2, "return " + result, LAST, body[-1][-1] if body else first)
-        self.put(1, "return forward", EARLY, first)
+            self.put_line(depth + 2, *row)
+        self.put_line(2, "return " + result, LAST, body[-1][-1] if body else first)
+        self.put_line(1, "return forward", EARLY, first)
         made = {}
         exec(compile("\n".join(self.lines), "<%s>" % what, "exec"), made)
         # remove outer() from its own globals, because this is a reference cycle
         function = made.pop("outer")(*scope.values())
-        code = self.replaced(function.__code__)
+        code = self.replace_positions(function.__code__)
         self.function = FunctionType(code, globals, "forward", None, function.__closure__)
         del self.lines, self.names, self.of, self.known
 
     # ---- the source of the generated function ----
 
-    def line(self, frame):
-        """Return the line of FRAME. Keeps a list per code object, since co_positions() can only be
-        read from the start."""
+    def get_frame_line(self, frame):
+        """Return the line that FRAME runs. Caches the lines of each code object, because
+        co_positions() can only be read from its start."""
         lines = self.known.get(id(frame.code))
         if lines is None:
             lines = self.known[id(frame.code)] = [at for at, *_ in frame.code.co_positions()]
         return lines[frame.unit] or frame.code.co_firstlineno
 
-    def put(self, depth, text, number, line):
+    def put_line(self, depth, text, number, line):
         self.lines.append("    " * depth + text)
         self.numbers.append(number)
         self.at.append(line)
 
-    def body(self, statements, level, line, kept):
+    def make_body_rows(self, statements, level, line, kept):
         """Return rows (depth, text, number, line) for STATEMENTS.
 
         STATEMENTS ran in one frame, or in calls that this frame made. LEVEL is the index of this
@@ -149,26 +150,30 @@ class Framed:
         rows, groups = [], []
         for one in statements:
             call = one.frames[level : level + 2] if len(one.frames) > level + 1 else None
-            if not (groups and groups[-1].takes(call, one)):
+            if not (groups and groups[-1].add_if_same_call(call, one)):
                 groups.append(_Group(call, one))
         later = [kept]
         for group in reversed(groups):
             later.append(later[-1] | group.uses)
         for group, needed in zip(groups, later[-2::-1]):
             if group.call:
-                line = self.line(group.call[0])
-                rows += self.part(group, level, line, needed)
+                line = self.get_frame_line(group.call[0])
+                rows += self.make_inner_function_rows(group, level, line, needed)
             else:
                 one = group.statements[0]
-                line = self.line(one.frames[level]) if one.frames else line
+                line = self.get_frame_line(one.frames[level]) if one.frames else line
                 rows.append((0, one.text, one.number, line))
         return rows
 
-    def part(self, group, level, line, needed):
-        """Return the rows for GROUP, an inner call from line LINE. NEEDED are the names that are
-        used later."""
+    def make_inner_function_rows(self, group, level, line, needed):
+        """Return the rows for GROUP, an inner call at line LINE of its caller: the definition of
+        an inner function and a call of it. NEEDED are the names that are read later."""
         statements, inner = group.statements, group.call[1]
-        name, first, last = self.names.name("part"), statements[0].number, statements[-1].number
+        name, first, last = (
+            self.names.make_unique("part"),
+            statements[0].number,
+            statements[-1].number,
+        )
         given = {one.gives for one in statements if one.gives}
         takes, gives = sorted(group.uses - given), sorted(given & needed)
         words = dict(
@@ -179,7 +184,8 @@ class Framed:
             gives="".join(one + ", " for one in gives),
         )
         self.of[name] = inner.code
-        below = self.body(statements, level + 1, self.line(inner), frozenset(gives))
+        inside = self.get_frame_line(inner)
+        below = self.make_body_rows(statements, level + 1, inside, frozenset(gives))
         rows = [(0, "def {name}({takes}):".format(**words), first, line)]
         rows += [(depth + 1, *row) for depth, *row in below]
         rows.append((1, "return ({gives})".format(**words), last, below[-1][-1]))
@@ -195,11 +201,13 @@ class Framed:
 
     # ---- the code object of the generated function ----
 
-    def replaced(self, code):
-        """Copy CODE with the file name and the lines of the program."""
+    def replace_positions(self, code):
+        """Return a copy of CODE, and of the code objects in it, with the file name and lines of the
+        program."""
         lines = [self.at[at or 1] for at, *_ in code.co_positions()]
         constants = [
-            self.replaced(one) if isinstance(one, type(code)) else one for one in code.co_consts
+            self.replace_positions(one) if isinstance(one, type(code)) else one
+            for one in code.co_consts
         ]
         made = code.replace(
             co_filename=self.of[code.co_name].co_filename,
@@ -207,30 +215,30 @@ class Framed:
             co_qualname=self.what,
             co_firstlineno=lines[0],
             co_consts=tuple(constants),
-            co_linetable=_line_table(lines),
+            co_linetable=_encode_line_table(lines),
         )
         self.tables[id(made)] = dict(
             co_linetable=code.co_linetable, co_firstlineno=code.co_firstlineno
         )
         return made
 
-    def number_at(self, frame, offset):
-        """Return the number of the statement that FRAME runs at OFFSET; None if FRAME belongs to
-        other code."""
+    def get_statement_number(self, frame, offset):
+        """Return the number of the statement that FRAME runs at OFFSET; None if FRAME does not run
+        the generated function."""
         table = self.tables.get(id(frame.f_code))
         if table is None:
             return None
-        return self.numbers[line_of(frame.f_code.replace(**table), offset // 2) or 1]
+        return self.numbers[get_line(frame.f_code.replace(**table), offset // 2) or 1]
 
-    def reached(self, trace):
-        """Find out how far the function came before the exception with traceback TRACE.
+    def find_progress(self, trace):
+        """Find out how far the generated function came before the exception with traceback TRACE.
 
         Returns (number of the statement that raised, variables by name, TRACE without the frames of
         the generated function); None if TRACE does not begin in the generated function.
         """
         number, known = None, {}
         while trace:
-            now = self.number_at(trace.tb_frame, trace.tb_lasti)
+            now = self.get_statement_number(trace.tb_frame, trace.tb_lasti)
             if now is None:
                 break
             number = now
@@ -239,9 +247,9 @@ class Framed:
         return None if number is None else (number, known, trace)
 
 
-def _line_table(lines):
-    """Encode a co_linetable without columns. LINES has the line of each code unit; the first is
-    co_firstlineno."""
+def _encode_line_table(lines):
+    """Encode a co_linetable without columns. LINES has the line of each code unit; the first line
+    is co_firstlineno."""
     table, before = bytearray(), lines[0]
     for line, group in groupby(lines):
         count, more = len(list(group)), abs(line - before) << 1 | (line < before)

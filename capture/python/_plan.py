@@ -21,10 +21,10 @@ import operator
 import sys
 from types import CellType, FunctionType, TracebackType
 
-from ._framed import EARLY, Frame, Framed, Statement, line_of
+from ._framed import EARLY, Frame, Framed, Statement, get_line
 from ._native import native
-from .graph import Node, _Source, _uses
-from .resume import _variables
+from .graph import Node, _Source, _collect_nodes
+from .resume import _list_variables
 
 # when a statement of the plan runs: _EARLY before the graph; _LATE after the graph; _LAST after the
 # graph and in the order of effects, because the statement is an effect or uses the result of an
@@ -71,24 +71,24 @@ class Plan:
         self.slots, why, variables, returns = (
             None,
             "what it reads or changes cannot be made again",
-            _variables(self.code),
+            _list_variables(self.code),
             record["state"] is None,
         )
         self.first_free = len(variables) - len(self.code.co_freevars)
         try:
-            self.taken = list(map(self.of, record["taken"] if record["nodes"] else ()))
+            self.taken = list(map(self.get_node, record["taken"] if record["nodes"] else ()))
             for effect in record["effects"]:
-                self.of(effect)
+                self.get_node(effect)
             for _, _, globals, _ in sum(self.places, ()):
                 if globals is not True:
-                    self.of(globals)
+                    self.get_node(globals)
             if returns:
                 why = (
                     "what it returns is not known"
                     if record["returned"] is False
                     else "what it returns cannot be made again"
                 )
-                self.result = self.of(record["returned"])
+                self.result = self.get_node(record["returned"])
             else:
                 now, stack, cells = record["state"]
                 self.slots, given = list(map(bool, stack)), []
@@ -99,9 +99,11 @@ class Plan:
                             variables[number],
                             type(part[1]).__name__,
                         )
-                        given.append((self.of(part[0]), part[1]))
+                        given.append((self.get_node(part[0]), part[1]))
                 why = "a value on its stack there cannot be made again"
-                given += [(self.of(part), value) for part, value in filter(None, reversed(stack))]
+                given += [
+                    (self.get_node(part), value) for part, value in filter(None, reversed(stack))
+                ]
                 self.result = tuple(node for node, value in given)
                 record["values"] = tuple(value for node, value in given), cells
         except (Unknown, RecursionError):
@@ -110,10 +112,11 @@ class Plan:
 
     # ---- nodes ----
 
-    def node(self, target, args, op="made"):
-        """Add a node for TARGET(*ARGS). Without a TARGET the node's value is ARGS."""
+    def add_node(self, target, args, op="made"):
+        """Add and return a node for TARGET(*ARGS). If TARGET is None, the value of the node is
+        ARGS."""
         node, uses = Node(op, None, target, args, {}), []
-        _uses(args, uses)
+        _collect_nodes(args, uses)
         when = (
             _LAST
             if target is operator.call
@@ -123,22 +126,22 @@ class Plan:
         self.parts[when].append(node)
         return node
 
-    def argument(self, what):
+    def add_argument(self, what):
         node = Node("placeholder", None, None, (), {})
         self.when[id(node)] = _EARLY
         self.arguments.append(what)
         self.parameters.append(node)
         return node
 
-    def of(self, part):
-        """Return the node that makes the value which PART describes."""
+    def get_node(self, part):
+        """Return the node that makes the value described by PART."""
         if not part:
             raise Unknown
         if id(part) not in self.made:
-            self.made[id(part)] = self.make(*part)
+            self.made[id(part)] = self.make_node(*part)
         return self.made[id(part)]
 
-    def make(
+    def make_node(
         self,
         what,
         step,
@@ -151,43 +154,47 @@ class Plan:
         scope=False,
     ):
         if what == "constant":
-            return self.node(thing, (), "get_attr")
+            return self.add_node(thing, (), "get_attr")
         if what == "node":
             return self.outputs.setdefault(id(thing), thing)
         if what == "source" and step == "C":
-            return self.argument(self.first_free + number)
+            return self.add_argument(self.first_free + number)
         if what == "source" and step == "l" and parent:
-            return self.argument(thing)
+            return self.add_argument(thing)
         if what == "source" and not parent:
             if step != "G":
                 raise Unknown
-            return self.argument(None)
+            return self.add_argument(None)
         if what in ("source", "method"):
-            return self.node(operator.getitem if step == "[" else getattr, (self.of(parent), thing))
+            return self.add_node(
+                operator.getitem if step == "[" else getattr, (self.get_node(parent), thing)
+            )
         if what == "own":
             # refuse a resume function, because other functions made its cells
             if native._link(self.code):
                 raise Unknown
-            return self.argument(number)
-        items = tuple(map(self.of, items))
+            return self.add_argument(number)
+        items = tuple(map(self.get_node, items))
         if what in ("tuple", "list"):
-            return self.node(None, items if what == "tuple" else list(items))
+            return self.add_node(None, items if what == "tuple" else list(items))
         if what == "dict":
-            return self.node(None, dict(zip(keys, items)))
+            return self.add_node(None, dict(zip(keys, items)))
         if what in ("slice", "super", "cell"):
-            return self.node({"slice": slice, "super": super, "cell": CellType}[what], items)
+            return self.add_node({"slice": slice, "super": super, "cell": CellType}[what], items)
         if what == "call":
-            made = self.node(operator.call, items)
+            made = self.add_node(operator.call, items)
             self.at[id(made)] = number
         elif what == "object":
-            made = self.node(object.__new__, (self.of(parent),))
+            made = self.add_node(object.__new__, (self.get_node(parent),))
             for key, item in zip(keys, items):
-                self.node(object.__setattr__, (made, key, item))
+                self.add_node(object.__setattr__, (made, key, item))
         else:
-            defaults = None if parent is False else self.of(parent)
-            made = self.node(FunctionType, (thing, self.of(scope), None, defaults, items or None))
+            defaults = None if parent is False else self.get_node(parent)
+            made = self.add_node(
+                FunctionType, (thing, self.get_node(scope), None, defaults, items or None)
+            )
             if named is not False:
-                self.node(setattr, (made, "__kwdefaults__", self.of(named)))
+                self.add_node(setattr, (made, "__kwdefaults__", self.get_node(named)))
         return made
 
     # ---- the plan's function ----
@@ -203,34 +210,34 @@ class Plan:
         early = []
         for node, placeholder in zip(self.taken, placeholders):
             if node.name:
-                node = self.node(None, node)
+                node = self.add_node(None, node)
             node.name = placeholder.name
         for node in [*self.parameters, *sum(self.parts, [])]:
-            node.name = node.name or source.names.name("made")
-        early = [self.statement(source, node, EARLY) for node in self.parts[_EARLY]]
+            node.name = node.name or source.names.make_unique("made")
+        early = [self.make_statement(source, node, EARLY) for node in self.parts[_EARLY]]
         behind = self.parts[_LATE] + self.parts[_LAST]
         if self.inline and nodes:
-            graph = module.statements(self.frames)
+            graph = module.statements(self.list_frames)
         elif nodes:
-            graph = [self.call_of(run, source, placeholders)]
+            graph = [self.make_backend_call(run, source, placeholders)]
         else:
             graph = []
         if self.inline and not self.again:
-            ordered = early + self.merged(source, graph, behind)
+            ordered = early + self.merge_statements(source, graph, behind)
         else:
-            # effects run after the graph. If the graph may be abandoned, they must not have
-            # happened yet; and nothing can run in the middle of a backend's function
-            behind = [self.statement(source, node, len(nodes)) for node in behind]
+            # run all effects after the graph: if the graph can be abandoned, no effect may have
+            # happened before; and no effect can run in the middle of a backend's function
+            behind = [self.make_statement(source, node, len(nodes)) for node in behind]
             ordered = early + graph + behind
         kept = []
-        _uses(self.result, kept)
+        _collect_nodes(self.result, kept)
         self.count = len(nodes)
         self.framed = Framed(
             self.code,
             module.file if module else "<%s>" % self.name,
             [node.name for node in self.parameters],
             ordered,
-            source.written(self.result),
+            source.write_value(self.result),
             {node.name for node in kept},
             source.globals,
             source.names,
@@ -238,26 +245,28 @@ class Plan:
         )
         plan.raised, plan.run = self.raised, self.framed.function
 
-    def statement(self, source, node, number):
+    def make_statement(self, source, node, number):
         uses = []
-        _uses(node.args, uses)
-        return Statement(_line(source, node), number, (), node.name, {used.name for used in uses})
+        _collect_nodes(node.args, uses)
+        return Statement(
+            _write_line(source, node), number, (), node.name, {used.name for used in uses}
+        )
 
-    def call_of(self, run, source, placeholders):
+    def make_backend_call(self, run, source, placeholders):
         """Return the statement that calls the backend's function and checks its result."""
         count = len(self.outputs)
         # do not use a bound method, because a plan that its function refers to would be a reference
         # cycle
         checked = functools.partial(_check_result, self.name, count)
         scope = dict(run=run, checked=checked, type=type, tuple=tuple, len=len)
-        words = {name: source.of_global(value, name) for name, value in scope.items()}
+        words = {name: source.name_global(value, name) for name, value in scope.items()}
         inputs = [node.name for node in placeholders]
         outputs = "".join(node.name + ", " for node in self.outputs.values())
         text = (
             "{given} = {run}({inputs}); ({outputs}) = {given} if {type}({given}) is {tuple} "
             "and {len}({given}) == {count} else {checked}({given})"
         ).format(
-            given=source.names.name("given"),
+            given=source.names.make_unique("given"),
             inputs=", ".join(inputs),
             count=count,
             outputs=outputs,
@@ -265,13 +274,13 @@ class Plan:
         )
         return Statement(text, 0, (), None, inputs)
 
-    def merged(self, source, graph, behind):
-        """Merge the statements of GRAPH with those for the nodes BEHIND. Each of the latter comes
-        as early as its operands, and the order of effects, allow."""
+    def merge_statements(self, source, graph, behind):
+        """Merge the statements of GRAPH with new statements for the nodes in BEHIND. Each new
+        statement comes as early as the operands of its node and the order of effects allow."""
         ready, made = {one.gives: number + 1 for number, one in enumerate(graph)}, []
         before = 0
         for node in behind:
-            one = self.statement(source, node, 0)
+            one = self.make_statement(source, node, 0)
             at = max([ready.get(name, 0) for name in one.uses], default=0)
             if node.target is operator.call:
                 at = before = max(at, before, self.at.get(id(node), 0))
@@ -288,11 +297,13 @@ class Plan:
             found += graph[number : number + 1]
         return found
 
-    def frames(self, number):
-        """Return the call stack where node NUMBER was made, from the captured function inwards."""
+    def list_frames(self, number):
+        """Return the call stack of graph node NUMBER as Frames, the captured function first."""
         found = []
         for code, unit, globals, name in reversed(self.places[number]):
-            found.append(Frame(code, unit, None if globals is True else self.of(globals).name))
+            found.append(
+                Frame(code, unit, None if globals is True else self.get_node(globals).name)
+            )
         return found
 
     # ---- exceptions ----
@@ -303,48 +314,53 @@ class Plan:
         FRAME called the plan. Returns (new traceback, number of frames that replace the frames of
         the plan's function); or True if the captured function's original code must run instead.
         """
-        number, known, trace = (trace and self.framed.reached(trace)) or (self.count, {}, trace)
+        number, known, trace = (trace and self.framed.find_progress(trace)) or (
+            self.count,
+            {},
+            trace,
+        )
         if 0 <= number < self.count or (number < 0 and self.count):
             if self.again:
                 return True
             if not self.inline:
-                number, known = self.reached_by_backend(trace, known)
+                number, known = self.find_backend_progress(trace, known)
                 if number is not None and self.at:
-                    self.change(number, known)
+                    self.make_effects_before(number, known)
         if number is None or number >= self.count or not self.count:
             place = [(self.code, 0)]
         else:
             place = self.places[max(number, 0)]
         for code, unit, *rest in place[:-1]:
-            trace = _with_frame(code, unit, trace)
+            trace = _add_frame(code, unit, trace)
         code, unit, *rest = place[-1]
-        line = line_of(code, unit) or code.co_firstlineno
+        line = get_line(code, unit) or code.co_firstlineno
         return TracebackType(trace, frame, -1, line), len(place)
 
-    def reached_by_backend(self, trace, known):
-        """Find out how far module.forward came, which the backend's function called.
+    def find_backend_progress(self, trace, known):
+        """If the backend's function called module.forward, find out at which statement this call
+        raised.
 
         TRACE is the traceback of an exception in the backend's function; KNOWN has variables by
         name. Returns (number of the statement that module.forward was running, KNOWN together with
         the variables of module.forward). The number is None if module.forward was not running.
         """
         while trace:
-            found = self.module.framed and self.module.framed.reached(trace)
+            found = self.module.framed and self.module.framed.find_progress(trace)
             if found:
                 return found[0], {**known, **found[1]}
             trace = trace.tb_next
         return None, known
 
-    def change(self, reached, known):
-        """Make the effects that come before node REACHED. KNOWN are the graph's values so far, by
-        name."""
+    def make_effects_before(self, reached, known):
+        """Make the effects that come before the graph node number REACHED, which raised. KNOWN has
+        the values that the graph has computed so far, by name."""
         source, lines, names = _Source(), [], set(known)
         source.names.used.update(known, (node.name for part in self.parts for node in part))
         for node in self.parts[_LATE] + self.parts[_LAST]:
             uses = []
-            _uses(node.args, uses)
+            _collect_nodes(node.args, uses)
             if names.issuperset(used.name for used in uses) and self.at.get(id(node), 0) <= reached:
-                lines.append(_line(source, node))
+                lines.append(_write_line(source, node))
                 names.add(node.name)
         exec("\n".join(lines), {**source.globals, **known})
 
@@ -361,14 +377,15 @@ def _check_result(name, count, given):
     return given
 
 
-def _line(source, node):
-    return "%s = %s" % (node.name, source.node(node))
+def _write_line(source, node):
+    return "%s = %s" % (node.name, source.write_node(node))
 
 
-def _with_frame(code, unit, trace):
-    """Put a frame in front of traceback TRACE, as if CODE at UNIT had called it. CODE's function
-    has returned, so the frame is a new one, of a function that nothing records."""
-    line = line_of(code, unit) or code.co_firstlineno
+def _add_frame(code, unit, trace):
+    """Put a frame in front of the traceback TRACE, as if CODE, at instruction UNIT, had called the
+    first frame of TRACE. The real frame of CODE is gone, so this makes a new frame with the name,
+    file and line of CODE."""
+    line = get_line(code, unit) or code.co_firstlineno
     here = _HERE.replace(
         co_name=code.co_name,
         co_qualname=code.co_qualname,

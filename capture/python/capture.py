@@ -16,11 +16,11 @@ import types
 
 from . import _assemble  # C imports this module by its name
 from . import _notes as notes
-from ._capture import guards_of, source_of
+from ._capture import make_guards, make_source
 from ._capture_native import native as captures
 from ._native import native
-from .graph import GraphModule, row
-from .guards import _source as steps
+from .graph import GraphModule, make_row
+from .guards import _get_path as steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def register_array(kind: _Class) -> _Class:
         The class. It is returned, so that this is a decorator.
     """
     if not isinstance(kind, type):
-        raise TypeError("register_array() takes a class, not %s" % _kind(kind))
+        raise TypeError("register_array() takes a class, not %s" % _describe_kind(kind))
     captures._register_array(kind)
     return kind
 
@@ -73,8 +73,8 @@ class Compiled(functools.partial):
     """A function that calls `fn` while `callback` is the thread's callback for captures. If
     `callback` is None, nothing is captured during this call."""
 
-    fn = property(lambda self: self.args[0], doc="The function as it was given.")
-    callback = property(lambda self: self.args[1], doc="Under which it is called.")
+    fn = property(lambda self: self.args[0], doc="The original function.")
+    callback = property(lambda self: self.args[1], doc="The callback during the call, or None.")
 
     def __get__(self, owner, kind=None):
         return self if owner is None else types.MethodType(self, owner)
@@ -140,11 +140,11 @@ def compile(
     """
     if fn is None:
         return functools.partial(compile, backend=backend, dynamic=dynamic, fullgraph=fullgraph)
-    make = _backend(backend)
+    make = _find_backend(backend)
     if dynamic not in (None, True, False):
         raise TypeError("dynamic is %r: None, True or False" % (dynamic,))
     dynamic = None if dynamic is None else bool(dynamic)
-    return _wrapped(
+    return _wrap_function(
         fn,
         captures.Capture(
             (
@@ -164,7 +164,7 @@ def disable(fn: _Function) -> _Function:
 
     A call of this function from captured code breaks the graph.
     """
-    return _wrapped(fn, None, "disable")
+    return _wrap_function(fn, None, "disable")
 
 
 def explain(fn: Callable[_P, object], *, dynamic: bool | None = None) -> Callable[_P, Explanation]:
@@ -189,23 +189,23 @@ def explain(fn: Callable[_P, object], *, dynamic: bool | None = None) -> Callabl
         capture = captures.Capture(
             (functools.partial(finish, backend, explanation, False), backend, dynamic, False, False)
         )
-        explanation.result = _wrapped(fn, capture, "explain")(*args, **kwargs)
+        explanation.result = _wrap_function(fn, capture, "explain")(*args, **kwargs)
         return explanation
 
     return explained
 
 
-def _kind(value):
+def _describe_kind(value):
     return "a " + type(value).__name__
 
 
-def _backend(backend):
+def _find_backend(backend):
     if callable(backend):
         return backend
     if not isinstance(backend, str):
         raise TypeError(
             "a backend is a name or a function (graph_module, example_inputs) -> callable, not %s"
-            % _kind(backend)
+            % _describe_kind(backend)
         )
     if backend not in backends:
         raise ValueError(
@@ -215,13 +215,13 @@ def _backend(backend):
     return backends[backend]
 
 
-def _wrapped(fn, callback, what):
+def _wrap_function(fn, callback, what):
     if isinstance(fn, Compiled) and fn.callback is not None:
         fn = fn.fn
     if isinstance(fn, type) or not callable(fn):
         raise TypeError(
             "%s() takes a function, a method or an object that can be called, not %s"
-            % (what, "a class" if isinstance(fn, type) else _kind(fn))
+            % (what, "a class" if isinstance(fn, type) else _describe_kind(fn))
         )
     is_function = isinstance(fn, (types.FunctionType, types.MethodType, types.BuiltinFunctionType))
     return functools.update_wrapper(
@@ -250,7 +250,7 @@ def finish(backend, explanation, fullgraph, record):
     """
     broken, nodes = record["break"], record["nodes"]
     if fullgraph and broken:
-        raise GraphBreak("%s\n%s" % (broken[1], _stack(broken[4])))
+        raise GraphBreak("%s\n%s" % (broken[1], _format_stack(broken[4])))
     module = run = None
     compiling = native._compiling()
     if compiling:
@@ -260,20 +260,21 @@ def finish(backend, explanation, fullgraph, record):
         record["plan"].name = name = "__compiled_fn_%d" % next(_names)
         record["module"] = module = GraphModule(nodes, name, record["places"])
         start = time.time_ns()
-        run = _backend(backend)(module, record["inputs"])
+        run = _find_backend(backend)(module, record["inputs"])
         if module.is_as_written(run):
             run = None
         elif not callable(run):
             raise TypeError(
-                "the backend returned %s for %s, which cannot be called" % (_kind(run), name)
+                "the backend returned %s for %s, which cannot be called"
+                % (_describe_kind(run), name)
             )
         if compiling:
             notes.phase(compiling[0], "backend", start, time.time_ns(), "")
     if explanation is not None:
         explanation.add(record, module)
     if compiling:
-        _note(compiling[0], record, module)
-    return run, guards_of(record)
+        _record_capture(compiling[0], record, module)
+    return run, make_guards(record)
 
 
 def reset_names() -> None:
@@ -281,27 +282,27 @@ def reset_names() -> None:
     _names = itertools.count()
 
 
-def _stack(stack):
+def _format_stack(stack):
     return "\n".join('  File "%s", line %d, in %s' % place for place in stack)
 
 
-def _note(compile, record, module):
+def _record_capture(compile, record, module):
     code, broken = record["code"], record["break"]
     if module:
-        notes.graph(compile, module.name, list(map(row, module.graph.nodes)))
+        notes.graph(compile, module.name, list(map(make_row, module.graph.nodes)))
         if native._values() == "all":
             inputs = (node.name for node in module.graph.nodes if node.op == "placeholder")
             for name, value in zip(inputs, record["inputs"]):
-                notes.listing(compile, "input " + name, _input(value))
+                notes.listing(compile, "input " + name, _describe_input(value))
     if broken:
         kind, reason, offset, line, stack = broken
         resume = record["resume"][0].resume if record["resume"] else None
-        notes.graph_break(compile, code, line, offset, reason, _stack(stack), resume)
-    notes.listing(compile, "original_bytecode", _bytecode(code))
-    notes.listing(compile, "modified_bytecode", _bytecode(record["modified"]))
+        notes.graph_break(compile, code, line, offset, reason, _format_stack(stack), resume)
+    notes.listing(compile, "original_bytecode", _disassemble(code))
+    notes.listing(compile, "modified_bytecode", _disassemble(record["modified"]))
 
 
-def _input(value):
+def _describe_input(value):
     try:
         return "%s[%s]" % (str(value.dtype).rpartition(".")[2], ", ".join(map(str, value.shape)))
     except Exception:
@@ -318,8 +319,8 @@ class _Shown:
         return self.word
 
 
-def _shown(constant):
-    """Return CONSTANT as a listing shows it.
+def _show_constant(constant):
+    """Return the object that stands for CONSTANT in a bytecode listing.
 
     A plan is shown as the name of its graph. The builtin that calls a resume function is shown as
     the name of this resume function. The builtin that restores the variables and the stack at the
@@ -336,10 +337,10 @@ def _shown(constant):
     return _Shown(to.co_name if isinstance(to, types.CodeType) else "restore")
 
 
-def _bytecode(code):
+def _disassemble(code):
     try:
         return (
-            dis.Bytecode(code.replace(co_consts=tuple(map(_shown, code.co_consts)))).dis()
+            dis.Bytecode(code.replace(co_consts=tuple(map(_show_constant, code.co_consts)))).dis()
             if code
             else ""
         )
@@ -352,9 +353,9 @@ def _bytecode(code):
 _SCOPES = {"L": "local", "G": "global", "B": "builtin"}
 
 
-def _guard(guard):
-    """Write GUARD as a line, e.g. " - local 'a' TENSOR_MATCH"."""
-    kind, path = guard[0], steps(source_of(guard[1]))
+def _write_guard(guard):
+    """Return a line of text that describes GUARD, e.g. " - local 'a' TENSOR_MATCH"."""
+    kind, path = guard[0], steps(make_source(guard[1]))
     if len(path) == 1:
         return " - %s %s" % (path[0][2], kind)
     return " - %s %r%s %s" % (
@@ -421,13 +422,13 @@ class Explanation:
                 texts.append("%s %s\n%s\n" % (module.name, module.file, module.graph.table()))
             texts.append(
                 "ORIGINAL BYTECODE %s %s %d\n%s"
-                % (code.co_name, code.co_filename, code.co_firstlineno, _bytecode(code))
+                % (code.co_name, code.co_filename, code.co_firstlineno, _disassemble(code))
             )
-            texts.append("MODIFIED BYTECODE\n" + _bytecode(modified))
+            texts.append("MODIFIED BYTECODE\n" + _disassemble(modified))
             if broken:
                 kind, reason, offset, line, stack = broken
                 texts.append("GRAPH BREAK at %d, line %s: %s\n" % (offset, line, reason))
-            texts.append("GUARDS:\n%s\n" % "\n".join(dict.fromkeys(map(_guard, guards))))
+            texts.append("GUARDS:\n%s\n" % "\n".join(dict.fromkeys(map(_write_guard, guards))))
         return "\n".join(texts)
 
     def __repr__(self) -> str:

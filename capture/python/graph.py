@@ -101,7 +101,7 @@ class _Names:
     def __init__(self):
         self.used, self.counts = set(), {}
 
-    def name(self, candidate):
+    def make_unique(self, candidate):
         if not (candidate.isidentifier() and candidate.isascii()):
             candidate = re.sub(r"\W", "_", candidate, flags=re.ASCII) or "_unnamed"
             candidate = "_" + candidate if candidate[0].isdigit() else candidate
@@ -131,8 +131,8 @@ def _suggest_name(target):
     return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", word).lower()
 
 
-def _placeholder_name(text):
-    """Return the name of the placeholder for guard source TEXT: self_weight for
+def _make_placeholder_name(text):
+    """Make the name of a placeholder from its guard source TEXT: self_weight from
     L['self'].weight."""
     word = re.sub(r"_?\W+", "_", re.sub(r"^\W+", "", text[1:], flags=re.ASCII), flags=re.ASCII)[
         :79
@@ -146,11 +146,11 @@ def name_nodes(nodes):
     names, known = _Names(), {}
     for node in nodes:
         if node.op == "placeholder":
-            node.name = node.target = _placeholder_name(node.name)
+            node.name = node.target = _make_placeholder_name(node.name)
         candidate = node.name or known.get(id(node.target))
         if candidate is None:
             candidate = known[id(node.target)] = _suggest_name(node.target)
-        node.name = names.name(candidate)
+        node.name = names.make_unique(candidate)
 
 
 # ---- Python source ----
@@ -164,100 +164,109 @@ class _Source:
         self.globals, self.names, self.known = {}, _Names(), {}
         self.names.used.update(_TAKEN)
 
-    def of_global(self, value, candidate):
-        """Return the name of the global for VALUE. The same object always has the same name."""
+    def name_global(self, value, candidate):
+        """Return the name of the global variable that holds VALUE. The same object always has the
+        same name."""
         name = self.known.get(id(value))
         if name is None:
-            name = self.known[id(value)] = self.names.name(candidate)
+            name = self.known[id(value)] = self.names.make_unique(candidate)
             self.globals[name] = value
         return name
 
-    def written(self, value):
+    def write_value(self, value):
         kind = type(value)
         if kind is Node:
             return value.name
         # an integer may have too many digits, so that its repr() raises
         if kind is int and value.bit_length() > 2000:
-            return self.of_global(value, "_constant")
+            return self.name_global(value, "_constant")
         if kind in _PLAIN:
             text = repr(value)
             if kind is float and text.lstrip("-") in ("inf", "nan"):
-                return self.of_global(value, text.lstrip("-"))
+                return self.name_global(value, text.lstrip("-"))
             return "(%s)" % text if text[0] == "-" else text
         if kind is tuple:
-            return "(%s,)" % ", ".join(map(self.written, value)) if value else "()"
+            return "(%s,)" % ", ".join(map(self.write_value, value)) if value else "()"
         if kind is list:
-            return "[%s]" % ", ".join(map(self.written, value))
+            return "[%s]" % ", ".join(map(self.write_value, value))
         if kind is dict:
             return "{%s}" % ", ".join(
-                "%s: %s" % (self.written(key), self.written(item)) for key, item in value.items()
+                "%s: %s" % (self.write_value(key), self.write_value(item))
+                for key, item in value.items()
             )
         if kind is slice:
             return "slice(%s, %s, %s)" % tuple(
-                map(self.written, (value.start, value.stop, value.step))
+                map(self.write_value, (value.start, value.stop, value.step))
             )
-        return self.of_global(
+        return self.name_global(
             value, getattr(value, "__name__", None) if isinstance(value, type) else "_constant"
         )
 
-    def called(self, function, args, kwargs):
-        words = [self.written(value) for value in args]
+    def write_call(self, function, args, kwargs):
+        words = [self.write_value(value) for value in args]
         if all(name.isidentifier() and not keyword.iskeyword(name) for name in kwargs):
-            words += ["%s=%s" % (name, self.written(value)) for name, value in kwargs.items()]
+            words += ["%s=%s" % (name, self.write_value(value)) for name, value in kwargs.items()]
         else:
-            words.append("**" + self.written(kwargs))
+            words.append("**" + self.write_value(kwargs))
         return "%s(%s)" % (function, ", ".join(words))
 
-    def node(self, node):
-        """Return the expression for NODE."""
+    def write_node(self, node):
+        """Return the Python expression that computes NODE."""
         target, args, kwargs = node.target, node.args, node.kwargs
-        if node.op == "made" and target is None:  # a node of a plan that makes a value
-            return self.written(args)
+        # a node of a plan that calls nothing: its value is its arguments
+        if node.op == "made" and target is None:
+            return self.write_value(args)
         if target is operator.call:
-            return self.called(self.written(args[0]), args[1:], kwargs)
+            return self.write_call(self.write_value(args[0]), args[1:], kwargs)
         if node.op == "call_method":
-            return self.called("%s.%s" % (self.written(args[0]), target), args[1:], kwargs)
+            return self.write_call("%s.%s" % (self.write_value(args[0]), target), args[1:], kwargs)
         if node.op == "get_attr":
-            return self.of_global(target, "_constant")
+            return self.name_global(target, "_constant")
         name = self.known.get(id(target))
         if name:
-            return self.called(name, args, kwargs)
+            return self.write_call(name, args, kwargs)
         if not kwargs and len(args) == 2:
             if target in BINARY:
-                return "%s %s %s" % (self.written(args[0]), BINARY[target], self.written(args[1]))
+                return "%s %s %s" % (
+                    self.write_value(args[0]),
+                    BINARY[target],
+                    self.write_value(args[1]),
+                )
             if target is operator.getitem:
-                return "%s[%s]" % tuple(map(self.written, args))
+                return "%s[%s]" % tuple(map(self.write_value, args))
             if (
                 target is getattr
                 and type(args[1]) is str
                 and args[1].isidentifier()
                 and not keyword.iskeyword(args[1])
             ):
-                return "%s.%s" % (self.written(args[0]), args[1])
+                return "%s.%s" % (self.write_value(args[0]), args[1])
         if not kwargs and len(args) == 1 and target in UNARY:
-            return UNARY[target] + self.written(args[0])
+            return UNARY[target] + self.write_value(args[0])
         module = getattr(target, "__module__", None)
         module = (
             ""
             if module in ("builtins", None) or not isinstance(module, str)
             else module.lstrip("_") + "_"
         )
-        return self.called(self.of_global(target, module + _suggest_name(target)), args, kwargs)
+        return self.write_call(
+            self.name_global(target, module + _suggest_name(target)), args, kwargs
+        )
 
 
-def _uses(value, found):
-    """Append the nodes that occur in VALUE to the list FOUND."""
+def _collect_nodes(value, found):
+    """Append all nodes in VALUE, also those in its containers, to the list FOUND."""
     kind = type(value)
     if kind is Node:
         found.append(value)
     elif kind is tuple or kind is list:
         for item in value:
-            _uses(item, found)
+            _collect_nodes(item, found)
     elif kind is dict:
         for item in value.values():
-            _uses(item, found)
+            _collect_nodes(item, found)
     elif kind is slice:
-        _uses((value.start, value.stop, value.step), found)
+        _collect_nodes((value.start, value.stop, value.step), found)
 
 
 def _write_function(nodes):
@@ -269,8 +278,8 @@ def _write_function(nodes):
     uses = {}
     for node in nodes:
         found = uses[id(node)] = []
-        _uses(node.args, found)
-        _uses(node.kwargs, found)
+        _collect_nodes(node.args, found)
+        _collect_nodes(node.kwargs, found)
         for used in found:
             last[id(used)] = node
     dies = {}
@@ -281,9 +290,9 @@ def _write_function(nodes):
     for node in nodes:
         gone = "".join("%s = " % name for name in dies.get(id(node), ()))
         if node.op == "output":
-            result = source.written(node.args[0])
+            result = source.write_value(node.args[0])
         elif node.op != "placeholder":
-            text = "%s = %s%s" % (node.name, source.node(node), gone and ";  %sNone" % gone)
+            text = "%s = %s%s" % (node.name, source.write_node(node), gone and ";  %sNone" % gone)
             statements.append((text, node, [used.name for used in uses[id(node)]]))
     return statements, result, source
 
@@ -309,20 +318,20 @@ class Graph:
 
     def table(self) -> str:
         """Return the text that print_tabular() prints."""
-        return table(map(row, self.nodes))
+        return format_table(map(make_row, self.nodes))
 
     def __str__(self) -> str:
         return "\n".join(
             "%%%s = %s[target=%s](args = %s, kwargs = %s)" % (name, op, *rest)
-            for op, name, *rest in map(row, self.nodes)
+            for op, name, *rest in map(make_row, self.nodes)
         )
 
 
-def row(node):
-    return (node.op, node.name, *map(_text, (node.target, node.args, node.kwargs)))
+def make_row(node):
+    return (node.op, node.name, *map(_to_text, (node.target, node.args, node.kwargs)))
 
 
-def _text(value):
+def _to_text(value):
     try:
         return str(value)
     except Exception as error:
@@ -330,16 +339,16 @@ def _text(value):
         return "(cannot be shown: %s)" % type(error).__name__
 
 
-def table(rows):
+def format_table(rows):
     rows = [("opcode", "name", "target", "args", "kwargs"), *rows]
     widths = [max(map(len, column)) for column in zip(*rows)]
     rows.insert(1, ["-" * width for width in widths])
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
-def _globals_like(name):
-    """Make globals with which warnings act as in module NAME: the module's name and its warning
-    registry."""
+def _make_globals_like(name):
+    """Make globals for a function so that a warning in it counts as a warning in module NAME. They
+    have this module's __name__ and __warningregistry__."""
     module = sys.modules.get(name) if isinstance(name, str) else None
     globals = {"__name__": name}
     if type(module) is types.ModuleType:
@@ -391,32 +400,32 @@ class GraphModule:
         """The function that `code` defines. It is compiled when it is first read."""
         scope = dict(self.scope)
         if self._places:
-            self._own = self._framed(scope)
+            self._own = self._make_framed(scope)
         else:
             exec(compile(self.code, self.file, "exec"), scope)
             self._own = scope.pop("forward")
         return self._own
 
-    def _framed(self, scope):
-        """Make the function so that its frames look like those of the captured call."""
+    def _make_framed(self, scope):
+        """Make the function `forward`. Its frames look like those of the captured call."""
         names, like = self._names, {}
 
-        def globals_at(module):
+        def name_globals_of(module):
             if module not in like:
-                like[module] = names.name("globals")
-                scope[like[module]] = _globals_like(module)
+                like[module] = names.make_unique("globals")
+                scope[like[module]] = _make_globals_like(module)
             return like[module]
 
-        def frames(number):
+        def list_frames(number):
             return [
-                Frame(code, unit, None if globals is True else globals_at(module))
+                Frame(code, unit, None if globals is True else name_globals_of(module))
                 for code, unit, globals, module in reversed(self._places[number])
             ]
 
-        statements = self.statements(frames)
+        statements = self.statements(list_frames)
         code, _, _, module = self._places[0][-1]
         kept = []
-        _uses(self.graph.nodes[-1].args, kept)
+        _collect_nodes(self.graph.nodes[-1].args, kept)
         self.framed = Framed(
             code,
             self.file,
@@ -426,7 +435,7 @@ class GraphModule:
             {node.name for node in kept},
             scope,
             names,
-            _globals_like(module),
+            _make_globals_like(module),
         )
         return self.framed.function
 

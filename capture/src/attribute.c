@@ -24,7 +24,7 @@ static enum array_origin classify_in_array(PyObject *descriptor, const char *nam
         return ARRAY_UNKNOWN;
     if (PyFunction_Check(descriptor) || Py_IS_TYPE(descriptor, &PyMethodDescr_Type))
         return ARRAY_METHOD;
-    if (is_in(name, "fact_attribute"))
+    if (is_in_set(name, "fact_attribute"))
         return ARRAY_FACT;
     return method ? ARRAY_UNKNOWN : ARRAY_ARRAY;
 }
@@ -39,18 +39,18 @@ static enum ended read_array_metadata(struct capture *c, struct watched *w, int 
     struct shadow *shadow = NULL;
     PyObject *value;
 
-    if (!is_fixed(c, owner, of) || !value_type_known(c, owner, of))
+    if (!has_fixed_shape(c, owner, of) || !ensure_type_known(c, owner, of))
         return break_at(c, "data", "%.100s of a result, which may depend on its data", text);
     value = PyObject_GetAttr(owner, name);
     if (!value)
         return ENDED_RAISED;
     if (!strcmp(text, "shape"))
-        shadow = varying_shape(c, owner, of);
+        shadow = find_varying_shape(c, owner, of);
     if (shadow)
         return push_attribute(w, slots, method, value, shadow);
-    if (!is_in(text, "sizeless"))
+    if (!is_in_set(text, "sizeless"))
         c->shapes_read = true;
-    return push_attribute(w, slots, method, value, shadow_const(c, value));
+    return push_attribute(w, slots, method, value, shadow_new_const(c, value));
 }
 
 /* Handle an attribute of an array that capture does not support: raise AttributeError if CPython
@@ -58,7 +58,7 @@ static enum ended read_array_metadata(struct capture *c, struct watched *w, int 
 static enum ended break_at_array_attribute(struct capture *c, PyObject *owner, PyObject *name,
                                            bool is_absent)
 {
-    if (is_absent && !value_is_foreign(owner)) {
+    if (is_absent && !value_may_run_code(owner)) {
         OWNED PyObject *value = PyObject_GetAttr(owner, name);
 
         if (!value)
@@ -76,8 +76,8 @@ static enum ended read_array_attribute(struct capture *c, struct watched *w, int
 {
     OWNED PyObject *descriptor = Py_XNewRef(_PyType_Lookup(Py_TYPE(owner), name));
     const char *text = PyUnicode_AsUTF8(name);
-    struct operands operands = {{owner, name}, {of, shadow_const(c, name)}};
-    const struct call call = operator_call("getattr", slots, 2, &operands);
+    struct operands operands = {{owner, name}, {of, shadow_new_const(c, name)}};
+    const struct call call = describe_operator_call("getattr", slots, 2, &operands);
     PyObject *value;
 
     if (!of)
@@ -88,11 +88,12 @@ static enum ended read_array_attribute(struct capture *c, struct watched *w, int
         value = PyObject_GetAttr(owner, name);
         if (!value)
             return ENDED_RAISED;
-        return push_attribute(w, slots, method, value, method_of(c, of, name, NULL, NULL, NULL));
+        return push_attribute(w, slots, method, value,
+                              make_method_shadow(c, of, name, NULL, NULL, NULL));
     case ARRAY_FACT:
         return read_array_metadata(c, w, slots, owner, of, name, method);
     case ARRAY_ARRAY:
-        return operate_graph(c, w, "getattr", &call, is_in(text, "same_shape"));
+        return run_graph_operator(c, w, "getattr", &call, is_in_set(text, "same_shape"));
     case ARRAY_UNKNOWN:
         break;
     }
@@ -140,7 +141,7 @@ struct attribute_read {
  * may run any code. */
 static bool uses_standard_lookup(PyTypeObject *type)
 {
-    PyObject *name = word_of("__getattribute__");
+    PyObject *name = intern_word("__getattribute__");
 
     if (type->tp_getattro == PyObject_GenericGetAttr)
         return true;
@@ -200,7 +201,7 @@ enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value)
 /* Is OWNER a torch.nn.Module whose class does not replace torch.nn.Module.__getattr__? */
 static bool is_torch_module(PyObject *owner)
 {
-    PyObject *function = _PyType_Lookup(Py_TYPE(owner), word_of("__getattr__"));
+    PyObject *function = _PyType_Lookup(Py_TYPE(owner), intern_word("__getattr__"));
     PyObject *module;
 
     if (!function || !PyFunction_Check(function))
@@ -221,7 +222,7 @@ static struct shadow *read_torch_module(struct capture *c, PyObject *owner, stru
     if (!is_torch_module(owner))
         return NULL;
     for (size_t i = 0; i < Py_ARRAY_LENGTH(dicts); i++) {
-        PyObject *word = word_of(dicts[i]);
+        PyObject *word = intern_word(dicts[i]);
         OWNED PyObject *dict = NULL;
         struct shadow *of_dict;
 
@@ -238,28 +239,28 @@ static struct shadow *read_torch_module(struct capture *c, PyObject *owner, stru
 
 /* Make the shadow of BOUND, a class method that was read as attribute NAME of the class OF. Returns
  * NULL if no guard can be added. */
-static struct shadow *class_method_shadow(struct capture *c, struct shadow *of, PyObject *name,
-                                          PyObject *bound)
+static struct shadow *make_class_method_shadow(struct capture *c, struct shadow *of, PyObject *name,
+                                               PyObject *bound)
 {
     PyObject *function = PyMethod_GET_FUNCTION(bound);
     struct shadow *source = source_read(c, of, '.', name, NULL);
 
     if (source)
-        source = source_attribute(c, source, "__func__", function);
-    if (!source || !value_known(c, function, source))
+        source = source_read_attribute(c, source, "__func__", function);
+    if (!source || !ensure_value_known(c, function, source))
         return NULL;
-    return method_of(c, of, name, function, source, of);
+    return make_method_shadow(c, of, name, function, source, of);
 }
 
-/* Does reading attribute NAME raise AttributeError, as in lacks_attribute()? The object was read
- * from outside the function. */
-static bool read_object_lacks(struct capture *c, PyObject *owner, struct shadow *of, PyObject *name)
+/* Implement lacks_attribute() for an object that existed before the watched call began. */
+static bool lacks_read_attribute(struct capture *c, PyObject *owner, struct shadow *of,
+                                 PyObject *name)
 {
     OWNED PyObject *value = NULL;
 
-    if (!of->source.key || !value_type_known(c, owner, of))
+    if (!of->source.key || !ensure_type_known(c, owner, of))
         return false;
-    if (source_changed(of, '.', name) || find_attribute(owner, name, &value) != FOUND_NOT)
+    if (source_find_changed(of, '.', name) || find_attribute(owner, name, &value) != FOUND_NOT)
         return false;
     return !guard_on(c, of, "NO_HASATTR", name);
 }
@@ -273,8 +274,8 @@ bool lacks_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyOb
     if (type->tp_getattro != PyObject_GenericGetAttr || _PyType_Lookup(type, name))
         return false;
     if (is_source(of))
-        return read_object_lacks(c, owner, of, name);
-    if (of->kind != SHADOW_OBJECT || object_has(of, name) || !class_source(c, owner, of))
+        return lacks_read_attribute(c, owner, of, name);
+    if (of->kind != SHADOW_OBJECT || object_find(of, name) || !find_class_source(c, owner, of))
         return false;
     return !guard_on(c, of->object.of_class, "NO_HASATTR", name);
 }
@@ -283,8 +284,8 @@ bool lacks_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyOb
  * It returns NULL if capture cannot follow the attribute. It may then also set c->kind, the kind of
  * the graph break. */
 
-static struct shadow *break_because(struct capture *c, const struct attribute_read *read,
-                                    const char *format)
+static struct shadow *break_at_attribute(struct capture *c, const struct attribute_read *read,
+                                         const char *format)
 {
     break_at(c, "attribute", format, PyUnicode_AsUTF8(read->name));
     return NULL;
@@ -303,7 +304,7 @@ static struct shadow *read_c_method(struct capture *c, struct attribute_read *re
 {
     if (!read_value(read))
         return NULL;
-    return method_of(c, read->of, read->name, NULL, NULL, NULL);
+    return make_method_shadow(c, read->of, read->name, NULL, NULL, NULL);
 }
 
 /* Read a class method. OF_CLASS is the source of the class that has the method. */
@@ -312,13 +313,13 @@ static struct shadow *read_class_method(struct capture *c, struct attribute_read
 {
     if (!of_class || !read_value(read) || !PyMethod_Check(read->value))
         return NULL;
-    return class_method_shadow(c, of_class, read->name, read->value);
+    return make_class_method_shadow(c, of_class, read->name, read->value);
 }
 
 /* ---- attributes of a class ---- */
 
 /* Is the attribute a method in C of an immutable class, or of a class of numpy or torch? */
-static bool is_fixed_method(struct capture *c, const struct attribute_read *read)
+static bool is_unchangeable_method(struct capture *c, const struct attribute_read *read)
 {
     PyTypeObject *type = (PyTypeObject *)read->owner;
     PyObject *found = read->descriptor;
@@ -328,7 +329,7 @@ static bool is_fixed_method(struct capture *c, const struct attribute_read *read
         return false;
     if (!Py_IS_TYPE(found, &PyMethodDescr_Type) && !Py_IS_TYPE(found, &PyClassMethodDescr_Type))
         return false;
-    if (!value_known(c, read->owner, read->of))
+    if (!ensure_value_known(c, read->owner, read->of))
         return false;
     is_fixed_class = !(type->tp_flags & Py_TPFLAGS_HEAPTYPE);
     if (!is_fixed_class && !is_array_package(PyDescr_TYPE(found)->tp_name))
@@ -340,7 +341,7 @@ static enum attribute_origin classify_in_class(struct capture *c, const struct a
 {
     PyObject *found = read->descriptor;
 
-    if (is_fixed_method(c, read))
+    if (is_unchangeable_method(c, read))
         return ORIGIN_C_METHOD;
     if (read->of->kind != SHADOW_SOURCE || !Py_IS_TYPE(read->owner, &PyType_Type))
         return ORIGIN_UNKNOWN;
@@ -363,12 +364,12 @@ static struct shadow *read_class_attribute(struct capture *c, struct attribute_r
     const bool from_class =
         origin == ORIGIN_CLASS || origin == ORIGIN_CLASS_METHOD || origin == ORIGIN_ABSENT;
 
-    if (from_class && class_changed(c, read->of, read->name))
-        return break_because(c, read,
-                             "attribute %.100s of a class, which has been set by another name");
+    if (from_class && was_class_attribute_set(c, read->of, read->name))
+        return break_at_attribute(
+            c, read, "attribute %.100s of a class, which has been set by another name");
     switch (origin) {
     case ORIGIN_C_METHOD:
-        return read_value(read) ? shadow_const(c, read->value) : NULL;
+        return read_value(read) ? shadow_new_const(c, read->value) : NULL;
     case ORIGIN_MRO:
         read->value = Py_NewRef(((PyTypeObject *)read->owner)->tp_mro);
         return source_read(c, read->of, '.', read->name, read->value);
@@ -390,7 +391,7 @@ static bool is_builtin_value(PyObject *owner, const struct shadow *of)
 {
     if (value_is_simple(owner) || is_sequence(owner) || PyDict_CheckExact(owner))
         return true;
-    if (PyTuple_Check(owner) || is_set(owner, of))
+    if (PyTuple_Check(owner) || is_known_set(owner, of))
         return true;
     return of->kind == SHADOW_GENERATOR;
 }
@@ -402,29 +403,30 @@ static bool is_enum_member(const struct attribute_read *read)
     PyObject *descriptor = read->descriptor;
 
     if (!descriptor)
-        return (PyObject *)Py_TYPE(read->owner) == polyfill("EnumType");
-    return descriptor == polyfill("enum_value") || descriptor == polyfill("enum_name");
+        return (PyObject *)Py_TYPE(read->owner) == get_polyfill("EnumType");
+    return descriptor == get_polyfill("enum_value") || descriptor == get_polyfill("enum_name");
 }
 
-static bool is_partial(const struct shadow *of)
+static bool is_made_partial(const struct shadow *of)
 {
-    return of->kind == SHADOW_CALL && of->items[0]->value == polyfill("made_partial");
+    return of->kind == SHADOW_CALL && of->items[0]->value == get_polyfill("made_partial");
 }
 
 static bool is_own_class(const PyObject *descriptor)
 {
-    return descriptor && descriptor == _PyType_Lookup(&PyBaseObject_Type, word_of("__class__"));
+    return descriptor && descriptor == _PyType_Lookup(&PyBaseObject_Type, intern_word("__class__"));
 }
 
-/* Find the attribute of an object whose class uses the standard lookup. READ->value is its
- * value. */
-static enum attribute_origin classify_found(struct capture *c, struct attribute_read *read)
+/* Classify an attribute of an object whose class uses the standard lookup. Sets READ->value to the
+ * value of the attribute. */
+static enum attribute_origin classify_found_attribute(struct capture *c,
+                                                      struct attribute_read *read)
 {
     const struct shadow *of = read->of;
 
     if (of->kind != SHADOW_OBJECT && of->kind != SHADOW_SOURCE)
         return ORIGIN_UNKNOWN;
-    if (!value_type_known(c, read->owner, read->of))
+    if (!ensure_type_known(c, read->owner, read->of))
         return ORIGIN_UNKNOWN;
     switch (find_attribute(read->owner, read->name, &read->value)) {
     case FOUND_OWN:
@@ -451,14 +453,14 @@ static enum attribute_origin classify_in_object(struct capture *c, struct attrib
         return ORIGIN_C_METHOD;
     if (of->kind == SHADOW_SUPER)
         return ORIGIN_SUPER;
-    origin = classify_found(c, read);
+    origin = classify_found_attribute(c, read);
     if (origin != ORIGIN_UNKNOWN)
         return origin;
     if (descriptor && Py_IS_TYPE(descriptor, &PyClassMethod_Type))
         return ORIGIN_CLASS_METHOD;
     if (is_own_class(descriptor))
         return ORIGIN_OWN_CLASS;
-    if (is_partial(of))
+    if (is_made_partial(of))
         return ORIGIN_PARTIAL;
     is_readable_source = of->kind == SHADOW_SOURCE && !c->failed;
     if (is_readable_source && is_enum_member(read))
@@ -471,7 +473,7 @@ static enum attribute_origin classify_in_object(struct capture *c, struct attrib
 static struct shadow *read_super(struct capture *c, struct attribute_read *read)
 {
     struct shadow *source =
-        super_method(c, read->of->value, read->of->super.self, read->of, read->name);
+        find_super_method(c, read->of->value, read->of->super.self, read->of, read->name);
 
     return source && read_value(read) ? source : NULL;
 }
@@ -489,11 +491,11 @@ static struct shadow *read_method(struct capture *c, struct attribute_read *read
     } else {
         source = source_read(c, of, '.', read->name, NULL);
         if (source)
-            source = source_attribute(c, source, "__func__", function);
+            source = source_read_attribute(c, source, "__func__", function);
     }
-    if (!source || !value_known(c, function, source))
+    if (!source || !ensure_value_known(c, function, source))
         return NULL;
-    return method_of(c, of, read->name, function, source, of);
+    return make_method_shadow(c, of, read->name, function, source, of);
 }
 
 /* Read a value from the object itself, or from its class. */
@@ -504,13 +506,13 @@ static struct shadow *read_own_or_class_value(struct capture *c, struct attribut
 
     if (of->kind != SHADOW_OBJECT)
         return source_read(c, of, '.', read->name, read->value);
-    own = object_has(of, read->name);
+    own = object_find(of, read->name);
     return own ? own : source_read(c, of->object.of_class, '.', read->name, read->value);
 }
 
 static struct shadow *read_own_class(struct capture *c, struct attribute_read *read)
 {
-    struct shadow *source = class_source(c, read->owner, read->of);
+    struct shadow *source = find_class_source(c, read->owner, read->of);
 
     if (source)
         read->value = Py_NewRef((PyObject *)Py_TYPE(read->owner));
@@ -521,7 +523,7 @@ static struct shadow *read_enum_member(struct capture *c, struct attribute_read 
 {
     const bool is_class = !read->descriptor;
 
-    if (is_class && !value_known(c, read->owner, read->of))
+    if (is_class && !ensure_value_known(c, read->owner, read->of))
         return NULL;
     if (!read_value(read))
         return NULL;
@@ -530,9 +532,9 @@ static struct shadow *read_enum_member(struct capture *c, struct attribute_read 
     return source_read(c, read->of, '.', read->name, read->value);
 }
 
-/* Read func, args or keywords of a functools.partial. Items 1, 2 and 3 of its shadow are these
- * values. */
-static struct shadow *read_partial(struct attribute_read *read)
+/* Read func, args or keywords of a functools.partial. The shadows of these three values are items
+ * 1, 2 and 3 of the partial's shadow. */
+static struct shadow *read_functools_partial(struct attribute_read *read)
 {
     static const char *const names[] = {"func", "args", "keywords"};
 
@@ -548,10 +550,11 @@ static struct shadow *read_object_attribute(struct capture *c, struct attribute_
     const bool from_class =
         origin == ORIGIN_CLASS || origin == ORIGIN_METHOD || origin == ORIGIN_SUPER;
 
-    /* a guard on the class covers the attribute only if nobody has set it during this call */
-    if (from_class && class_changed(c, NULL, read->name))
-        return break_because(c, read,
-                             "attribute %.100s of an object, which has been set in a class");
+    /* a guard on the class is of no use if the watched call itself has set the attribute in the
+     * class */
+    if (from_class && was_class_attribute_set(c, NULL, read->name))
+        return break_at_attribute(c, read,
+                                  "attribute %.100s of an object, which has been set in a class");
     switch (origin) {
     case ORIGIN_C_METHOD:
         return read_c_method(c, read);
@@ -563,11 +566,11 @@ static struct shadow *read_object_attribute(struct capture *c, struct attribute_
     case ORIGIN_CLASS:
         return read_own_or_class_value(c, read);
     case ORIGIN_CLASS_METHOD:
-        return read_class_method(c, read, class_source(c, read->owner, read->of));
+        return read_class_method(c, read, find_class_source(c, read->owner, read->of));
     case ORIGIN_OWN_CLASS:
         return read_own_class(c, read);
     case ORIGIN_PARTIAL:
-        return read_partial(read);
+        return read_functools_partial(read);
     case ORIGIN_ENUM_MEMBER:
         return read_enum_member(c, read);
     case ORIGIN_TORCH_MODULE:
@@ -586,7 +589,7 @@ static struct shadow *read_simple_attribute(struct capture *c, PyObject *owner, 
 {
     PyObject *found;
 
-    if (!value_known(c, owner, of))
+    if (!ensure_value_known(c, owner, of))
         return NULL;
     found = PyObject_GetAttr(owner, name);
     PyErr_Clear();
@@ -595,7 +598,7 @@ static struct shadow *read_simple_attribute(struct capture *c, PyObject *owner, 
         return NULL;
     }
     *value = found;
-    return shadow_const(c, found);
+    return shadow_new_const(c, found);
 }
 
 /* Read __name__ of a class or function. */
@@ -620,7 +623,7 @@ static struct shadow *read_name_attribute(struct capture *c, PyObject *owner, st
     if (is_source(of))
         return source_read(c, of, '.', name, found);
     if (is_fixed_class || of->kind == SHADOW_FUNCTION)
-        return shadow_const(c, found);
+        return shadow_new_const(c, found);
     return NULL;
 }
 
@@ -699,7 +702,7 @@ enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObj
         PyErr_Clear();
         return break_at(c, "attribute", "an attribute whose name is no UTF-8");
     }
-    if (is_graph(owner, of))
+    if (is_graph_value(owner, of))
         return read_array_attribute(c, w, slots, owner, of, name, method);
     shadow = read_other_attribute(c, owner, of, name, descriptor, method, &value);
     PyErr_Clear();
@@ -748,7 +751,7 @@ static PyObject *find_imported_module(struct capture *c, PyObject *name, PyObjec
     if (from != Py_None && !PyTuple_CheckExact(from))
         return NULL;
     *of = source_read(c, c->modules, '[', name, module);
-    if (!*of || !value_known(c, module, *of))
+    if (!*of || !ensure_value_known(c, module, *of))
         return NULL;
     if (from != Py_None)
         return has_all_names(module, from) ? module : NULL;
@@ -771,8 +774,8 @@ static PyObject *find_importer(struct capture *c, const struct watched *w)
     importer = PyDict_GetItemString(builtins, "__import__");
     if (!importer || !PyCFunction_CheckExact(importer))
         return NULL;
-    of = source_read(c, c->builtins, '[', word_of("__import__"), importer);
-    return of && value_known(c, importer, of) ? importer : NULL;
+    of = source_read(c, c->builtins, '[', intern_word("__import__"), importer);
+    return of && ensure_value_known(c, importer, of) ? importer : NULL;
 }
 
 enum ended import_module(struct capture *c, struct watched *w, PyObject *name)
@@ -795,17 +798,17 @@ enum ended import_module(struct capture *c, struct watched *w, PyObject *name)
                                           NULL);
     if (module && module != of->value)
         c->failed = true;
-    return stack_result(c, w, 2, module, of);
+    return stack_replace(c, w, 2, module, of);
 }
 
-enum ended super_attribute(struct capture *c, struct watched *w, PyObject *name, bool method)
+enum ended read_super_attribute(struct capture *c, struct watched *w, PyObject *name, bool method)
 {
     PyObject *function = stack_value(w, 2), *type = stack_value(w, 1), *self = stack_value(w, 0);
-    struct shadow *of = super_shadow(c, stack_shadow(w, 1), stack_shadow(w, 0), type, self);
+    struct shadow *of = make_super_shadow(c, stack_shadow(w, 1), stack_shadow(w, 0), type, self);
     OWNED PyObject *made = NULL;
 
     if (!of || function != (PyObject *)&PySuper_Type ||
-        !value_known(c, function, stack_shadow(w, 2)))
+        !ensure_value_known(c, function, stack_shadow(w, 2)))
         return break_at(c, "attribute", "attribute %.100s of super(), which is not known",
                         PyUnicode_AsUTF8(name));
     made = PyObject_CallFunctionObjArgs(function, type, self, NULL);

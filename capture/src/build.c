@@ -43,28 +43,28 @@ static enum ended build_sequence(struct capture *c, struct watched *w, int count
         of->kind = SHADOW_LIST;
         Py_SETREF(made, PySequence_List(made));
     }
-    return made ? stack_result(c, w, count, made, of) : no_memory_at(c);
+    return made ? stack_replace(c, w, count, made, of) : break_at_no_memory(c);
 }
 
-/* Return a tuple of the keys of DICT, in order; NULL if DICT was not read or has more than
- * MOST_KEYS. */
-static PyObject *keys_of_read_dict(struct capture *c, PyObject *dict, struct shadow *of)
+/* Return a tuple of the keys of DICT, in order. Returns NULL if the watched call made DICT, or if
+ * it has more than MOST_KEYS keys. */
+static PyObject *copy_keys_of_read_dict(struct capture *c, PyObject *dict, struct shadow *of)
 {
     if (!is_source(of) || c->foreign || of->source.changed)
         return NULL;
-    if (PyDict_GET_SIZE(dict) > MOST_KEYS || !value_type_known(c, dict, of))
+    if (PyDict_GET_SIZE(dict) > MOST_KEYS || !ensure_type_known(c, dict, of))
         return NULL;
     return PySequence_Tuple(dict);
 }
 
-struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of)
+struct shadow *find_dict_shadow(struct capture *c, PyObject *dict, struct shadow *of)
 {
     OWNED PyObject *keys = NULL;
     struct shadow *made = NULL;
 
     if (is_kind(of, SHADOW_DICT))
         return PyDict_GET_SIZE(dict) == of->count ? of : NULL;
-    keys = keys_of_read_dict(c, dict, of);
+    keys = copy_keys_of_read_dict(c, dict, of);
     if (keys)
         made = shadow_new(c, SHADOW_DICT, 0);
     if (!made) {
@@ -98,7 +98,7 @@ static bool can_be_key(struct capture *c, PyObject *key, struct shadow *shadow)
 
     if (!is_tuple && !PyUnicode_CheckExact(key) && !PyLong_CheckExact(key))
         return false;
-    return value_known(c, key, shadow);
+    return ensure_value_known(c, key, shadow);
 }
 
 /* Set an item of DICT, which the function is building, and of its shadow. Returns -1 if there is no
@@ -106,7 +106,7 @@ static bool can_be_key(struct capture *c, PyObject *key, struct shadow *shadow)
 static int set_new_dict_item(struct capture *c, PyObject *dict, struct shadow *of, PyObject *key,
                              PyObject *value, struct shadow *of_value)
 {
-    struct shadow **place = object_place(of, key);
+    struct shadow **place = object_find_place(of, key);
 
     if (place)
         *place = of_value;
@@ -123,7 +123,7 @@ static enum ended build_dict(struct capture *c, struct watched *w, int count, bo
     OWNED PyObject *made = PyDict_New();
 
     if (!made || !shadow)
-        return no_memory_at(c);
+        return break_at_no_memory(c);
     for (int i = 0; i < count; i++) {
         const int from_top = slots - 1 - (keyed ? i : 2 * i + 1);
         const int key_from_top = keyed ? 0 : from_top + 1;
@@ -136,9 +136,9 @@ static enum ended build_dict(struct capture *c, struct watched *w, int count, bo
             return break_at(c, "container",
                             "a dict whose keys are not words or numbers that are known");
         if (set_new_dict_item(c, made, shadow, key, value, stack_shadow(w, from_top)))
-            return no_memory_at(c);
+            return break_at_no_memory(c);
     }
-    return stack_result(c, w, slots, Py_NewRef(made), shadow);
+    return stack_replace(c, w, slots, Py_NewRef(made), shadow);
 }
 
 /* Make a slice of the top COUNT values: a new reference. Returns NULL if a bound is unknown, or
@@ -154,8 +154,8 @@ static PyObject *make_slice_of_top(struct capture *c, const struct watched *w, i
             break_at(c, "value", "a slice whose bounds are not known");
             return NULL;
         }
-    if (!bounds || (count < 3 && shadow_add(c, *of, NULL, shadow_const(c, Py_None)))) {
-        no_memory_at(c);
+    if (!bounds || (count < 3 && shadow_add(c, *of, NULL, shadow_new_const(c, Py_None)))) {
+        break_at_no_memory(c);
         return NULL;
     }
     (*of)->kind = SHADOW_SLICE;
@@ -174,15 +174,15 @@ static enum ended build_set_or_string(struct capture *c, struct watched *w, int 
     const struct call call = {.args = &parts, .shadows = &of, .count = 1};
 
     if (!parts || !empty)
-        return no_memory_at(c);
-    if (!are_known(c, &call, true))
+        return break_at_no_memory(c);
+    if (!ensure_arguments_known(c, &call, true))
         return break_at(c, "container", "a %s of what is not known", set ? "set" : "text");
     if (!set)
-        return known_result(c, w, count, PyUnicode_Join(empty, parts));
-    made = made_by(c, shadow_const(c, (PyObject *)&PySet_Type), 1, &of);
+        return stack_replace_known(c, w, count, PyUnicode_Join(empty, parts));
+    made = add_creation_effect(c, shadow_new_const(c, (PyObject *)&PySet_Type), 1, &of);
     if (!made)
         return break_at(c, "container", "a set of what is not known");
-    return stack_result(c, w, count, PySet_New(parts), made);
+    return stack_replace(c, w, count, PySet_New(parts), made);
 }
 
 /* ---- operations that only move items ----
@@ -191,7 +191,7 @@ static enum ended build_set_or_string(struct capture *c, struct watched *w, int 
  * learn where each item goes, such an operation is run a second time on *mirrors*: containers of
  * the same form that hold, for each item, a capsule with the item's shadow. */
 
-static PyObject *mirror_of_item(struct shadow *of)
+static PyObject *make_item_mirror(struct shadow *of)
 {
     return of ? PyCapsule_New(of, NULL, NULL) : NULL;
 }
@@ -201,7 +201,7 @@ static PyObject *mirror_of_item(struct shadow *of)
 static bool mirror_items(struct capture *c, PyObject *made, PyObject *value, struct shadow *of)
 {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++) {
-        OWNED PyObject *capsule = mirror_of_item(value_item(c, value, of, i));
+        OWNED PyObject *capsule = make_item_mirror(get_item_shadow_at(c, value, of, i));
 
         if (!capsule || PyList_Append(made, capsule))
             return false;
@@ -211,32 +211,32 @@ static bool mirror_items(struct capture *c, PyObject *made, PyObject *value, str
 
 /* Fill the empty dict MADE with a mirror of each item of the dict that has the shadow OF_DICT.
  * Returns false if an item is unknown. */
-static bool mirror_keys(PyObject *made, const struct shadow *seen)
+static bool mirror_dict_items(PyObject *made, const struct shadow *of_dict)
 {
-    for (Py_ssize_t i = 0; i < seen->count; i++) {
-        OWNED PyObject *capsule = mirror_of_item(seen->items[i]);
+    for (Py_ssize_t i = 0; i < of_dict->count; i++) {
+        OWNED PyObject *capsule = make_item_mirror(of_dict->items[i]);
 
-        if (!capsule || PyDict_SetItem(made, seen->keys[i], capsule))
+        if (!capsule || PyDict_SetItem(made, of_dict->keys[i], capsule))
             return false;
     }
     return true;
 }
 
-static PyObject *mirror_of_dict(struct capture *c, PyObject *dict, struct shadow *of)
+static PyObject *make_dict_mirror(struct capture *c, PyObject *dict, struct shadow *of)
 {
-    struct shadow *seen = dict_shadow(c, dict, of);
-    PyObject *made = seen && !is_graph(dict, of) ? PyDict_New() : NULL;
+    struct shadow *of_dict = find_dict_shadow(c, dict, of);
+    PyObject *made = of_dict && !is_graph_value(dict, of) ? PyDict_New() : NULL;
 
-    if (made && !mirror_keys(made, seen))
+    if (made && !mirror_dict_items(made, of_dict))
         Py_CLEAR(made);
     return made;
 }
 
-static PyObject *mirror_of_sequence(struct capture *c, PyObject *value, struct shadow *of)
+static PyObject *make_sequence_mirror(struct capture *c, PyObject *value, struct shadow *of)
 {
     PyObject *made;
 
-    if (!of || is_graph(value, of) || !is_sequence(value) || !value_type_known(c, value, of))
+    if (!of || is_graph_value(value, of) || !is_sequence(value) || !ensure_type_known(c, value, of))
         return NULL;
     made = PyList_New(0);
     if (made && !mirror_items(c, made, value, of))
@@ -252,26 +252,26 @@ static PyObject *mirror_of_sequence(struct capture *c, PyObject *value, struct s
  * 's' a list, tuple or dict: a container of such capsules;
  * 'k' a known value: VALUE itself, with guards.
  * Returns a new reference; NULL if VALUE does not fit WHAT. */
-static PyObject *mirror_of(struct capture *c, PyObject *value, struct shadow *of, char what)
+static PyObject *make_mirror_of(struct capture *c, PyObject *value, struct shadow *of, char what)
 {
     switch (what) {
     case 's':
         if (PyDict_CheckExact(value))
-            return mirror_of_dict(c, value, of);
-        return mirror_of_sequence(c, value, of);
+            return make_dict_mirror(c, value, of);
+        return make_sequence_mirror(c, value, of);
     case 'e':
-        return mirror_of_item(of);
+        return make_item_mirror(of);
     default:
-        if (!of || !value_is_plain(value) || !value_known(c, value, of))
+        if (!of || !value_is_plain(value) || !ensure_value_known(c, value, of))
             return NULL;
         return Py_NewRef(value);
     }
 }
 
-static struct shadow *shadow_from_mirror(struct capture *c, PyObject *mirror);
+static struct shadow *make_shadow_from_mirror(struct capture *c, PyObject *mirror);
 
-/* Replace the items and keys of shadow OF by those that MIRROR shows. */
-static void take_items_of_mirror(struct capture *c, struct shadow *of, PyObject *mirror)
+/* Replace the items and keys of shadow OF by the shadows and keys that MIRROR holds. */
+static void copy_items_from_mirror(struct capture *c, struct shadow *of, PyObject *mirror)
 {
     PyObject *key, *item;
     Py_ssize_t at = 0;
@@ -279,15 +279,15 @@ static void take_items_of_mirror(struct capture *c, struct shadow *of, PyObject 
     of->count = 0;
     if (PyDict_CheckExact(mirror)) {
         while (PyDict_Next(mirror, &at, &key, &item))
-            shadow_add(c, of, key, shadow_from_mirror(c, item));
+            shadow_add(c, of, key, make_shadow_from_mirror(c, item));
         return;
     }
     for (; at < PySequence_Fast_GET_SIZE(mirror); at++)
-        shadow_add(c, of, NULL, shadow_from_mirror(c, PySequence_Fast_GET_ITEM(mirror, at)));
+        shadow_add(c, of, NULL, make_shadow_from_mirror(c, PySequence_Fast_GET_ITEM(mirror, at)));
 }
 
-/* Make the shadow of a value from the value's MIRROR. */
-static struct shadow *shadow_from_mirror(struct capture *c, PyObject *mirror)
+/* Make the shadow of a value from the mirror of this value. */
+static struct shadow *make_shadow_from_mirror(struct capture *c, PyObject *mirror)
 {
     enum shadow_kind kind;
     struct shadow *made;
@@ -301,10 +301,10 @@ static struct shadow *shadow_from_mirror(struct capture *c, PyObject *mirror)
     else if (PyTuple_CheckExact(mirror))
         kind = SHADOW_TUPLE;
     else
-        return shadow_const(c, mirror);
+        return shadow_new_const(c, mirror);
     made = shadow_new(c, kind, 0);
     if (made)
-        take_items_of_mirror(c, made, mirror);
+        copy_items_from_mirror(c, made, mirror);
     return made;
 }
 
@@ -316,10 +316,10 @@ static bool has_mirror(const struct shadow *of)
     return of->iterator.at == of->iterator.mirrored->iterator.at;
 }
 
-/* Make a mirror of VALUE, an argument for the iterator MADE: a new reference, or NULL. KEYWORD: it
- * is the keyword argument fillvalue, a single item. */
-static PyObject *mirror_of_argument(struct capture *c, PyObject *value, struct shadow *of,
-                                    bool keyword, struct shadow *made)
+/* Make a mirror of VALUE, an argument for the iterator whose mirror is MADE: a new reference, or
+ * NULL. KEYWORD: VALUE is the keyword argument fillvalue, which is a single item. */
+static PyObject *make_argument_mirror(struct capture *c, PyObject *value, struct shadow *of,
+                                      bool keyword, struct shadow *made)
 {
     PyObject *mirror;
 
@@ -327,22 +327,23 @@ static PyObject *mirror_of_argument(struct capture *c, PyObject *value, struct s
         return Py_NewRef(of->iterator.mirror);
     if (keyword || !(is_sequence(value) || PyDict_CheckExact(value))) {
         if (value_is_simple(value))
-            return mirror_of(c, value, of, 'k');
-        return keyword ? mirror_of(c, value, of, 'e') : NULL;
+            return make_mirror_of(c, value, of, 'k');
+        return keyword ? make_mirror_of(c, value, of, 'e') : NULL;
     }
-    if (!of || !shadow_change(c, of))
+    if (!of || !shadow_save_for_undo(c, of))
         return NULL;
-    mirror = mirror_of(c, value, of, 's');
-    if (mirror) { /* the container must stay unchanged until the iterator has ended */
+    mirror = make_mirror_of(c, value, of, 's');
+    if (mirror) { /* forbid changes of the container until the iterator has ended */
         of->mirrors++;
         shadow_add(c, made, NULL, of);
     }
     return mirror;
 }
 
-/* Call the class of itertools with mirrors of CALL's arguments. The result is the mirror of the
- * iterator that CALL makes: a new reference, or NULL. */
-static PyObject *make_mirror(struct capture *c, const struct call *call, struct shadow *made)
+/* Call the class of itertools with mirrors of CALL's arguments. Returns a new reference: the mirror
+ * of the iterator that CALL makes. Returns NULL if this is impossible. */
+static PyObject *make_iterator_mirror(struct capture *c, const struct call *call,
+                                      struct shadow *made)
 {
     const int positional = call->count - count_names(call);
     PyObject *args[MOST_MIRRORED] = {NULL};
@@ -352,7 +353,7 @@ static PyObject *make_mirror(struct capture *c, const struct call *call, struct 
     if (call->count > MOST_MIRRORED)
         return NULL;
     for (; i < call->count; i++) {
-        args[i] = mirror_of_argument(c, call->args[i], call->shadows[i], i >= positional, made);
+        args[i] = make_argument_mirror(c, call->args[i], call->shadows[i], i >= positional, made);
         if (!args[i])
             break;
     }
@@ -364,23 +365,23 @@ static PyObject *make_mirror(struct capture *c, const struct call *call, struct 
     return mirror;
 }
 
-enum ended mirror_iterator(struct capture *c, struct watched *w, const struct call *call)
+enum ended call_itertools_class(struct capture *c, struct watched *w, const struct call *call)
 {
-    struct shadow *made = iterator_shadow(c, ITERATES_MIRROR, NULL, NULL);
+    struct shadow *made = make_iterator_shadow(c, ITERATES_MIRROR, NULL, NULL);
     OWNED PyObject *mirror = NULL;
 
     if (!made)
         return ENDED_BEFORE;
     made->iterator.mirrored = shadow_new(c, SHADOW_ITERATOR, 0);
     if (made->iterator.mirrored)
-        mirror = make_mirror(c, call, made);
+        mirror = make_iterator_mirror(c, call, made);
     made->iterator.mirror = capture_keep(c, mirror);
     if (!mirror || c->failed)
         return ENDED_BEFORE;
-    return stack_result(c, w, call->slots, run_call(call), made);
+    return stack_replace(c, w, call->slots, run_call(call), made);
 }
 
-struct shadow *mirror_next(struct capture *c, struct shadow *of)
+struct shadow *advance_mirror(struct capture *c, struct shadow *of)
 {
     PyObject *mirror = of->iterator.mirror;
     const bool is_in_step = of->iterator.at == of->iterator.mirrored->iterator.at;
@@ -391,22 +392,22 @@ struct shadow *mirror_next(struct capture *c, struct shadow *of)
     if (is_in_step)
         item = Py_TYPE(mirror)->tp_iternext(mirror);
     PyErr_Clear();
-    return item ? shadow_from_mirror(c, item) : NULL;
+    return item ? make_shadow_from_mirror(c, item) : NULL;
 }
 
-/* Make the shadow of VALUE, a view of a dict such as d.items(). OF is the shadow of the dict, which
- * must not change any more. MIRROR is the same view of the dict's mirror. */
-static struct shadow *view_shadow(struct capture *c, struct shadow *of, PyObject *mirror,
-                                  PyObject *value)
+/* Make the shadow of VALUE, a view of a dict such as d.items(). OF is the shadow of the dict.
+ * MIRROR is the same view of the dict's mirror. Forbids later changes of the dict. */
+static struct shadow *make_view_shadow(struct capture *c, struct shadow *of, PyObject *mirror,
+                                       PyObject *value)
 {
     OWNED PyObject *shadows = PySequence_Tuple(mirror);
     OWNED PyObject *values = PySequence_Tuple(value);
 
     PyErr_Clear();
-    if (!shadows || !values || !shadow_change(c, of))
+    if (!shadows || !values || !shadow_save_for_undo(c, of))
         return NULL;
     of->frozen = true;
-    return iterator_shadow(c, ITERATES_ITEMS, values, shadow_from_mirror(c, shadows));
+    return make_iterator_shadow(c, ITERATES_ITEMS, values, make_shadow_from_mirror(c, shadows));
 }
 
 /* Look up NAME, a method of SELF or a function of operator, in the table `moves` of
@@ -417,11 +418,11 @@ static const char *find_moves_entry(const char *name, PyObject *self)
     PyObject *known, *takes;
 
     if (PyList_CheckExact(self))
-        known = table_entry("moves", "list");
+        known = get_table_entry("moves", "list");
     else if (PyTuple_CheckExact(self))
-        known = table_entry("moves", "tuple");
+        known = get_table_entry("moves", "tuple");
     else if (PyDict_CheckExact(self))
-        known = table_entry("moves", "dict");
+        known = get_table_entry("moves", "dict");
     else
         return NULL;
     takes = known ? PyDict_GetItemString(known, name) : NULL;
@@ -451,17 +452,17 @@ static bool can_release_all(struct capture *c, PyObject *container, struct shado
 static bool append_item(struct capture *c, PyObject *list, struct shadow *of, PyObject *value,
                         struct shadow *of_value)
 {
-    PyObject *method = _PyType_Lookup(&PyList_Type, word_of("append"));
+    PyObject *method = _PyType_Lookup(&PyList_Type, intern_word("append"));
     struct shadow *const args[] = {of, of_value};
 
     if (!may_change(c, of, SHADOW_LIST) || PyList_GET_SIZE(list) != of->count || value == list)
         return false;
     if (of->origin && !of_value)
         return false;
-    if (!change(c, of, shadow_const(c, method), NULL, NULL, 2, args))
+    if (!add_change_effect(c, of, shadow_new_const(c, method), NULL, NULL, 2, args))
         return false;
     if (shadow_add(c, of, NULL, of_value) || PyList_Append(list, value)) {
-        no_memory_at(c);
+        break_at_no_memory(c);
         return false;
     }
     return true;
@@ -507,7 +508,7 @@ static bool mirror_arguments(struct capture *c, struct moving *moving)
             what = i ? moving->takes[i] : 's';
         if (what == 'e' && call->args[i] == call->args[0])
             return false;
-        moving->mirrors[i] = mirror_of(c, call->args[i], call->shadows[i], what);
+        moving->mirrors[i] = make_mirror_of(c, call->args[i], call->shadows[i], what);
         if (!moving->mirrors[i])
             return false;
     }
@@ -525,28 +526,28 @@ static bool run_on_mirrors(struct capture *c, struct moving *moving)
                                         call->names);
     if (!moving->given || !moving->changes)
         return true;
-    return change(c, call->shadows[0], shadow_const(c, call->callable), NULL, NULL, call->count,
-                  call->shadows);
+    return add_change_effect(c, call->shadows[0], shadow_new_const(c, call->callable), NULL, NULL,
+                             call->count, call->shadows);
 }
 
-/* Return the shadow of VALUE, the result of the call. Moves the items of the first argument's
- * shadow. */
-static struct shadow *shadow_of_move_result(struct capture *c, struct moving *moving,
-                                            PyObject *value)
+/* Move the items of the first argument's shadow in the same way as the call has moved the items of
+ * the argument. Returns the shadow of VALUE, the result of the call. */
+static struct shadow *move_shadows_like_items(struct capture *c, struct moving *moving,
+                                              PyObject *value)
 {
     struct shadow *of = moving->call->shadows[0];
     PyObject *given = moving->given;
 
     if (moving->changes)
-        take_items_of_mirror(c, of, moving->mirrors[0]);
+        copy_items_from_mirror(c, of, moving->mirrors[0]);
     if (given == moving->mirrors[0])
         return of;
     if (PyDictViewSet_Check(given) || PyDictValues_Check(given))
-        return view_shadow(c, of, given, value);
-    return shadow_from_mirror(c, given);
+        return make_view_shadow(c, of, given, value);
+    return make_shadow_from_mirror(c, given);
 }
 
-static void free_mirrors(struct moving *moving)
+static void release_mirrors(struct moving *moving)
 {
     Py_XDECREF(moving->given);
     for (int i = 0; i < MOST_MIRRORED; i++)
@@ -561,15 +562,15 @@ static enum ended move_items(struct capture *c, struct watched *w, struct moving
     PyObject *value;
 
     if (!may_change_first_argument(c, moving))
-        return not_ours(c, call->args[0]);
+        return break_at_mutation(c, call->args[0]);
     may_do = mirror_arguments(c, moving) && run_on_mirrors(c, moving);
     PyErr_Clear();
     if (!may_do)
         return ENDED_BEFORE;
     value = run_call(call);
     if (moving->given && value)
-        shadow = shadow_of_move_result(c, moving, value);
-    return stack_result(c, w, call->slots, value, shadow);
+        shadow = move_shadows_like_items(c, moving, value);
+    return stack_replace(c, w, call->slots, value, shadow);
 }
 
 /* Do the arguments fit TAKES, an entry of the table `moves`? Keyword arguments fit if the entry has
@@ -585,7 +586,8 @@ static bool fits_moves_entry(const struct call *call, const char *takes)
     return !named || takes[1] == 's';
 }
 
-enum ended move(struct capture *c, struct watched *w, const char *name, const struct call *call)
+enum ended execute_move(struct capture *c, struct watched *w, const char *name,
+                        const struct call *call)
 {
     PyObject *self = call->args[0];
     struct moving moving = {.call = call, .takes = find_moves_entry(name, self)};
@@ -596,11 +598,11 @@ enum ended move(struct capture *c, struct watched *w, const char *name, const st
         return ENDED_BEFORE;
     if (!strcmp(name, "append") && call->count == 2 &&
         append_item(c, self, call->shadows[0], call->args[1], call->shadows[1]))
-        return stack_result(c, w, call->slots, Py_NewRef(Py_None), shadow_const(c, Py_None));
+        return stack_replace(c, w, call->slots, Py_NewRef(Py_None), shadow_new_const(c, Py_None));
     moving.changes = moving.takes[0] != '=';
     moving.positional = call->count - count_names(call);
     ended = move_items(c, w, &moving);
-    free_mirrors(&moving);
+    release_mirrors(&moving);
     return ended;
 }
 
@@ -612,7 +614,7 @@ static enum ended execute_subscript(struct capture *c, struct watched *w, int op
 /* Does DICT already have a key of FROM? If so, CPython raises TypeError, as for f(**a, **b). */
 static bool has_key_twice(struct capture *c, PyObject *dict, PyObject *from, struct shadow *of_from)
 {
-    struct shadow *of = PyDict_CheckExact(from) ? dict_shadow(c, from, of_from) : NULL;
+    struct shadow *of = PyDict_CheckExact(from) ? find_dict_shadow(c, from, of_from) : NULL;
 
     for (Py_ssize_t i = 0; of && i < of->count; i++)
         if (PyDict_Contains(dict, of->keys[i]))
@@ -620,17 +622,18 @@ static bool has_key_twice(struct capture *c, PyObject *dict, PyObject *from, str
     return false;
 }
 
-/* Add to a container that lies BELOW slots deeper in the stack. If METHOD is append or add, add the
- * value on top of the stack; if METHOD is extend or update, add the items of this value. */
-static enum ended add_top_to(struct capture *c, struct watched *w, int below, const char *method)
+/* Add items to the container that lies BELOW slots under the top of the stack. METHOD append or
+ * add: add the value on top of the stack. METHOD extend or update: add the items of this value. */
+static enum ended add_top_to_container(struct capture *c, struct watched *w, int below,
+                                       const char *method)
 {
     PyObject *container = stack_value(w, below);
     PyObject *from = stack_value(w, 0);
     struct operands operands = {{container, from}, {stack_shadow(w, below), stack_shadow(w, 0)}};
-    struct call call = operator_call(method, 1, 2, &operands);
+    struct call call = describe_operator_call(method, 1, 2, &operands);
     enum ended ended;
 
-    call.callable = _PyType_Lookup(Py_TYPE(container), word_of(method));
+    call.callable = _PyType_Lookup(Py_TYPE(container), intern_word(method));
     if (w->op == DICT_MERGE && has_key_twice(c, container, from, operands.of[1]))
         return break_at(c, "container", "a key of a dict is taken twice");
     /* only accept a dict: dict.update() would also accept a list of pairs */
@@ -639,7 +642,7 @@ static enum ended add_top_to(struct capture *c, struct watched *w, int below, co
     ended = call_method(c, w, &call, method);
     if (is_done(ended))
         stack_drop(w, 1);
-    return is_decided(c, ended) ? ended : not_ours(c, container);
+    return is_decided(c, ended) ? ended : break_at_mutation(c, container);
 }
 
 /* Set an item of a dict on the stack. From the top, the stack has the value, the key, COUNT - 1
@@ -649,16 +652,16 @@ static enum ended add_to_dict(struct capture *c, struct watched *w, int count)
     struct operands operands = {
         {stack_value(w, count + 1), stack_value(w, 1), stack_value(w, 0)},
         {stack_shadow(w, count + 1), stack_shadow(w, 1), stack_shadow(w, 0)}};
-    const struct call call = operator_call("setitem", 3, 3, &operands);
+    const struct call call = describe_operator_call("setitem", 3, 3, &operands);
 
     return set_item(c, w, &call);
 }
 
-static enum ended list_to_tuple(struct capture *c, struct watched *w)
+static enum ended convert_list_to_tuple(struct capture *c, struct watched *w)
 {
     struct operands operands = {{stack_value(w, 0)}, {stack_shadow(w, 0)}};
-    const struct call call = operator_call("tuple", 1, 1, &operands);
-    enum ended ended = move(c, w, "tuple", &call);
+    const struct call call = describe_operator_call("tuple", 1, 1, &operands);
+    enum ended ended = execute_move(c, w, "tuple", &call);
 
     if (is_decided(c, ended))
         return ended;
@@ -670,10 +673,10 @@ static enum ended build_slice(struct capture *c, struct watched *w, int count)
     struct shadow *of;
     PyObject *made = make_slice_of_top(c, w, count, &of);
 
-    return made ? stack_result(c, w, count, made, of) : ENDED_BEFORE;
+    return made ? stack_replace(c, w, count, made, of) : ENDED_BEFORE;
 }
 
-enum ended build(struct capture *c, struct watched *w, struct compat_action action)
+enum ended execute_build(struct capture *c, struct watched *w, struct compat_action action)
 {
     const int count = (int)action.arg;
 
@@ -689,17 +692,17 @@ enum ended build(struct capture *c, struct watched *w, struct compat_action acti
     case BUILD_STRING:
         return build_set_or_string(c, w, count, action.op == BUILD_SET);
     case SET_ADD:
-        return add_top_to(c, w, count, action.flag ? "update" : "add");
+        return add_top_to_container(c, w, count, action.flag ? "update" : "add");
     case LIST_APPEND:
-        return add_top_to(c, w, count, "append");
+        return add_top_to_container(c, w, count, "append");
     case LIST_EXTEND:
-        return add_top_to(c, w, count, "extend");
+        return add_top_to_container(c, w, count, "extend");
     case MAP_ADD:
         return add_to_dict(c, w, count);
     case DICT_UPDATE:
-        return add_top_to(c, w, count, "update");
+        return add_top_to_container(c, w, count, "update");
     case LIST_TO_TUPLE:
-        return list_to_tuple(c, w);
+        return convert_list_to_tuple(c, w);
     case BINARY_SUBSCR:
     case BINARY_SLICE:
     case STORE_SUBSCR:
@@ -713,13 +716,13 @@ enum ended build(struct capture *c, struct watched *w, struct compat_action acti
 
 /* ---- items by key ---- */
 
-/* Does the shape of array[KEY] follow from the shape of the array? Not if KEY is an array or a
- * mask. */
-static bool is_plain_key(PyObject *key)
+/* Does the shape of array[KEY] follow from the shape of the array? It does not if KEY is an array
+ * or a mask. */
+static bool keeps_shape_as_key(PyObject *key)
 {
     if (PyTuple_CheckExact(key)) {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++)
-            if (!is_plain_key(PyTuple_GET_ITEM(key, i)))
+            if (!keeps_shape_as_key(PyTuple_GET_ITEM(key, i)))
                 return false;
         return true;
     }
@@ -741,23 +744,24 @@ static enum item_origin classify_item(struct capture *c, PyObject *container, st
 
     if (is_number && is_varying_shape(of))
         return ITEM_AT;
-    if (is_number && is_sequence(container) && value_type_known(c, container, of))
+    if (is_number && is_sequence(container) && ensure_type_known(c, container, of))
         return ITEM_AT;
     if (PyDict_CheckExact(container)) {
         if (!is_number && !PyUnicode_CheckExact(key))
             return ITEM_UNKNOWN;
         if (is_source(of) && of->source.changed)
             return ITEM_KEYED;
-        return value_type_known(c, container, of) ? ITEM_KEYED : ITEM_UNKNOWN;
+        return ensure_type_known(c, container, of) ? ITEM_KEYED : ITEM_UNKNOWN;
     }
     if (!value_is_simple(container) && !PyTuple_Check(container))
         return ITEM_UNKNOWN;
-    return value_known(c, container, of) ? ITEM_VALUE : ITEM_UNKNOWN;
+    return ensure_value_known(c, container, of) ? ITEM_VALUE : ITEM_UNKNOWN;
 }
 
 /* Return the shadow of VALUE, which is container[KEY]; NULL if VALUE is unknown. */
-static struct shadow *item_shadow(struct capture *c, enum item_origin origin, PyObject *container,
-                                  struct shadow *of, PyObject *key, PyObject *value)
+static struct shadow *find_item_shadow(struct capture *c, enum item_origin origin,
+                                       PyObject *container, struct shadow *of, PyObject *key,
+                                       PyObject *value)
 {
     Py_ssize_t i;
 
@@ -766,12 +770,12 @@ static struct shadow *item_shadow(struct capture *c, enum item_origin origin, Py
         i = PyNumber_AsSsize_t(key, NULL);
         if (i < 0)
             i += PySequence_Fast_GET_SIZE(container);
-        return value_item(c, container, of, i);
+        return get_item_shadow_at(c, container, of, i);
     case ITEM_KEYED:
-        return value_part(c, container, of, key, value);
+        return get_item_shadow(c, container, of, key, value);
     case ITEM_VALUE:
         if (value_is_simple(value) || PyTuple_Check(value))
-            return shadow_const(c, value);
+            return shadow_new_const(c, value);
         break;
     case ITEM_UNKNOWN:
         break;
@@ -788,7 +792,7 @@ static enum ended get_item(struct capture *c, struct watched *w, const struct ca
     struct shadow *shadow;
     PyObject *value;
 
-    if (!of || !value_known(c, key, call->shadows[1]))
+    if (!of || !ensure_value_known(c, key, call->shadows[1]))
         return break_at(c, "value", "an item of a %.200s that is not known", type);
     origin = classify_item(c, container, of, key);
     if (origin == ITEM_UNKNOWN)
@@ -796,24 +800,24 @@ static enum ended get_item(struct capture *c, struct watched *w, const struct ca
     value = run_call(call);
     if (!value)
         return ENDED_RAISED;
-    shadow = item_shadow(c, origin, container, of, key, value);
+    shadow = find_item_shadow(c, origin, container, of, key, value);
     if (shadow)
-        return stack_result(c, w, call->slots, value, shadow);
+        return stack_replace(c, w, call->slots, value, shadow);
     Py_DECREF(value);
     return break_at(c, "container", "an item of a %.200s", Py_TYPE(container)->tp_name);
 }
 
-/* Return the place in OF that holds the shadow of CONTAINER's item KEY, and set *OLD to the item.
- * Returns NULL if there is no such item. */
-static struct shadow **find_place(PyObject *container, const struct shadow *of, PyObject *key,
-                                  PyObject **old)
+/* Return the address at which OF, the shadow of CONTAINER, stores the shadow of item KEY, and set
+ * *OLD to the item. Returns NULL if there is no such item. */
+static struct shadow **find_item_shadow_address(PyObject *container, const struct shadow *of,
+                                                PyObject *key, PyObject **old)
 {
     struct shadow **place;
     Py_ssize_t i;
 
     *old = NULL;
     if (PyDict_CheckExact(container)) {
-        place = object_place(of, key);
+        place = object_find_place(of, key);
         if (place)
             *old = PyDict_GetItemWithError(container, key);
         return place;
@@ -837,20 +841,20 @@ static enum ended set_known_item(struct capture *c, struct watched *w, const str
     PyObject *old;
 
     if (value == container || !may_change(c, of, is_list ? SHADOW_LIST : SHADOW_DICT))
-        return not_ours(c, container);
+        return break_at_mutation(c, container);
     if (PyObject_Size(container) != of->count)
-        return not_ours(c, container);
-    place = find_place(container, of, key, &old);
+        return break_at_mutation(c, container);
+    place = find_item_shadow_address(container, of, key, &old);
     if (is_list && !place)
-        return not_ours(c, container);
-    if (!change_item(c, of, call->shadows[1], of_value, old, place ? *place : NULL))
-        return not_ours(c, container);
+        return break_at_mutation(c, container);
+    if (!add_item_change_effect(c, of, call->shadows[1], of_value, old, place ? *place : NULL))
+        return break_at_mutation(c, container);
     if (place)
         *place = of_value;
     else
         shadow_add(c, of, key, of_value);
     if (PyObject_SetItem(container, key, value))
-        return no_memory_at(c);
+        return break_at_no_memory(c);
     stack_drop(w, call->slots - 1);
     return ENDED_NOT;
 }
@@ -868,7 +872,7 @@ static enum ended set_item(struct capture *c, struct watched *w, const struct ca
             c, "container",
             "an item is set that is not known, or whose key is no word or number that is known");
     if (PyDict_CheckExact(container) && is_source(of) &&
-        (of->source.changed || value_type_known(c, container, of)))
+        (of->source.changed || ensure_type_known(c, container, of)))
         return set_in_dict(c, w, call->slots - 1, of, key, call->args[2], of_value);
     return set_known_item(c, w, call);
 }
@@ -892,9 +896,9 @@ static bool is_graph_subscript(enum subscript what, const struct operands *opera
 {
     if (what == SUBSCRIPT_DELETE)
         return false;
-    if (is_graph(operands->values[0], operands->of[0]))
+    if (is_graph_value(operands->values[0], operands->of[0]))
         return true;
-    return what == SUBSCRIPT_GET && is_graph(operands->values[1], operands->of[1]);
+    return what == SUBSCRIPT_GET && is_graph_value(operands->values[1], operands->of[1]);
 }
 
 /* Does the subscript operation only move items? It does if KEY is a slice, or if the operation
@@ -912,19 +916,19 @@ static enum ended dispatch_subscript(struct capture *c, struct watched *w, enum 
                                      const char *name, const struct call *call)
 {
     PyObject *container = call->args[0], *key = call->args[1];
-    enum ended ended = operate_special(c, w, name, call);
+    enum ended ended = step_operator_method(c, w, name, call);
 
     if (is_decided(c, ended))
         return ended;
     if (is_moving_subscript(what, container, key))
-        ended = move(c, w, name, call);
+        ended = execute_move(c, w, name, call);
     if (is_decided(c, ended))
         return ended;
     switch (what) {
     case SUBSCRIPT_SET:
         return set_item(c, w, call);
     case SUBSCRIPT_DELETE:
-        return not_ours(c, container);
+        return break_at_mutation(c, container);
     case SUBSCRIPT_GET:
         break;
     }
@@ -954,12 +958,12 @@ static enum ended execute_subscript(struct capture *c, struct watched *w, int op
         operands.values[2] = stack_value(w, at + 1);
         operands.of[2] = stack_shadow(w, at + 1);
     }
-    call = operator_call(names[what], slots, sets ? 3 : 2, &operands);
+    call = describe_operator_call(names[what], slots, sets ? 3 : 2, &operands);
     if (is_graph_subscript(what, &operands)) {
-        const bool keeps = what == SUBSCRIPT_GET && is_plain_key(operands.values[1]) &&
+        const bool keeps = what == SUBSCRIPT_GET && keeps_shape_as_key(operands.values[1]) &&
                            value_is_array(operands.values[0]);
 
-        ended = operate_graph(c, w, names[what], &call, keeps);
+        ended = run_graph_operator(c, w, names[what], &call, keeps);
     } else {
         ended = dispatch_subscript(c, w, what, names[what], &call);
     }
@@ -978,20 +982,21 @@ static bool are_set_operands(struct capture *c, const struct call *call)
     for (int i = 1; i < call->count; i++) {
         const struct call one = {.args = call->args + i, .shadows = call->shadows + i, .count = 1};
 
-        if (!is_set(call->args[i], call->shadows[i]) && !are_known(c, &one, true))
+        if (!is_known_set(call->args[i], call->shadows[i]) &&
+            !ensure_arguments_known(c, &one, true))
             return false;
     }
     return true;
 }
 
-enum ended set_call(struct capture *c, struct watched *w, const struct call *call)
+enum ended call_set_operation(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *set = call->args[0], *result;
     struct shadow *made = NULL;
     Py_ssize_t size;
     bool only_asks;
 
-    if (!is_set(set, call->shadows[0]) || call->names || c->foreign)
+    if (!is_known_set(set, call->shadows[0]) || call->names || c->foreign)
         return ENDED_BEFORE;
     if (!are_set_operands(c, call))
         return ENDED_BEFORE;
@@ -1001,12 +1006,13 @@ enum ended set_call(struct capture *c, struct watched *w, const struct call *cal
         return ENDED_RAISED;
     only_asks = PyBool_Check(result) && PySet_GET_SIZE(set) == size;
     if (!only_asks) {
-        made = made_by(c, shadow_const(c, call->callable), call->count, call->shadows);
+        made =
+            add_creation_effect(c, shadow_new_const(c, call->callable), call->count, call->shadows);
         c->failed |= !made;
     }
     if (!PyAnySet_CheckExact(result))
-        return known_result(c, w, call->slots, result);
-    return stack_result(c, w, call->slots, result, result == set ? call->shadows[0] : made);
+        return stack_replace_known(c, w, call->slots, result);
+    return stack_replace(c, w, call->slots, result, result == set ? call->shadows[0] : made);
 }
 
 /* Is this a call of dict.get() with a string as the key, on a dict that existed before the watched
@@ -1025,10 +1031,10 @@ enum ended call_method(struct capture *c, struct watched *w, const struct call *
 
     c->kind = NULL;
     if (PyAnySet_CheckExact(call->args[0]))
-        return set_call(c, w, call);
+        return call_set_operation(c, w, call);
     if (is_dict_get(call, name))
         return step_polyfill(c, w, "_get", call);
-    ended = move(c, w, name, call);
+    ended = execute_move(c, w, name, call);
     if (is_decided(c, ended) || strcmp(name, "extend") || call->count != 2)
         return ended;
     return step_polyfill(c, w, "_extend", call);

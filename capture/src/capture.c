@@ -88,9 +88,9 @@ static bool uses_array_globals(const PyCodeObject *code, PyObject *globals)
     return false;
 }
 
-/* Does FRAME's function get arrays, or use functions that make arrays? The attributes of its
- * arguments count too. */
-static bool has_arrays(compat_frame *frame)
+/* Does FRAME's function get arrays, or use functions that make arrays? An attribute of an argument
+ * counts like an argument. */
+static bool uses_arrays(compat_frame *frame)
 {
     if (variables_have_array(frame))
         return true;
@@ -135,24 +135,25 @@ static bool capture_open(struct capture *c, PyThreadState *ts, PyObject *callbac
     if (c->failed)
         return false;
     c->globals->value = capture_keep(c, frame->f_globals);
-    c->initial = capture_room(c, sizeof *c->initial * (variables + 1));
-    c->first = capture_room(c, sizeof *c->first * (variables + 1));
+    c->initial = capture_allocate(c, sizeof *c->initial * (variables + 1));
+    c->first = capture_allocate(c, sizeof *c->first * (variables + 1));
     return c->initial && c->first && !c->failed;
 }
 
-/* Make the shadow of variable I of W, which has VALUE when the call begins. */
-static struct shadow *variable_shadow(struct capture *c, const struct watched *w, int i,
-                                      PyObject *value)
+/* Make the shadow of variable I of W. VALUE is the variable's value when the watched call
+ * begins. */
+static struct shadow *make_variable_shadow(struct capture *c, const struct watched *w, int i,
+                                           PyObject *value)
 {
     PyObject *name = PyTuple_GET_ITEM(w->code->co_localsplusnames, i);
 
     if (value == shim->unbound)
-        return shadow_const(c, value);
+        return shadow_new_const(c, value);
     return source_read(c, c->locals, 'l', name, value);
 }
 
-/* Count the sources in c->mortal whose value is VALUE. */
-static Py_ssize_t count_mortal(const struct capture *c, const PyObject *value)
+/* Count the variables in c->mortal whose value is VALUE. */
+static Py_ssize_t count_mortal_variables(const struct capture *c, const PyObject *value)
 {
     Py_ssize_t count = 0;
 
@@ -172,7 +173,7 @@ static bool make_initial_shadows(struct capture *c, struct watched *w)
         PyObject *value = compat_local(w->frame, i);
 
         if (value) {
-            w->shadow[i] = variable_shadow(c, w, i, value);
+            w->shadow[i] = make_variable_shadow(c, w, i, value);
             if (!w->shadow[i])
                 return false;
         }
@@ -184,7 +185,7 @@ static bool make_initial_shadows(struct capture *c, struct watched *w)
     for (Py_ssize_t i = 0; i < c->mortal->count; i++) {
         struct shadow *one = c->mortal->items[i];
 
-        one->source.references = count_mortal(c, one->value);
+        one->source.references = count_mortal_variables(c, one->value);
     }
     c->closure = Py_XNewRef(compat_function(w->frame)->func_closure);
     return true;
@@ -206,15 +207,15 @@ static void restore_frame(struct capture *c, struct watched *w)
     compat_go_on(w->frame, 0, w->variables);
 }
 
-/* Decode REASON. It may be truncated in the middle of a character. */
-static PyObject *reason_text(const char *reason)
+/* Decode REASON. It was cut at a fixed length, perhaps in the middle of a character. */
+static PyObject *decode_reason(const char *reason)
 {
     return PyUnicode_DecodeUTF8(reason, (Py_ssize_t)strlen(reason), "replace");
 }
 
-/* ONE was read from OF and has no guard yet. Would a later call in which ONE is missing raise or
- * take another path? */
-static bool needs_presence(const struct shadow *one, const struct shadow *of)
+/* Needs ONE a guard that it exists? ONE is an attribute, or an item of a dict, that was read from
+ * OF and has no guard yet. If it did not exist, a later call would raise or take another path. */
+static bool needs_presence_guard(const struct shadow *one, const struct shadow *of)
 {
     if (one->kind != SHADOW_SOURCE || one->source.guarded || !one->value)
         return false;
@@ -230,7 +231,7 @@ static void guard_presence_of_unused(struct capture *c, struct shadow *of)
 
         if (one->source.child)
             guard_presence_of_unused(c, one);
-        else if (needs_presence(one, of))
+        else if (needs_presence_guard(one, of))
             guard_on(c, of, kind, one->source.key);
     }
 }
@@ -257,7 +258,7 @@ struct finishing {
     PyObject *finish, *every, *record; /* may be NULL */
 };
 
-static PyObject *call_finish(void *data)
+static PyObject *call_python_finish(void *data)
 {
     const struct finishing *given = data;
     static PyObject *module;
@@ -266,12 +267,12 @@ static PyObject *call_finish(void *data)
 
     compat_uncount(given->ts, OWN_CALLS);
     if (given->record)
-        function = module_has(&module, "dyntrace._assemble", "finish");
+        function = find_module_attribute(&module, "dyntrace._assemble", "finish");
     if (function)
         result = PyObject_CallFunctionObjArgs(function, given->finish, given->every, given->record,
                                               NULL);
     else
-        result = reason_text("code for it could not be made");
+        result = decode_reason("code for it could not be made");
     compat_uncount(given->ts, -OWN_CALLS);
     return result;
 }
@@ -282,7 +283,7 @@ static PyObject *describe_break(const struct capture *c, const struct watched *w
 {
     if (returns)
         return Py_NewRef(Py_None);
-    return Py_BuildValue("(sNiO)", c->kind, reason_text(c->reason), 2 * w->group,
+    return Py_BuildValue("(sNiO)", c->kind, decode_reason(c->reason), 2 * w->group,
                          c->stack ? c->stack : Py_None);
 }
 
@@ -295,7 +296,7 @@ static PyObject *describe_state(struct capture *c, const struct watched *w, bool
 
     if (returns && !has_dying_variable(c, w))
         return Py_NewRef(Py_None);
-    return plan_state(c, w, stack, w->before);
+    return describe_plan_state(c, w, stack, w->before);
 }
 
 /* Make the record for finish() in dyntrace._assemble: a new dict, or NULL. The docstrings of
@@ -312,7 +313,7 @@ static PyObject *make_record(struct capture *c, struct watched *w, enum ended en
     if (!broke || !state)
         return NULL;
     if (c->returned_shadow)
-        returned = plan_part(c, c->returned_shadow);
+        returned = get_plan_part(c, c->returned_shadow);
     /* clang-format off */
     return Py_BuildValue(
         "{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:K,s:O,s:O,s:N,s:N,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
@@ -327,8 +328,8 @@ static PyObject *make_record(struct capture *c, struct watched *w, enum ended en
         "began", began,
         "frame_state", frame_state,
         "dynamic", PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC),
-        "taken", plan_parts(c, c->taken->count, c->taken->items),
-        "effects", plan_parts(c, c->effects->count, c->effects->items),
+        "taken", make_plan_parts(c, c->taken->count, c->taken->items),
+        "effects", make_plan_parts(c, c->effects->count, c->effects->items),
         "returned", returned,
         "state", state,
         "shapes_read", c->shapes_read,
@@ -351,12 +352,12 @@ static PyObject *compile_record(struct capture *c, struct watched *w, enum ended
                                   PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY), record};
 
     PyErr_Clear();
-    return shim->quietly(call_finish, &finishing);
+    return shim->quietly(call_python_finish, &finishing);
 }
 
-static void answer_without_code(struct watched_answer *answer, const char *why, bool for_code)
+static void set_answer_without_code(struct watched_answer *answer, const char *why, bool for_code)
 {
-    *answer = (struct watched_answer){.reason = reason_text(why), .for_code = for_code};
+    *answer = (struct watched_answer){.reason = decode_reason(why), .for_code = for_code};
     PyErr_Clear();
 }
 
@@ -371,7 +372,7 @@ static bool raises_to_caller(const struct capture *c, const struct watched *w, e
         return false;
     if (!is_raise && (ended != ENDED_RAISED || c->inner_broke))
         return false;
-    return !code_handles(w->code, w->bytes, w->unit);
+    return !code_handles_exception(w->code, w->bytes, w->unit);
 }
 
 /* Does the function need no compiled code, because it has no operation on arrays? If CAPTURE_EVERY
@@ -383,9 +384,9 @@ static bool needs_no_code(const struct capture *c, enum ended ended)
     return PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY) != Py_None;
 }
 
-/* Run the compiled code from its start, in place of W's frame. */
-static void run_compiled_code(struct capture *c, struct watched *w, PyObject *plan, PyObject *made,
-                              struct watched_rest *rest)
+/* Prepare *REST so that the compiled code runs from its start, in place of W's frame. */
+static void prepare_compiled_run(struct capture *c, struct watched *w, PyObject *plan,
+                                 PyObject *made, struct watched_rest *rest)
 {
     rest->plan = Py_NewRef(plan);
     rest->values = Py_NewRef(PyTuple_GET_ITEM(made, 1));
@@ -393,11 +394,11 @@ static void run_compiled_code(struct capture *c, struct watched *w, PyObject *pl
     restore_frame(c, w);
 }
 
-/* The call of W has been watched: compile it, and prepare its frame to continue. Returns -1 with an
- * exception of finish() or of a signal handler; the frame is restored then. */
-static int finish_call(struct capture *c, struct watched *w, enum ended ended, uint64_t began,
-                       PyObject *frame_state, struct watched_answer *answer,
-                       struct watched_rest *rest)
+/* Compile the watched call of W, and prepare W's frame to continue. Returns -1 with an exception of
+ * finish() or of a signal handler; W's frame is then restored. */
+static int compile_watched_call(struct capture *c, struct watched *w, enum ended ended,
+                                uint64_t began, PyObject *frame_state,
+                                struct watched_answer *answer, struct watched_rest *rest)
 {
     struct tracer_exception raised = {0};
     OWNED PyObject *made = NULL, *plan = NULL;
@@ -411,9 +412,10 @@ static int finish_call(struct capture *c, struct watched *w, enum ended ended, u
     guard_presence_of_unused(c, c->locals);
     guard_presence_of_unused(c, c->globals);
     if (c->failed) {
-        answer_without_code(answer, c->kind && !strcmp(c->kind, "raised") ? c->reason : "", false);
+        set_answer_without_code(answer, c->kind && !strcmp(c->kind, "raised") ? c->reason : "",
+                                false);
     } else if (needs_no_code(c, ended)) {
-        answer_without_code(answer, "it has no operation on arrays", true);
+        set_answer_without_code(answer, "it has no operation on arrays", true);
     } else {
         plan = plan_new("graph");
         made = plan ? compile_record(c, w, ended, plan, began, frame_state) : NULL;
@@ -425,17 +427,17 @@ static int finish_call(struct capture *c, struct watched *w, enum ended ended, u
         if (PyTuple_Check(made))
             answer->guarded = Py_NewRef(PyTuple_GET_ITEM(made, 0));
         else
-            answer_without_code(answer, PyUnicode_AsUTF8(made), true);
+            set_answer_without_code(answer, PyUnicode_AsUTF8(made), true);
     }
     PyErr_Clear();
     if (answer->guarded && ended == ENDED_BEFORE) {
-        run_compiled_code(c, w, plan, made, rest);
+        prepare_compiled_run(c, w, plan, made, rest);
         return 0;
     }
     rest->on = true;
     if (ended == ENDED_RAISED)
         tracer_exception_back(&raised);
-    rest->throws = hand_over(c, w, ended, &rest->pending);
+    rest->throws = hand_frame_to_cpython(c, w, ended, &rest->pending);
     return 0;
 }
 
@@ -468,14 +470,14 @@ static const char *find_refusal(PyThreadState *ts, compat_frame *frame, PyObject
     *for_code = false;
     if (compat_is_finalizing()) /* sys.modules may be gone while the interpreter exits */
         return "";
-    values_begin();
+    register_array_types();
     why = find_refusal_of_code(frame, callback);
     *for_code = why != NULL;
     if (why)
         return why;
     if (compat_is_traced(ts))
         return "";
-    if (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) != Py_None && !has_arrays(frame))
+    if (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) != Py_None && !uses_arrays(frame))
         return "";
     return NULL;
 }
@@ -486,16 +488,17 @@ bool capture_refuses(PyThreadState *ts, PyObject *callback, compat_frame *frame,
     bool for_code;
     const char *why = find_refusal(ts, frame, callback, &for_code);
 
-    /* import polyfills now: the function's own builtins may lack __import__ */
-    if (!why && polyfill("end"))
+    /* import dyntrace._polyfills before the function runs: the builtins of the function's frame may
+     * lack __import__ */
+    if (!why && get_polyfill("end"))
         return false;
-    answer_without_code(answer, why ? why : "", for_code);
+    set_answer_without_code(answer, why ? why : "", for_code);
     return true;
 }
 
-/* Find the integers and sizes that earlier captures of this code met, unless integers may not be
- * inputs. */
-static void find_earlier_numbers(struct capture *c, PyObject *frame_state)
+/* Set c->numbers and c->sizes to the integers and sizes that earlier captures of this code had.
+ * Leaves both NULL if integers may not be inputs of the graph. */
+static void set_earlier_numbers(struct capture *c, PyObject *frame_state)
 {
     OWNED PyObject *numbers = NULL;
 
@@ -521,18 +524,18 @@ int capture_call(PyThreadState *ts, PyObject *callback, compat_frame *frame, PyO
     int status;
 
     if (!capture_open(&c, ts, callback, frame) || watched_open(&c, &w, frame)) {
-        answer_without_code(answer, "", false);
+        set_answer_without_code(answer, "", false);
         capture_close(&c);
         PyErr_Clear();
         return 0;
     }
-    find_earlier_numbers(&c, frame_state);
+    set_earlier_numbers(&c, frame_state);
     around = shim->set_watching(ts, &c);
     if (!make_initial_shadows(&c, &w))
         c.failed = true;
-    ended = watch(&c, &w);
+    ended = watch_frame(&c, &w);
     shim->set_watching(ts, around);
-    status = finish_call(&c, &w, ended, began, frame_state, answer, rest);
+    status = compile_watched_call(&c, &w, ended, began, frame_state, answer, rest);
     watched_close(&c, &w);
     capture_close(&c);
     return status;

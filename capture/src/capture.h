@@ -220,8 +220,8 @@ struct shadow {
      * the frame for which the undo list last got a copy of this shadow */
     uint32_t serial, kept;
     PyObject *value; /* borrowed from the arena: the object; NULL if only the kind is known */
-    /* borrowed from the arena: the result of plan_part(); NULL before the first call */
-    PyObject *told;
+    /* borrowed from the arena: the result of get_plan_part(); NULL before the first call */
+    PyObject *plan_part;
     /* for a list, dict or object that is visible outside: a copy of the shadow from the moment when
      * the value became visible */
     struct shadow *origin;
@@ -272,7 +272,7 @@ struct watched {
     /* owned: shadows of the variables, of the stack, and of the stack when the instruction began */
     struct shadow **shadow;
     /* owned: the address of each variable's value as last stored, only for comparison */
-    PyObject **put;
+    PyObject **stored;
     PyObject *names; /* borrowed: the keyword names for the next call (KW_NAMES), or NULL */
     /* the shadow of the frame's function; NULL for the captured function itself */
     struct shadow *function;
@@ -282,7 +282,7 @@ struct watched {
      * unbound" */
     bool resumed;
     /* the instruction started a Python frame that capture did not expect, so unknown code ran */
-    bool unseen;
+    bool unexpected_frame;
 };
 
 /* How an instruction, or a function, ended. */
@@ -481,8 +481,8 @@ static inline bool is_sequence(PyObject *value)
     return PyTuple_CheckExact(value) || PyList_CheckExact(value);
 }
 
-/* Count one more visited item of a container. Returns false if too many have been visited. */
-static inline bool may_go_on(struct capture *c)
+/* Count one more visited item of a container. Returns false if too many items have been visited. */
+static inline bool may_visit_item(struct capture *c)
 {
     return ++c->items < 1 << 18;
 }
@@ -512,20 +512,20 @@ extern const struct shim_services *shim;
 /* a dict of CPython's own builtins, copied when capture was loaded */
 extern PyObject *capture_builtins;
 /* Return the string literal NAME as an interned str: borrowed. */
-PyObject *word_of(const char *name);
+PyObject *intern_word(const char *name);
 /* Return attribute NAME of *MODULE: borrowed, or NULL. If *MODULE is NULL, import the module WHICH
  * into *MODULE first. */
-PyObject *module_has(PyObject **module, const char *which, const char *name);
+PyObject *find_module_attribute(PyObject **module, const char *which, const char *name);
 /* Make the dict for capture_builtins. Returns NULL with an exception. */
-PyObject *builtins_as_cpython_made_them(void);
-PyObject *builtin_named(const char *name); /* borrowed, or NULL */
+PyObject *copy_cpython_builtins(void);
+PyObject *get_builtin(const char *name); /* borrowed, or NULL */
 /* Return operator.NAME or, if there is none, the builtin NAME: borrowed, or NULL. */
-PyObject *operator_named(const char *name);
-PyObject *polyfill(const char *name); /* Return dyntrace._polyfills.NAME: borrowed, or NULL. */
+PyObject *get_operator(const char *name);
+PyObject *get_polyfill(const char *name); /* Return dyntrace._polyfills.NAME: borrowed, or NULL. */
 /* Is NAME in the set dyntrace._polyfills.SET? */
-bool is_in(const char *name, const char *set);
+bool is_in_set(const char *name, const char *set);
 /* Look up NAME in the dict dyntrace._polyfills.TABLE: borrowed, or NULL. */
-PyObject *table_entry(const char *table, const char *name);
+PyObject *get_table_entry(const char *table, const char *name);
 /* Is the module NAME the package PACKAGE, or a module in this package? */
 bool is_in_package(const char *name, const char *package);
 /* NAME is the name of a module, or of a type's module. Is it in numpy or torch? False if NAME is
@@ -538,8 +538,8 @@ bool is_c_function_of(PyObject *callable, const char *module);
 
 /* ---- functions of value.c ---- */
 /* Register the array types of numpy and torch, if the program has imported these packages. */
-void values_begin(void);
-int value_register(PyObject *type);
+void register_array_types(void);
+int register_array_type(PyObject *type);
 bool value_is_array(PyObject *value);
 /* Is VALUE of an immutable type whose operations run no code of the program, e.g. int or str? */
 bool value_is_simple(PyObject *value);
@@ -548,15 +548,15 @@ bool value_is_description(PyObject *value);
 bool is_plain_slice(PyObject *value); /* Is VALUE a slice whose bounds are simple values? */
 bool value_has_array(PyObject *value, int depth);
 /* Is VALUE an array whose class is numpy's or torch's own? */
-bool value_is_theirs(PyObject *value);
-/* Is VALUE an array of torch's own class? Only numpy's operations warn, e.g. of a division by
- * zero. */
-bool value_is_quiet(PyObject *value);
-bool value_is_foreign(PyObject *value); /* May an operation on VALUE run code of the program? */
+bool value_is_library_array(PyObject *value);
+/* Is VALUE an array of torch's own class? Operations on such an array cause no warning; operations
+ * on numpy's arrays may, e.g. a division by zero. */
+bool value_never_warns(PyObject *value);
+bool value_may_run_code(PyObject *value); /* May an operation on VALUE run code of the program? */
 /* Can VALUE be released without running code of the program? */
 bool value_dies_quietly(PyObject *value);
 /* Is VALUE a method that is bound to an object, not to a module or class? */
-bool value_is_bound(PyObject *value);
+bool value_is_bound_method(PyObject *value);
 bool is_nested(PyObject *value); /* Is VALUE a function that was defined inside another function? */
 static inline bool value_is_plain(PyObject *value)
 {
@@ -564,22 +564,22 @@ static inline bool value_is_plain(PyObject *value)
 }
 
 /* Allocate zeroed memory in the arena. Returns NULL if there is no memory. */
-void *capture_room(struct capture *c, size_t size);
+void *capture_allocate(struct capture *c, size_t size);
 /* Hold a reference to OBJECT until the capture ends. Returns OBJECT, borrowed; NULL if there is no
  * memory. */
 PyObject *capture_keep(struct capture *c, PyObject *object);
 /* If OBJECT is in c->mortal, count one more reference that the capture holds. */
-void capture_holds(struct capture *c, PyObject *object);
+void capture_count_reference(struct capture *c, PyObject *object);
 struct shadow *shadow_new(struct capture *c, enum shadow_kind kind, Py_ssize_t room);
-struct shadow *shadow_const(struct capture *c, PyObject *value);
-struct shadow *shadow_node(struct capture *c, PyObject *node, bool fixed, bool counted);
+struct shadow *shadow_new_const(struct capture *c, PyObject *value);
+struct shadow *shadow_new_node(struct capture *c, PyObject *node, bool fixed, bool counted);
 struct shadow *shadow_copy(struct capture *c, const struct shadow *shadow);
-struct shadow *iterator_shadow(struct capture *c, enum iteration how, PyObject *value,
-                               struct shadow *of);
+struct shadow *make_iterator_shadow(struct capture *c, enum iteration how, PyObject *value,
+                                    struct shadow *of);
 /* Make the shadow of method NAME of OWNER. FUNCTION is the Python function, SOURCE its source, and
  * BOUND the shadow of `self`; all three are NULL for a method in C. */
-struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name,
-                         PyObject *function, struct shadow *source, struct shadow *bound);
+struct shadow *make_method_shadow(struct capture *c, struct shadow *owner, PyObject *name,
+                                  PyObject *function, struct shadow *source, struct shadow *bound);
 /* Does VALUE have the type that SHADOW expects? If not, code of the program has replaced the value
  * unnoticed: through f_locals, a cell, or a list. */
 bool shadow_fits(const struct shadow *shadow, PyObject *value);
@@ -589,48 +589,50 @@ int shadow_add(struct capture *c, struct shadow *container, PyObject *key, struc
  * there is no memory. */
 int shadow_add_items(struct capture *c, struct shadow *container, PyObject *value,
                      struct shadow *of);
-/* object_has() finds the shadow of the item or attribute KEY, object_place() the place that holds
- * it. Both return NULL if there is none. */
-struct shadow *object_has(const struct shadow *object, PyObject *key);
-struct shadow **object_place(const struct shadow *object, PyObject *key);
-/* Save a copy of SHADOW before a change, so that the change can be undone. Returns false if there
- * is no memory. */
-bool shadow_change(struct capture *c, struct shadow *shadow);
-/* Undo all changes of shadows since MARK. */
-void shadows_back(struct capture *c, struct undo *mark);
+/* object_find() returns the shadow of the item or attribute KEY of OBJECT; object_find_place()
+ * returns the address where OBJECT stores this shadow. Both return NULL if there is none. */
+struct shadow *object_find(const struct shadow *object, PyObject *key);
+struct shadow **object_find_place(const struct shadow *object, PyObject *key);
+/* Save a copy of SHADOW before a change, so that shadows_undo() can undo the change. Returns false
+ * if there is no memory. */
+bool shadow_save_for_undo(struct capture *c, struct shadow *shadow);
+/* Undo all changes of shadows that were made after MARK, an earlier head of the undo list. */
+void shadows_undo(struct capture *c, struct undo *mark);
 
-/* Store that VALUE was read at STEP KEY of PARENT, and return VALUE's source. Returns NULL if an
- * earlier read found another value, or if there is no memory. */
+/* Store that VALUE was read from PARENT, and return VALUE's source. STEP and KEY are as in struct
+ * source. Returns NULL if an earlier read found another value, or if there is no memory. */
 struct shadow *source_read(struct capture *c, struct shadow *parent, char step, PyObject *key,
                            PyObject *value);
-struct shadow *source_attribute(struct capture *c, struct shadow *parent, const char *name,
-                                PyObject *value);
-/* Find what an effect has stored at STEP KEY of PARENT: a SHADOW_CHANGED, or NULL. */
-struct shadow *source_changed(const struct shadow *parent, char step, PyObject *key);
+struct shadow *source_read_attribute(struct capture *c, struct shadow *parent, const char *name,
+                                     PyObject *value);
+/* Return the SHADOW_CHANGED of an effect that has changed attribute KEY (STEP '.') or item KEY
+ * (STEP '[') of PARENT; NULL if there is none. */
+struct shadow *source_find_changed(const struct shadow *parent, char step, PyObject *key);
 /* Describe SOURCE as (path of its parent or None, step, key): borrowed, or NULL. _capture.py makes
  * a guard source of this path. */
-PyObject *source_path(struct capture *c, struct shadow *source);
+PyObject *source_make_path(struct capture *c, struct shadow *source);
 extern PyObject *capture_modules; /* a function that returns sys.modules; guards call it */
 int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value);
 void guard_length(struct capture *c, struct shadow *source, const char *kind, Py_ssize_t length);
 /* Add a guard that keeps the value of SHADOW the same in later calls. Returns false if no guard can
  * ensure this. */
-bool value_known(struct capture *c, PyObject *value, struct shadow *shadow);
+bool ensure_value_known(struct capture *c, PyObject *value, struct shadow *shadow);
 /* Add a guard on the type of SHADOW's value and, for a tuple or list, on the length. Returns false
  * if no guard can be added. */
-bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow);
-/* Are all arguments known, and are their operations free of code of the program? With DEEP, lists
- * and tuples of known simple values count as known too. Adds guards. */
-bool are_known(struct capture *c, const struct call *call, bool deep);
+bool ensure_type_known(struct capture *c, PyObject *value, struct shadow *shadow);
+/* Are all arguments of CALL known, and can operations on them run no code of the program? With
+ * DEEP, a list or tuple of known simple values also counts as known. Adds guards. */
+bool ensure_arguments_known(struct capture *c, const struct call *call, bool deep);
 /* Return the shadow of ITEM, which is VALUE[KEY]; or NULL. VALUE is a tuple, list or dict whose
  * type is guarded. */
-struct shadow *value_part(struct capture *c, PyObject *value, struct shadow *of, PyObject *key,
-                          PyObject *item);
-struct shadow *value_item(struct capture *c, PyObject *value, struct shadow *shadow, Py_ssize_t i);
+struct shadow *get_item_shadow(struct capture *c, PyObject *value, struct shadow *of, PyObject *key,
+                               PyObject *item);
+struct shadow *get_item_shadow_at(struct capture *c, PyObject *value, struct shadow *shadow,
+                                  Py_ssize_t i);
 /* Is VALUE a set with known items that the watched call made? */
-bool is_set(PyObject *value, const struct shadow *of);
+bool is_known_set(PyObject *value, const struct shadow *of);
 /* Are the items of the set VALUE known? Their order may be unknown. */
-bool set_known(struct capture *c, PyObject *value, struct shadow *of);
+bool ensure_set_known(struct capture *c, PyObject *value, struct shadow *of);
 /* Make a node; steals ARGS and KEYWORDS (which may be NULL). Returns NULL with an exception. */
 PyObject *node_new(PyObject *op, PyObject *name, PyObject *target, PyObject *args,
                    PyObject *keywords);
@@ -642,23 +644,26 @@ bool numbers_may_vary(void);
 bool is_varying(struct capture *c, struct shadow *shadow);
 /* Return the shape of the array VALUE as a source if one of its sizes differs from an earlier
  * capture; else NULL. */
-struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *of);
+struct shadow *find_varying_shape(struct capture *c, PyObject *value, struct shadow *of);
 /* Convert VALUE to an argument of a node: a new reference. Returns NULL if this is impossible. */
-PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shadow);
+PyObject *make_node_argument(struct capture *c, PyObject *value, struct shadow *shadow);
 
-/* ---- effect.c ---- */
-/* If an effect has changed the object of SHADOW, which it reached through another source, return
- * that source; otherwise return SHADOW. Adds guards. */
-struct shadow *one_of(struct capture *c, struct shadow *shadow);
+/* ---- functions of effect.c ---- */
+/* If an effect has changed SHADOW's object through another source, return that source, and add a
+ * guard that both are the same object. Otherwise return SHADOW. Returns NULL if the guard cannot be
+ * added. */
+struct shadow *resolve_alias(struct capture *c, struct shadow *shadow);
 /* Is it certain that no effect has changed SHADOW's object through another source? Adds guards. */
-bool is_apart(struct capture *c, struct shadow *shadow);
+bool ensure_not_aliased(struct capture *c, struct shadow *shadow);
 /* May an effect release OLD? It may if OLD's death runs no code, neither now nor in later calls. */
 bool can_release(struct capture *c, PyObject *old, struct shadow *shadow);
 /* May the container of SHADOW be changed now? KIND is the kind that SHADOW must have. If SHADOW is
  * the source of a list, it becomes a SHADOW_LIST. */
 bool may_change(struct capture *c, struct shadow *shadow, enum shadow_kind kind);
-bool may_have_effect(struct capture *c, struct shadow *container, int count,
-                     struct shadow *const *values);
+/* May an effect change the object of CONTAINER and store the COUNT values there? Marks these values
+ * as visible outside the function. Adds guards. */
+bool prepare_effect(struct capture *c, struct shadow *container, int count,
+                    struct shadow *const *values);
 /* Add an effect: a call of CALLABLE with ARGS. CONTAINER is the object that the call changes, or
  * NULL if it makes an object. Returns NULL if there is no memory. */
 struct shadow *add_effect(struct capture *c, struct shadow *container, struct shadow *callable,
@@ -666,31 +671,32 @@ struct shadow *add_effect(struct capture *c, struct shadow *container, struct sh
 /* A call of CALLABLE with ARGS is about to change SHADOW's container and to release OLD (or NULL).
  * If the container is visible outside, add an effect. Returns false if the change is not
  * allowed. */
-bool change(struct capture *c, struct shadow *shadow, struct shadow *callable, PyObject *old,
-            struct shadow *of_old, int count, struct shadow *const *args);
-bool change_item(struct capture *c, struct shadow *shadow, struct shadow *key, struct shadow *value,
-                 PyObject *old, struct shadow *of_old);
+bool add_change_effect(struct capture *c, struct shadow *shadow, struct shadow *callable,
+                       PyObject *old, struct shadow *of_old, int count, struct shadow *const *args);
+bool add_item_change_effect(struct capture *c, struct shadow *shadow, struct shadow *key,
+                            struct shadow *value, PyObject *old, struct shadow *of_old);
 /* Return the shadow of an object that a call of CALLABLE with ARGS makes; the compiled code repeats
  * this call. Returns NULL if capture cannot repeat the call. */
-struct shadow *made_by(struct capture *c, struct shadow *callable, int count,
-                       struct shadow *const *args);
-/* Has attribute NAME of any class been set, except the class whose source is BUT? */
-bool class_changed(struct capture *c, const struct shadow *but, PyObject *name);
+struct shadow *add_creation_effect(struct capture *c, struct shadow *callable, int count,
+                                   struct shadow *const *args);
+/* Has an effect set attribute NAME of a class? The class whose source is BUT does not count. */
+bool was_class_attribute_set(struct capture *c, const struct shadow *but, PyObject *name);
 
 /* ---- functions of plan.c ---- */
 extern PyTypeObject plan_type;
 /* Describe how dyntrace._plan can make SHADOW's value again: borrowed; None if this is
  * impossible. */
-PyObject *plan_part(struct capture *c, struct shadow *shadow);
-/* new reference */
-PyObject *plan_parts(struct capture *c, Py_ssize_t count, struct shadow *const *shadows);
-/* Describe the variables and the stack of W to dyntrace._plan; SHADOWS are those of the stack. Call
- * it before plan_part(). Returns a new tuple of three:
+PyObject *get_plan_part(struct capture *c, struct shadow *shadow);
+/* Describe the values of COUNT shadows as get_plan_part() does: a new tuple, or NULL. */
+PyObject *make_plan_parts(struct capture *c, Py_ssize_t count, struct shadow *const *shadows);
+/* Describe the variables and the stack of W to dyntrace._plan. SHADOWS are the shadows of the
+ * stack, DEPTH is their number. Call this function before get_plan_part(). Returns a new tuple of
+ * three:
  * for each variable (number, part, value), or (number,) if the variable is unbound;
  * for each stack slot (part, value), or () if the slot is NULL;
  * for each variable the cell that the function made for it, or None. */
-PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *const *shadows,
-                     int depth);
+PyObject *describe_plan_state(struct capture *c, const struct watched *w,
+                              struct shadow *const *shadows, int depth);
 PyObject *plan_new(const char *name);
 
 /* ---- functions of stack.c ---- */
@@ -699,88 +705,90 @@ extern struct shadow shadow_of_null; /* the shadow of a NULL on the stack */
  * ENDED_BEFORE. */
 enum ended break_at(struct capture *c, const char *kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-enum ended no_memory_at(struct capture *c);
-enum ended not_ours(struct capture *c, PyObject *container);
-enum ended unknown_operand(struct capture *c, const struct call *call, const char *what);
+enum ended break_at_no_memory(struct capture *c);
+enum ended break_at_mutation(struct capture *c, PyObject *container);
+enum ended break_at_unknown_operand(struct capture *c, const struct call *call, const char *what);
 PyObject *stack_value(const struct watched *w, int from_top);
 struct shadow *stack_shadow(const struct watched *w, int from_top);
 void stack_push(struct watched *w, PyObject *value, struct shadow *shadow); /* steals VALUE */
 void stack_drop(struct watched *w, int count);
 /* Replace the top COUNT values by RESULT, which is stolen. Returns ENDED_RAISED if RESULT is
  * NULL. */
-enum ended stack_result(struct capture *c, struct watched *w, int count, PyObject *result,
-                        struct shadow *shadow);
-/* Replace the top COUNT values by RESULT, calculated from known operands; steals RESULT. If the
- * type of RESULT is not simple, the graph breaks after the instruction. */
-enum ended known_result(struct capture *c, struct watched *w, int count, PyObject *result);
-/* Push VALUE, which is stolen. If NULL is true, also push the NULL that a call expects beside the
- * callable. */
+enum ended stack_replace(struct capture *c, struct watched *w, int count, PyObject *result,
+                         struct shadow *shadow);
+/* Replace the top COUNT values by RESULT, which was calculated from known operands; steals RESULT.
+ * If the type of RESULT is not simple, the graph breaks after the instruction. */
+enum ended stack_replace_known(struct capture *c, struct watched *w, int count, PyObject *result);
+/* Push VALUE, a callable, and steal it. If `null` is set, also push the NULL that a call expects
+ * beside its callable. */
 enum ended push_callable(struct watched *w, bool null, PyObject *value, struct shadow *shadow);
-void watched_put(struct watched *w); /* Store the current value of each variable in w->put. */
+/* Store the current value of each variable in w->stored. */
+void watched_save_variables(struct watched *w);
 /* Describe a call of operator.NAME with COUNT operands. */
-struct call operator_call(const char *name, int slots, int count, struct operands *operands);
-/* Copy CALL, which invoke() made, with SELF before its arguments. */
-struct call with_self(const struct call *call, PyObject *self, struct shadow *of_self);
+struct call describe_operator_call(const char *name, int slots, int count,
+                                   struct operands *operands);
+/* Copy CALL, which execute_call() made, with SELF before its arguments. */
+struct call prepend_self(const struct call *call, PyObject *self, struct shadow *of_self);
 PyObject *run_call(const struct call *call);
 struct attempt attempt_begin(const struct capture *c);
 void attempt_undo(struct capture *c, const struct attempt *attempt);
 
 /* ---- functions of node.c ---- */
 /* Is VALUE an array, or the result of a node? */
-bool is_graph(PyObject *value, const struct shadow *shadow);
+bool is_graph_value(PyObject *value, const struct shadow *shadow);
 /* Is VALUE, or an item of VALUE, an array or the result of a node? */
-bool has_graph(struct capture *c, PyObject *value, const struct shadow *shadow);
+bool has_graph_value(struct capture *c, PyObject *value, const struct shadow *shadow);
 /* Do the shape of VALUE, and the shapes of the arrays in it, follow from the shapes of the
  * inputs? */
-bool is_fixed(struct capture *c, PyObject *value, const struct shadow *shadow);
+bool has_fixed_shape(struct capture *c, PyObject *value, const struct shadow *shadow);
 /* Does the value of SHADOW contain an integer that is an input, or that was calculated from an
  * input? */
-bool has_number(const struct shadow *shadow);
+bool has_varying_number(const struct shadow *shadow);
 /* Are all arguments of CALL integers, and is at least one of them an input, or calculated from an
  * input? */
-bool are_numbers(struct capture *c, const struct call *call);
+bool are_varying_numbers(struct capture *c, const struct call *call);
 /* Describe how the number that CALL returns is calculated: (operator, operands...). An operand is
  * (path of an input,), another such tuple, or a number. Returns a new reference; NULL if an operand
  * is unknown. */
-PyObject *expression_of(struct capture *c, const struct call *call);
+PyObject *make_expression(struct capture *c, const struct call *call);
 /* Return the call stack, innermost first, as a flat tuple (code, unit, code, unit, ...): a new
  * reference, or NULL. */
-PyObject *place_now(const struct capture *c);
+PyObject *make_call_stack(const struct capture *c);
 /* Add NODE to the graph. Returns -1 if there is no memory. */
 int add_node(struct capture *c, PyObject *node);
 /* Does CODE, with the bytecode BYTES, handle an exception of the instruction at UNIT, or with -1 of
  * any instruction? The clean-up after a comprehension does not count. */
-bool code_handles(PyCodeObject *code, const uint8_t *bytes, int32_t unit);
-/* Return ENDED_NOT if an operation may run here. PURE: the operation only computes a result, so it
- * may run again. */
+bool code_handles_exception(PyCodeObject *code, const uint8_t *bytes, int32_t unit);
+/* Return ENDED_NOT if an operation may run here; otherwise break the graph. PURE: the operation
+ * only computes a result, so it may run again. */
 enum ended may_operate(struct capture *c, bool pure);
 /* Replace the top COUNT values by RESULT of OPERATION. RESULT is NULL if the operation raised.
  * Steals RESULT and the references that OPERATION owns. */
-enum ended node_result(struct capture *c, struct watched *w, int count, struct operation *operation,
-                       PyObject *result);
+enum ended stack_replace_node(struct capture *c, struct watched *w, int count,
+                              struct operation *operation, PyObject *result);
 /* Run the operator of CALL and add a node for it. KEEPS: the shape of the result follows from the
  * shapes of the operands. */
-enum ended operate_graph(struct capture *c, struct watched *w, const char *name,
-                         const struct call *call, bool keeps);
-/* Does the shape of the result of array function NAME follow from the shapes of its arguments?
- * FIRST: the first argument contains an array. REST: another argument does. */
+enum ended run_graph_operator(struct capture *c, struct watched *w, const char *name,
+                              const struct call *call, bool keeps);
+/* Does the shape of the result of array function NAME follow from the shapes of its COUNT
+ * arguments? FIRST: the first argument contains an array. REST: a later argument contains one. */
 bool keeps_shape(const char *name, int count, bool first, bool rest);
 /* Write the name of CALLABLE to TEXT, for the reason of a break. Returns TEXT. */
-const char *name_of(PyObject *callable, char *text, size_t room);
-enum ended unknown_argument(struct capture *c, const struct call *call);
+const char *write_callable_name(PyObject *callable, char *text, size_t room);
+enum ended break_at_unknown_argument(struct capture *c, const struct call *call);
 /* Call an array function or method and add a node for it. */
-enum ended array_call(struct capture *c, struct watched *w, const struct call *call,
-                      const char *name);
-enum ended array_method(struct capture *c, struct watched *w, const struct call *call,
-                        PyObject *self);
-enum ended array_function(struct capture *c, struct watched *w, const struct call *call);
+enum ended run_array_call(struct capture *c, struct watched *w, const struct call *call,
+                          const char *name);
+enum ended call_array_method(struct capture *c, struct watched *w, const struct call *call,
+                             PyObject *self);
+enum ended call_array_function(struct capture *c, struct watched *w, const struct call *call);
 
 /* ---- functions of inline.c ---- */
 /* Can capture step through FUNCTION, whose source is OF? Adds guards. */
 bool can_step(struct capture *c, PyObject *function, struct shadow *of);
 /* Call FUNCTION as CALL says, and step through it. */
-enum ended inlined(struct capture *c, struct watched *w, const struct call *call,
-                   PyFunctionObject *function, struct shadow *of);
+enum ended step_function(struct capture *c, struct watched *w, const struct call *call,
+                         PyFunctionObject *function, struct shadow *of);
 /* Step through the function NAME of dyntrace._polyfills instead of calling CALL's callable. */
 enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
                          const struct call *call);
@@ -790,33 +798,34 @@ enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
  * If the class has no Python method of this kind, or capture cannot step through the method, the
  * functions below leave the outcome undecided (see is_decided). */
 /* Return the source of VALUE's class, with guards; NULL if there is none. */
-struct shadow *class_source(struct capture *c, PyObject *value, struct shadow *of);
-/* Are instances of TYPE created, released, and their attributes found, as `object` does? OF is the
+struct shadow *find_class_source(struct capture *c, PyObject *value, struct shadow *of);
+/* Does `object` create and release the instances of TYPE, and find their attributes? OF is the
  * source of TYPE. Adds guards. */
 bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of);
 /* Step through FUNCTION (or NULL), which is attribute NAME of the class whose source is OF. */
 enum ended step_method(struct capture *c, struct watched *w, const struct call *call,
                        PyObject *function, struct shadow *of, const char *name);
 /* Step through the method NAME of the first argument's class. */
-enum ended special(struct capture *c, struct watched *w, const char *name, const struct call *call);
+enum ended step_special_method(struct capture *c, struct watched *w, const char *name,
+                               const struct call *call);
 /* Step through the special method for operator NAME, e.g. __add__ for "add". */
-enum ended operate_special(struct capture *c, struct watched *w, const char *name,
-                           const struct call *call);
-enum ended construct(struct capture *c, struct watched *w,
-                     const struct call *call); /* Execute a call of a class. */
+enum ended step_operator_method(struct capture *c, struct watched *w, const char *name,
+                                const struct call *call);
+/* Execute a call of a class. */
+enum ended call_class(struct capture *c, struct watched *w, const struct call *call);
 /* Step through the getter of a property or, if CALL has two arguments (the object and the new
  * value), through its setter. Breaks the graph if this is impossible. */
 enum ended call_property(struct capture *c, struct watched *w, PyObject *name, PyObject *property,
                          const struct call *call);
 /* Replace the object on top, of a class of the program, by its truth value. */
-enum ended bool_of_object(struct capture *c, struct watched *w);
+enum ended convert_object_to_bool(struct capture *c, struct watched *w);
 enum ended call_super(struct capture *c, struct watched *w, const struct call *call);
 /* Return the shadow of super(TYPE, SELF), or NULL. */
-struct shadow *super_shadow(struct capture *c, struct shadow *of_type, struct shadow *of_self,
-                            PyObject *type, PyObject *self);
+struct shadow *make_super_shadow(struct capture *c, struct shadow *of_type, struct shadow *of_self,
+                                 PyObject *type, PyObject *self);
 /* Return the shadow of method NAME of super(TYPE, SELF), or NULL. */
-struct shadow *super_method(struct capture *c, PyObject *type, PyObject *self, struct shadow *of,
-                            PyObject *name);
+struct shadow *find_super_method(struct capture *c, PyObject *type, PyObject *self,
+                                 struct shadow *of, PyObject *name);
 
 /* ---- functions of attribute.c ---- */
 /* Where find_attribute() has found an attribute of an object. */
@@ -831,7 +840,7 @@ bool lacks_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyOb
  * push the NULL that a call expects, too. */
 enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObject *owner,
                           struct shadow *of, PyObject *name, bool method);
-enum ended super_attribute(struct capture *c, struct watched *w, PyObject *name, bool method);
+enum ended read_super_attribute(struct capture *c, struct watched *w, PyObject *name, bool method);
 enum ended import_module(struct capture *c, struct watched *w, PyObject *name);
 
 /* ---- functions of store.c ---- */
@@ -846,35 +855,39 @@ enum ended set_in_dict(struct capture *c, struct watched *w, int count, struct s
 
 /* ---- functions of build.c ---- */
 /* Execute an instruction that builds, reads or changes a container. */
-enum ended build(struct capture *c, struct watched *w, struct compat_action action);
+enum ended execute_build(struct capture *c, struct watched *w, struct compat_action action);
 /* Return the shadow of DICT with its keys, in order; NULL if they are unknown. The keys of a dict
  * that was read must be of type str. */
-struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of);
-/* CALL is an operator, or a method of its first argument, called NAME. If the operation only moves
- * items of lists, tuples and dicts, run it. */
-enum ended move(struct capture *c, struct watched *w, const char *name, const struct call *call);
-/* Call a class of itertools that only moves items. Returns ENDED_BEFORE if an argument is
+struct shadow *find_dict_shadow(struct capture *c, PyObject *dict, struct shadow *of);
+/* If CALL only moves items of lists, tuples and dicts, run it. CALL is operator NAME, or method
+ * NAME of the first argument. */
+enum ended execute_move(struct capture *c, struct watched *w, const char *name,
+                        const struct call *call);
+/* Call a class of itertools whose iterators only move items. Returns ENDED_BEFORE if an argument is
  * unknown. */
-enum ended mirror_iterator(struct capture *c, struct watched *w, const struct call *call);
-struct shadow *mirror_next(struct capture *c, struct shadow *of);
-/* CALL is an operator, or a method, of a set that the watched call made. Returns ENDED_BEFORE if
- * the first argument is no such set, or another argument is unknown. */
-enum ended set_call(struct capture *c, struct watched *w, const struct call *call);
+enum ended call_itertools_class(struct capture *c, struct watched *w, const struct call *call);
+/* Take the next item of the mirror of iterator OF. Returns the shadow of the item, or NULL. */
+struct shadow *advance_mirror(struct capture *c, struct shadow *of);
+/* Run CALL, an operator or method of a set that the watched call made. Returns ENDED_BEFORE if the
+ * first argument is something else, or if another argument is unknown. */
+enum ended call_set_operation(struct capture *c, struct watched *w, const struct call *call);
 /* Call the method NAME of the first argument, a list, dict or set. */
 enum ended call_method(struct capture *c, struct watched *w, const struct call *call,
                        const char *name);
 
-/* ---- iterate.c ---- */
-/* Make iter(VALUE): a new reference, and its shadow. Returns ENDED_NOT if this succeeds. */
-enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, PyObject **iterator,
-                       struct shadow **shadow);
-/* Replace the top SLOTS values by the next item of ITERATOR, or by polyfill("end") if there is
- * none. */
-enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterator,
-                         struct shadow *of, int slots);
+/* ---- functions of iterate.c ---- */
+/* Set *ITERATOR to iter(VALUE), a new reference, and *SHADOW to the shadow of this iterator.
+ * Returns ENDED_NOT if this succeeds. */
+enum ended make_iterator(struct capture *c, PyObject *value, struct shadow *of, PyObject **iterator,
+                         struct shadow **shadow);
+/* Replace the top SLOTS values by the next item of ITERATOR. If the iterator has ended, the object
+ * `end` of dyntrace._polyfills takes the place of the item. */
+enum ended iterator_push_next(struct capture *c, struct watched *w, PyObject *iterator,
+                              struct shadow *of, int slots);
 /* Unpack the object on top of the stack. BEHIND < 0: `a, b = value`, with BEFORE targets. Otherwise
  * `a, *b, c = value`, with BEFORE targets before the starred one and BEHIND targets after it. */
-enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ssize_t behind);
+enum ended execute_unpack(struct capture *c, struct watched *w, Py_ssize_t before,
+                          Py_ssize_t behind);
 enum ended call_iter(struct capture *c, struct watched *w, const struct call *call);
 enum ended call_reversed(struct capture *c, struct watched *w, const struct call *call);
 
@@ -883,30 +896,31 @@ enum ended call_reversed(struct capture *c, struct watched *w, const struct call
  * CALL is neither. */
 enum ended call_known(struct capture *c, struct watched *w, const struct call *call);
 
-/* ---- operate.c ---- */
-enum ended operate(struct capture *c, struct watched *w, struct compat_action action);
+/* ---- functions of operate.c ---- */
+enum ended execute_operator(struct capture *c, struct watched *w, struct compat_action action);
 /* Replace the value on top of the stack by its truth value. */
-enum ended to_bool(struct capture *c, struct watched *w);
+enum ended convert_to_bool(struct capture *c, struct watched *w);
 
 /* ---- functions of invoke.c ---- */
 extern PyMethodDef graph_break_methods[];
-/* Execute a call with COUNT arguments. NAMES are the names of the last ones, or NULL. ON_TOP: the
- * tuple of names is on top of the stack. */
-enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *names, bool on_top);
+/* Execute a call with COUNT arguments. NAMES is the tuple of the names of the last arguments, or
+ * NULL. ON_TOP: this tuple is on top of the stack. */
+enum ended execute_call(struct capture *c, struct watched *w, int count, PyObject *names,
+                        bool on_top);
 /* Execute f(*args) or, with KEYWORDS, f(*args, **kwargs). The tuple and the dict are on the
  * stack. */
-enum ended invoke_variable(struct capture *c, struct watched *w, bool keywords);
+enum ended execute_starred_call(struct capture *c, struct watched *w, bool keywords);
 
 /* ---- functions of step.c ---- */
 /* Step W until its function ends or the graph breaks. */
-enum ended watch(struct capture *c, struct watched *w);
+enum ended watch_frame(struct capture *c, struct watched *w);
 int watched_open(struct capture *c, struct watched *w, compat_frame *frame);
 void watched_close(struct capture *c, struct watched *w);
-/* Let CPython continue the frame of W. Returns 1 if the frame must continue with exception
- * PENDING. */
-int hand_over(struct capture *c, struct watched *w, enum ended ended,
-              struct tracer_exception *pending);
-/* struct watcher points to these functions. */
+/* Prepare the frame of W so that CPython can continue it. Returns 1 if the frame must continue with
+ * exception PENDING. */
+int hand_frame_to_cpython(struct capture *c, struct watched *w, enum ended ended,
+                          struct tracer_exception *pending);
+/* The members `awaits`, `step` and `go_on` of struct watcher (tracer/evaluator/watcher.h). */
 bool capture_awaits(struct capture *c, compat_frame *frame);
 PyObject *capture_step(struct capture *c, PyThreadState *ts, compat_frame *frame);
 PyObject *capture_go_on(PyThreadState *ts, compat_frame *frame, int throws);

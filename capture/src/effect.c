@@ -30,8 +30,8 @@ static bool can_make_again_as_is(const struct shadow *shadow)
     }
 }
 
-/* Is the value a list, dict or object, which other code may change once it can see it? */
-static bool is_mutable(const struct shadow *shadow)
+/* Is the value a list, dict or object, which other code may change once it can see the value? */
+static bool is_mutable_value(const struct shadow *shadow)
 {
     return is_kind(shadow, SHADOW_LIST) || is_kind(shadow, SHADOW_DICT) ||
            is_kind(shadow, SHADOW_OBJECT);
@@ -45,7 +45,7 @@ static bool mark_visible_outside(struct capture *c, struct shadow *shadow, int d
 {
     struct shadow *made;
 
-    if (!shadow || !may_go_on(c) || depth > DEEPEST)
+    if (!shadow || !may_visit_item(c) || depth > DEEPEST)
         return false;
     if (inside && (shadow->kind == SHADOW_FUNCTION || shadow->kind == SHADOW_CALL))
         return true;
@@ -59,10 +59,10 @@ static bool mark_visible_outside(struct capture *c, struct shadow *shadow, int d
     for (Py_ssize_t i = 0; i < shadow->count; i++)
         if (!mark_visible_outside(c, shadow->items[i], depth + 1, inside))
             return false;
-    if (shadow->origin || !is_mutable(shadow))
+    if (shadow->origin || !is_mutable_value(shadow))
         return true;
     made = shadow_copy(c, shadow);
-    if (!made || !shadow_change(c, shadow))
+    if (!made || !shadow_save_for_undo(c, shadow))
         return false;
     shadow->origin = made;
     return true;
@@ -79,15 +79,16 @@ bool can_release(struct capture *c, PyObject *old, struct shadow *shadow)
     if (shadow->kind != SHADOW_SOURCE || shadow->source.guarded)
         return true;
     if (value_is_array(old) && strcmp(Py_TYPE(old)->tp_name, "Tensor"))
-        /* the array may hold objects of the program, so guard its type */
-        return value_type_known(c, old, shadow);
+        /* the array may hold objects of the program, whose death runs code: guard the array's
+         * type */
+        return ensure_type_known(c, old, shadow);
     guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(old));
     if (!value_is_array(old))
         shadow->source.guarded = GUARDED_TYPE;
     return !c->failed;
 }
 
-struct shadow *one_of(struct capture *c, struct shadow *shadow)
+struct shadow *resolve_alias(struct capture *c, struct shadow *shadow)
 {
     if (!is_source(shadow) || !shadow->value || !shadow->source.key)
         return shadow;
@@ -97,7 +98,7 @@ struct shadow *one_of(struct capture *c, struct shadow *shadow)
 
         if (changed == shadow || changed->value != shadow->value || c->foreign)
             continue;
-        path = source_path(c, changed);
+        path = source_make_path(c, changed);
         if (path)
             return guard_on(c, shadow, "ALIASING", path) ? NULL : changed;
     }
@@ -115,18 +116,18 @@ static bool guard_is_other_object(struct capture *c, struct shadow *shadow, PyOb
         return true;
     if (changed->value == value)
         return false;
-    if (PyModule_Check(shadow->value) && !value_known(c, value, shadow))
+    if (PyModule_Check(shadow->value) && !ensure_value_known(c, value, shadow))
         return false;
     if (Py_TYPE(changed->value) != Py_TYPE(shadow->value))
         return true;
-    path = source_path(c, changed);
+    path = source_make_path(c, changed);
     if (path && !guard_on(c, shadow, "NO_ALIASING", path))
         return true;
     PyErr_Clear();
     return false;
 }
 
-bool is_apart(struct capture *c, struct shadow *shadow)
+bool ensure_not_aliased(struct capture *c, struct shadow *shadow)
 {
     PyObject *value = shadow->value;
 
@@ -144,10 +145,10 @@ bool is_apart(struct capture *c, struct shadow *shadow)
     return true;
 }
 
-bool may_have_effect(struct capture *c, struct shadow *container, int count,
-                     struct shadow *const *values)
+bool prepare_effect(struct capture *c, struct shadow *container, int count,
+                    struct shadow *const *values)
 {
-    if (c->foreign || !is_apart(c, container))
+    if (c->foreign || !ensure_not_aliased(c, container))
         return false;
     for (int i = 0; i < count; i++)
         if (!mark_visible_outside(c, values[i], 0, false))
@@ -171,8 +172,8 @@ struct shadow *add_effect(struct capture *c, struct shadow *container, struct sh
     return shadow_add(c, c->effects, NULL, made) ? NULL : made;
 }
 
-struct shadow *made_by(struct capture *c, struct shadow *callable, int count,
-                       struct shadow *const *args)
+struct shadow *add_creation_effect(struct capture *c, struct shadow *callable, int count,
+                                   struct shadow *const *args)
 {
     for (int i = 0; i < count; i++)
         if (!mark_visible_outside(c, args[i], 0, true))
@@ -188,7 +189,8 @@ static bool turn_into_list(struct capture *c, struct shadow *shadow)
 {
     struct shadow *origin, *items;
 
-    if (c->foreign || !value_type_known(c, shadow->value, shadow) || !is_apart(c, shadow))
+    if (c->foreign || !ensure_type_known(c, shadow->value, shadow) ||
+        !ensure_not_aliased(c, shadow))
         return false;
     items = shadow_new(c, SHADOW_LIST, 0);
     if (!items || shadow_add_items(c, items, shadow->value, shadow))
@@ -209,7 +211,7 @@ bool may_change(struct capture *c, struct shadow *shadow, enum shadow_kind kind)
 {
     if (!shadow || shadow->frozen || shadow->mirrors)
         return false;
-    if (!shadow_change(c, shadow))
+    if (!shadow_save_for_undo(c, shadow))
         return false;
     if (is_source(shadow) && kind == SHADOW_LIST && shadow->value &&
         PyList_CheckExact(shadow->value))
@@ -217,22 +219,23 @@ bool may_change(struct capture *c, struct shadow *shadow, enum shadow_kind kind)
     return shadow->kind == kind;
 }
 
-bool change(struct capture *c, struct shadow *shadow, struct shadow *callable, PyObject *old,
-            struct shadow *of_old, int count, struct shadow *const *args)
+bool add_change_effect(struct capture *c, struct shadow *shadow, struct shadow *callable,
+                       PyObject *old, struct shadow *of_old, int count, struct shadow *const *args)
 {
     if (!shadow->origin)
         return true;
-    if (!can_release(c, old, of_old) || !may_have_effect(c, shadow, count, args))
+    if (!can_release(c, old, of_old) || !prepare_effect(c, shadow, count, args))
         return false;
     return add_effect(c, shadow, callable, count, args) != NULL;
 }
 
-bool change_item(struct capture *c, struct shadow *shadow, struct shadow *key, struct shadow *value,
-                 PyObject *old, struct shadow *of_old)
+bool add_item_change_effect(struct capture *c, struct shadow *shadow, struct shadow *key,
+                            struct shadow *value, PyObject *old, struct shadow *of_old)
 {
     struct shadow *const args[] = {shadow, key, value};
 
-    return change(c, shadow, shadow_const(c, operator_named("setitem")), old, of_old, 3, args);
+    return add_change_effect(c, shadow, shadow_new_const(c, get_operator("setitem")), old, of_old,
+                             3, args);
 }
 
 /* Does EFFECT set attribute NAME of a class? */
@@ -246,7 +249,7 @@ static bool sets_class_attribute(const struct shadow *effect, PyObject *name)
     return PyUnicode_Compare(effect->items[2]->value, name) == 0;
 }
 
-bool class_changed(struct capture *c, const struct shadow *but, PyObject *name)
+bool was_class_attribute_set(struct capture *c, const struct shadow *but, PyObject *name)
 {
     for (Py_ssize_t i = 0; i < c->effects->count; i++) {
         const struct shadow *effect = c->effects->items[i];

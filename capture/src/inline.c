@@ -8,20 +8,21 @@
 
 enum { MOST_INLINES = 24 };
 
-/* Return the shadow of FUNCTION's __defaults__ or, with KEYWORD, __kwdefaults__. ALL is the value
- * of this attribute. Returns NULL if the shadow is unknown. */
-static struct shadow *defaults_of(struct capture *c, struct shadow *of, PyObject *all, bool keyword)
+/* Return the shadow of FUNCTION's __defaults__ or, with KEYWORD, of its __kwdefaults__. ALL is the
+ * value of this attribute. Returns NULL if the shadow is unknown. */
+static struct shadow *find_defaults_shadow(struct capture *c, struct shadow *of, PyObject *all,
+                                           bool keyword)
 {
     if (!of)
         return NULL;
     if (of->kind == SHADOW_FUNCTION)
         return keyword ? of->function.keyword_defaults : of->function.defaults;
-    return source_attribute(c, of, keyword ? "__kwdefaults__" : "__defaults__", all);
+    return source_read_attribute(c, of, keyword ? "__kwdefaults__" : "__defaults__", all);
 }
 
-/* Return the shadow of the default of positional parameter NUMBER, or NULL. */
-static struct shadow *positional_default(struct capture *c, PyFunctionObject *function,
-                                         struct shadow *of, int number)
+/* Return the shadow of the default of positional parameter NUMBER; NULL if there is none. */
+static struct shadow *find_positional_default(struct capture *c, PyFunctionObject *function,
+                                              struct shadow *of, int number)
 {
     const PyCodeObject *code = (PyCodeObject *)function->func_code;
     PyObject *all = function->func_defaults;
@@ -35,34 +36,34 @@ static struct shadow *positional_default(struct capture *c, PyFunctionObject *fu
     i = number - (code->co_argcount - PyTuple_GET_SIZE(all));
     if (i < 0)
         return NULL;
-    from = defaults_of(c, of, all, false);
-    return from ? value_part(c, all, from, key, PyTuple_GET_ITEM(all, i)) : NULL;
+    from = find_defaults_shadow(c, of, all, false);
+    return from ? get_item_shadow(c, all, from, key, PyTuple_GET_ITEM(all, i)) : NULL;
 }
 
-/* Return the shadow of the default of keyword-only parameter NAME, or NULL. */
-static struct shadow *keyword_default(struct capture *c, PyFunctionObject *function,
-                                      struct shadow *of, PyObject *name)
+/* Return the shadow of the default of keyword-only parameter NAME; NULL if there is none. */
+static struct shadow *find_keyword_default(struct capture *c, PyFunctionObject *function,
+                                           struct shadow *of, PyObject *name)
 {
     PyObject *all = function->func_kwdefaults;
     PyObject *value = all ? PyDict_GetItemWithError(all, name) : NULL;
-    struct shadow *from = value ? defaults_of(c, of, all, true) : NULL;
+    struct shadow *from = value ? find_defaults_shadow(c, of, all, true) : NULL;
 
-    return from ? value_part(c, all, from, name, value) : NULL;
+    return from ? get_item_shadow(c, all, from, name, value) : NULL;
 }
 
 /* Return the shadow of the value that parameter NUMBER of FUNCTION has in a call without an
  * argument for it. */
-static struct shadow *shadow_of_default(struct capture *c, PyFunctionObject *function,
-                                        struct shadow *of, int number)
+static struct shadow *find_default_shadow(struct capture *c, PyFunctionObject *function,
+                                          struct shadow *of, int number)
 {
     const PyCodeObject *code = (PyCodeObject *)function->func_code;
     PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, number);
     struct shadow *made;
 
     if (number < code->co_argcount)
-        made = positional_default(c, function, of, number);
+        made = find_positional_default(c, function, of, number);
     else
-        made = keyword_default(c, function, of, name);
+        made = find_keyword_default(c, function, of, name);
     PyErr_Clear();
     return made;
 }
@@ -106,7 +107,7 @@ static void bind_arguments(struct capture *c, const struct call *call, PyFunctio
         shadows[next++] = keywords;
     }
     for (int i = Py_MIN(positional, code->co_argcount); i < parameters; i++)
-        shadows[i] = shadow_of_default(c, function, of, i);
+        shadows[i] = find_default_shadow(c, function, of, i);
     for (int i = 0; i < positional; i++) {
         if (i < code->co_argcount)
             shadows[i] = call->shadows[i];
@@ -124,32 +125,34 @@ static void bind_arguments(struct capture *c, const struct call *call, PyFunctio
     }
 }
 
-/* Return the shadow of RESULT, which CALL returned after a function was stepped. Returns NULL if it
- * is unknown, or if the operation ran more code than this function. */
-static struct shadow *shadow_of_result(struct capture *c, const struct watched *w,
-                                       const struct call *call, PyObject *result)
+/* Return the shadow of RESULT, which CALL returned after capture stepped through the called
+ * function. Returns NULL if the shadow is unknown, or if the operation also ran code other than
+ * this function. */
+static struct shadow *find_result_shadow(struct capture *c, const struct watched *w,
+                                         const struct call *call, PyObject *result)
 {
     if (!call->operates && !call->made)
         return c->returned_shadow;
-    if (w->unseen || !c->returned_shadow || c->stepped == Py_NotImplemented)
+    if (w->unexpected_frame || !c->returned_shadow || c->stepped == Py_NotImplemented)
         return NULL;
     if (call->made)
         return call->made;
     if (c->stepped == result)
         return c->returned_shadow;
-    if (value_is_simple(result) && value_known(c, NULL, c->returned_shadow))
-        return shadow_const(c, result);
+    if (value_is_simple(result) && ensure_value_known(c, NULL, c->returned_shadow))
+        return shadow_new_const(c, result);
     return NULL;
 }
 
-/* Can a generator of CODE die without running code? It can if CODE has no `try` and no `with`. */
-static bool can_close_silently(PyCodeObject *code)
+/* Can a generator of CODE be released without running code? It can if CODE has no `try` and no
+ * `with`. */
+static bool can_generator_die_silently(PyCodeObject *code)
 {
     OWNED PyObject *bytes = PyCode_GetCode(code);
 
     if (!bytes)
         return false;
-    return !code_handles(code, (const uint8_t *)PyBytes_AS_STRING(bytes), -1);
+    return !code_handles_exception(code, (const uint8_t *)PyBytes_AS_STRING(bytes), -1);
 }
 
 /* Run CALL, which makes a generator of CODE, and make the generator's shadow. OF is the shadow of
@@ -163,7 +166,8 @@ static enum ended call_generator_function(struct capture *c, struct watched *w,
     struct shadow *made = shadow_new(c, SHADOW_GENERATOR, room);
     PyObject *result;
 
-    if (!made || c->mortal->count || !can_close_silently(code) || call->operates || call->made)
+    if (!made || c->mortal->count || !can_generator_die_silently(code) || call->operates ||
+        call->made)
         return break_at(
             c, "call",
             "a generator that handles exceptions, or may keep what runs code when it dies");
@@ -176,7 +180,7 @@ static enum ended call_generator_function(struct capture *c, struct watched *w,
     made->value = capture_keep(c, result);
     if (!PyGen_CheckExact(result) || shadow_add(c, c->generators, NULL, made))
         c->failed = true;
-    return stack_result(c, w, call->slots, result, made);
+    return stack_replace(c, w, call->slots, result, made);
 }
 
 static int count_callers(const struct watched *w)
@@ -188,17 +192,18 @@ static int count_callers(const struct watched *w)
     return depth;
 }
 
-/* Store in the capture that CALL is about to begin a frame of CODE, which capture will step
- * through. */
-static void expect_frame(struct capture *c, struct watched *w, const struct call *call,
-                         PyCodeObject *code, struct shadow *of, struct shadow **shadows, int count)
+/* Tell capture_awaits() that CALL is about to begin a frame of CODE, through which capture will
+ * step. */
+static void expect_inner_frame(struct capture *c, struct watched *w, const struct call *call,
+                               PyCodeObject *code, struct shadow *of, struct shadow **shadows,
+                               int count)
 {
     c->awaited = shadows;
     c->awaited_count = count;
     c->awaited_code = code;
     c->awaited_function = of;
     c->awaited_call = call->operates ? call : NULL;
-    w->unseen = false;
+    w->unexpected_frame = false;
     c->entered = false;
     c->inner_broke = false;
     c->returned_shadow = NULL;
@@ -209,10 +214,10 @@ static void expect_frame(struct capture *c, struct watched *w, const struct call
 static bool push_stepped_result(struct capture *c, struct watched *w, const struct call *call,
                                 const PyFunctionObject *function, PyObject *result)
 {
-    struct shadow *shadow = shadow_of_result(c, w, call, result);
+    struct shadow *shadow = find_result_shadow(c, w, call, result);
 
     if (shadow || (!call->operates && !call->made)) {
-        stack_result(c, w, call->slots, result, shadow);
+        stack_replace(c, w, call->slots, result, shadow);
         return true;
     }
     break_at(c, "call", "a call of %.100s() that does more than that",
@@ -224,18 +229,18 @@ static bool push_stepped_result(struct capture *c, struct watched *w, const stru
 /* Has the __next__ through which capture stepped raised StopIteration, without any other effect? */
 static bool is_iteration_end(const struct capture *c, const struct watched *w)
 {
-    if (!c->ends || !c->entered || w->unseen)
+    if (!c->ends || !c->entered || w->unexpected_frame)
         return false;
     return PyErr_ExceptionMatches(PyExc_StopIteration);
 }
 
-enum ended inlined(struct capture *c, struct watched *w, const struct call *call,
-                   PyFunctionObject *function, struct shadow *of)
+enum ended step_function(struct capture *c, struct watched *w, const struct call *call,
+                         PyFunctionObject *function, struct shadow *of)
 {
     PyCodeObject *code = (PyCodeObject *)function->func_code;
     const int stars = !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
     const int count = count_parameters(code) + stars;
-    struct shadow **shadows = capture_room(c, sizeof *shadows * (size_t)(count + 1));
+    struct shadow **shadows = capture_allocate(c, sizeof *shadows * (size_t)(count + 1));
     const struct attempt attempt = attempt_begin(c);
     const bool may_end = c->may_end;
     OWNED PyObject *kept_code = NULL, *kept_function = NULL;
@@ -245,12 +250,12 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
     if (count_callers(w) > MOST_INLINES)
         return break_at(c, "limit", "calls more than %d deep", MOST_INLINES);
     if (!shadows)
-        return no_memory_at(c);
+        return break_at_no_memory(c);
     bind_arguments(c, call, function, of, shadows);
     if (code->co_flags & CO_GENERATOR)
         return call_generator_function(c, w, call, code, of, shadows, count);
-    expect_frame(c, w, call, code, of, shadows, count);
-    /* own references: the program may set the function's __code__ during the call, which frees
+    expect_inner_frame(c, w, call, code, of, shadows, count);
+    /* hold references: during the call the program may set the function's __code__, which frees
      * CODE */
     kept_code = Py_NewRef((PyObject *)code);
     kept_function = Py_NewRef((PyObject *)function);
@@ -271,12 +276,13 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
     c->inner_broke = result || !compat_hides(code);
     if (!result)
         return ENDED_RAISED;
-    stack_result(c, w, call->slots, result, NULL);
+    stack_replace(c, w, call->slots, result, NULL);
     return ENDED_BEHIND;
 }
 
-/* Add guards on the globals and builtins of FUNCTION. So far only its code is guarded. */
-static bool guard_scope(struct capture *c, PyFunctionObject *function, struct shadow *of)
+/* Add guards on the globals and builtins of FUNCTION, because can_step() guards only the code. */
+static bool guard_globals_of_function(struct capture *c, PyFunctionObject *function,
+                                      struct shadow *of)
 {
     const struct {
         const char *name;
@@ -285,7 +291,7 @@ static bool guard_scope(struct capture *c, PyFunctionObject *function, struct sh
                  {"__builtins__", function->func_builtins}};
 
     for (size_t i = 0; i < Py_ARRAY_LENGTH(parts); i++) {
-        struct shadow *part = source_attribute(c, of, parts[i].name, parts[i].value);
+        struct shadow *part = source_read_attribute(c, of, parts[i].name, parts[i].value);
 
         if (!part || guard_on(c, part, "ID_MATCH", parts[i].value))
             return false;
@@ -317,16 +323,17 @@ bool can_step(struct capture *c, PyObject *function, struct shadow *of)
     if (of->kind != SHADOW_SOURCE)
         return false;
     if (is_nested(function))
-        is_known = value_type_known(c, function, of);
+        is_known = ensure_type_known(c, function, of);
     else
-        is_known = value_known(c, function, of);
-    source = is_known ? source_attribute(c, of, "__code__", (PyObject *)code) : NULL;
+        is_known = ensure_value_known(c, function, of);
+    source = is_known ? source_read_attribute(c, of, "__code__", (PyObject *)code) : NULL;
     if (!source)
         return false;
     if (source->source.guarded == GUARDED_VALUE)
         return !c->failed;
     guard_on(c, of, "CLOSURE_MATCH", function);
-    if (of->source.guarded == GUARDED_TYPE && !guard_scope(c, (PyFunctionObject *)function, of))
+    if (of->source.guarded == GUARDED_TYPE &&
+        !guard_globals_of_function(c, (PyFunctionObject *)function, of))
         return false;
     source->source.guarded = GUARDED_VALUE;
     return !c->failed;
@@ -347,8 +354,8 @@ static bool can_pass_to_polyfill(PyObject *value, const struct shadow *of, bool 
 enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
                          const struct call *call)
 {
-    PyObject *function = polyfill(name);
-    PyObject *iterated = table_entry("iterated", name);
+    PyObject *function = get_polyfill(name);
+    PyObject *iterated = get_table_entry("iterated", name);
     const int from = iterated ? (int)PyLong_AsLong(iterated) : -1;
     struct shadow *of;
     struct call instead = *call;
@@ -358,11 +365,11 @@ enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
             return break_at(c, "container", "a loop over a %.200s",
                             Py_TYPE(call->args[i])->tp_name);
     of = shadow_new(c, SHADOW_FUNCTION, 0);
-    if (!function || !of || !polyfill("order"))
+    if (!function || !of || !get_polyfill("order"))
         return ENDED_BEFORE;
-    of->function.defaults = shadow_const(c, PyFunction_GET_DEFAULTS(function));
-    of->function.keyword_defaults = shadow_const(c, PyFunction_GET_KW_DEFAULTS(function));
+    of->function.defaults = shadow_new_const(c, PyFunction_GET_DEFAULTS(function));
+    of->function.keyword_defaults = shadow_new_const(c, PyFunction_GET_KW_DEFAULTS(function));
     instead.callable = function;
     instead.of = of;
-    return inlined(c, w, &instead, (PyFunctionObject *)function, of);
+    return step_function(c, w, &instead, (PyFunctionObject *)function, of);
 }

@@ -30,16 +30,16 @@ static int find_free_variable(const struct watched *w, int cell)
 }
 
 /* Is this the first call in a resume function, which restores the variables and the stack? */
-static bool is_entry(const struct watched *w, PyObject *callable)
+static bool is_resume_entry(const struct watched *w, PyObject *callable)
 {
     if (!w->resumed || !PyCFunction_CheckExact(callable))
         return false;
     return PyCFunction_GET_SELF(callable) == shim->link_of(w->code);
 }
 
-/* Execute the first call of a resume function. The state after the call counts as the state in
- * which the function begins. */
-static enum ended run_entry(struct capture *c, struct watched *w, const struct call *call)
+/* Execute the first call of a resume function, which restores its variables and stack. Their
+ * shadows after this call become the initial state of the function (c->initial). */
+static enum ended run_resume_entry(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *result;
 
@@ -50,7 +50,7 @@ static enum ended run_entry(struct capture *c, struct watched *w, const struct c
             w->shadow[i] = w->shadow[free];
     }
     result = run_call(call);
-    watched_put(w);
+    watched_save_variables(w);
     for (int i = 0; i < w->variables; i++)
         if (!compat_local(w->frame, i))
             w->shadow[i] = NULL;
@@ -63,43 +63,43 @@ static enum ended run_entry(struct capture *c, struct watched *w, const struct c
         memcpy(c->initial, w->shadow, sizeof *c->initial * (size_t)w->variables);
     if (!result)
         return ENDED_RAISED;
-    return stack_result(c, w, call->slots, result, shadow_const(c, result));
+    return stack_replace(c, w, call->slots, result, shadow_new_const(c, result));
 }
 
 /* ---- bound methods that existed before the watched call ---- */
 
-/* Return the shadow of a bound method of an array, written in C. Adds a guard on the method's
- * name. */
-static struct shadow *bound_c_shadow(struct capture *c, PyObject *callable, struct shadow *of,
-                                     struct shadow *of_self)
+/* Make the shadow of a bound method of an array that is written in C. Guards the method's name. */
+static struct shadow *make_bound_c_shadow(struct capture *c, PyObject *callable, struct shadow *of,
+                                          struct shadow *of_self)
 {
     const char *text = ((PyCFunctionObject *)callable)->m_ml->ml_name;
     OWNED PyObject *name = PyUnicode_InternFromString(text);
-    struct shadow *source = name ? source_attribute(c, of, "__name__", name) : NULL;
+    struct shadow *source = name ? source_read_attribute(c, of, "__name__", name) : NULL;
 
-    if (!source || !value_known(c, name, source))
+    if (!source || !ensure_value_known(c, name, source))
         return NULL;
-    return method_of(c, of_self, name, NULL, NULL, NULL);
+    return make_method_shadow(c, of_self, name, NULL, NULL, NULL);
 }
 
-/* Return the shadow of a bound method written in Python. The method's function becomes a source. */
-static struct shadow *bound_python_shadow(struct capture *c, PyObject *callable, struct shadow *of,
-                                          struct shadow *of_self)
+/* Make the shadow of a bound method written in Python. The method's function becomes a source, a
+ * value that was read. */
+static struct shadow *make_bound_python_shadow(struct capture *c, PyObject *callable,
+                                               struct shadow *of, struct shadow *of_self)
 {
     PyObject *function = PyMethod_GET_FUNCTION(callable);
-    struct shadow *source = source_attribute(c, of, "__func__", function);
+    struct shadow *source = source_read_attribute(c, of, "__func__", function);
     PyObject *name;
 
     if (!source || !PyFunction_Check(function))
         return NULL;
     name = ((PyFunctionObject *)function)->func_name;
-    return method_of(c, of_self, name, function, source, of_self);
+    return make_method_shadow(c, of_self, name, function, source, of_self);
 }
 
-/* Return the shadow of CALLABLE, a bound method that was read at source OF; NULL if it is unknown.
- * Each read makes a new bound method, so guards are put on its function (or its name) and its
- * object instead. */
-static struct shadow *bound_shadow(struct capture *c, PyObject *callable, struct shadow *of)
+/* Make the shadow of CALLABLE, a bound method that was read at source OF. Returns NULL if the
+ * method is unknown. Each read makes a new bound method, so the guards compare its object and its
+ * function (or name) instead. */
+static struct shadow *make_bound_shadow(struct capture *c, PyObject *callable, struct shadow *of)
 {
     const bool is_c = PyCFunction_CheckExact(callable);
     struct shadow *of_self;
@@ -114,12 +114,12 @@ static struct shadow *bound_shadow(struct capture *c, PyObject *callable, struct
         return NULL;
     if (guard_on(c, of, "TYPE_MATCH", (PyObject *)Py_TYPE(callable)))
         return NULL;
-    of_self = source_attribute(c, of, "__self__", self);
+    of_self = source_read_attribute(c, of, "__self__", self);
     if (!of_self)
         return NULL;
     if (is_c)
-        return bound_c_shadow(c, callable, of, of_self);
-    return bound_python_shadow(c, callable, of, of_self);
+        return make_bound_c_shadow(c, callable, of, of_self);
+    return make_bound_python_shadow(c, callable, of, of_self);
 }
 
 /* ---- dispatching a call ---- */
@@ -139,8 +139,9 @@ enum callee {
     CALLEE_UNKNOWN,
 };
 
-/* Return the object to which a method is bound, borrowed; NULL if CALLABLE is no method. */
-static PyObject *self_of(PyObject *callable)
+/* Return the object to which the method CALLABLE is bound, borrowed; NULL if CALLABLE is no
+ * method. */
+static PyObject *get_method_self(PyObject *callable)
 {
     if (PyCFunction_Check(callable))
         return PyCFunction_GET_SELF(callable);
@@ -154,12 +155,12 @@ static bool is_array_method(PyObject *self, const struct shadow *of)
 
     if (of->value || !self)
         return false;
-    return (is_source(owner) || is_kind(owner, SHADOW_NODE)) && is_graph(self, owner);
+    return (is_source(owner) || is_kind(owner, SHADOW_NODE)) && is_graph_value(self, owner);
 }
 
 static enum callee classify_bound(struct capture *c, const struct call *call)
 {
-    PyObject *self = self_of(call->callable);
+    PyObject *self = get_method_self(call->callable);
     const struct shadow *of = call->of;
 
     if (is_array_method(self, of))
@@ -179,7 +180,7 @@ static enum callee classify_callee(struct capture *c, const struct watched *w,
 
     if (!callable)
         return CALLEE_NULL;
-    if (is_entry(w, callable))
+    if (is_resume_entry(w, callable))
         return CALLEE_ENTRY;
     if (!of)
         return CALLEE_UNKNOWN;
@@ -203,14 +204,14 @@ static enum callee classify_callee(struct capture *c, const struct watched *w,
 /* Call a class, an object with __call__, or a builtin. */
 static enum ended call_object(struct capture *c, struct watched *w, const struct call *call)
 {
-    const struct call whole = with_self(call, call->callable, call->of);
+    const struct call whole = prepend_self(call, call->callable, call->of);
     enum ended ended;
 
     c->kind = NULL;
     if (PyType_Check(call->callable))
-        ended = construct(c, w, call);
+        ended = call_class(c, w, call);
     else
-        ended = special(c, w, "__call__", &whole);
+        ended = step_special_method(c, w, "__call__", &whole);
     if (is_decided(c, ended))
         return ended;
     return call_known(c, w, call);
@@ -219,7 +220,7 @@ static enum ended call_object(struct capture *c, struct watched *w, const struct
 static enum ended break_at_call(struct capture *c, PyObject *callable)
 {
     char text[120];
-    const char *name = name_of(callable, text, sizeof text);
+    const char *name = write_callable_name(callable, text, sizeof text);
     const bool asked = PyCFunction_CheckExact(callable) &&
                        ((PyCFunctionObject *)callable)->m_ml == graph_break_methods;
 
@@ -227,43 +228,44 @@ static enum ended break_at_call(struct capture *c, PyObject *callable)
     return break_at(c, asked ? "asked" : "call", "a call of %.100s()", name);
 }
 
-/* Return the shadow of CALL's callable. A bound method that was read gets a shadow of its own
- * here. */
-static struct shadow *shadow_of_callable(struct capture *c, const struct watched *w,
-                                         const struct call *call)
+/* Return the shadow of CALL's callable. Makes a SHADOW_METHOD if the callable is a bound method
+ * that existed before the watched call. */
+static struct shadow *find_callable_shadow(struct capture *c, const struct watched *w,
+                                           const struct call *call)
 {
     struct shadow *method = NULL;
 
-    if (call->callable && is_source(call->of) && value_is_bound(call->callable) &&
-        !is_entry(w, call->callable))
-        method = bound_shadow(c, call->callable, call->of);
+    if (call->callable && is_source(call->of) && value_is_bound_method(call->callable) &&
+        !is_resume_entry(w, call->callable))
+        method = make_bound_shadow(c, call->callable, call->of);
     return method ? method : call->of;
 }
 
-static enum ended dispatch(struct capture *c, struct watched *w, struct call call)
+static enum ended dispatch_call(struct capture *c, struct watched *w, struct call call)
 {
     PyObject *callable = call.callable;
     enum ended ended = ENDED_BEFORE;
     struct call whole;
 
-    call.of = shadow_of_callable(c, w, &call);
+    call.of = find_callable_shadow(c, w, &call);
     switch (classify_callee(c, w, &call)) {
     case CALLEE_NULL:
         return break_at(c, "call", "a call of nothing");
     case CALLEE_ENTRY:
-        return run_entry(c, w, &call);
+        return run_resume_entry(c, w, &call);
     case CALLEE_ARRAY_METHOD:
-        return array_method(c, w, &call, self_of(callable));
+        return call_array_method(c, w, &call, get_method_self(callable));
     case CALLEE_METHOD:
-        whole = with_self(&call, self_of(callable), call.of->method.bound);
-        return inlined(c, w, &whole, (PyFunctionObject *)call.of->value, call.of->method.source);
+        whole = prepend_self(&call, get_method_self(callable), call.of->method.bound);
+        return step_function(c, w, &whole, (PyFunctionObject *)call.of->value,
+                             call.of->method.source);
     case CALLEE_MADE:
     case CALLEE_FUNCTION:
-        return inlined(c, w, &call, (PyFunctionObject *)callable, call.of);
+        return step_function(c, w, &call, (PyFunctionObject *)callable, call.of);
     case CALLEE_ARRAY_FUNCTION:
-        if (!value_known(c, callable, call.of))
-            return unknown_argument(c, &call);
-        return array_function(c, w, &call);
+        if (!ensure_value_known(c, callable, call.of))
+            return break_at_unknown_argument(c, &call);
+        return call_array_function(c, w, &call);
     case CALLEE_CLASS:
     case CALLEE_OBJECT:
         ended = call_object(c, w, &call);
@@ -275,7 +277,8 @@ static enum ended dispatch(struct capture *c, struct watched *w, struct call cal
     return is_decided(c, ended) ? ended : break_at_call(c, callable);
 }
 
-enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *names, bool on_top)
+enum ended execute_call(struct capture *c, struct watched *w, int count, PyObject *names,
+                        bool on_top)
 {
     PyObject *values[MOST_ARGUMENTS + 2];
     struct shadow *shadows[MOST_ARGUMENTS + 2];
@@ -298,22 +301,22 @@ enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *nam
     if (!COMPAT_CALLABLE_FIRST && !first) {
         call.callable = second;
         call.of = stack_shadow(w, base - 1);
-        return dispatch(c, w, call);
+        return dispatch_call(c, w, call);
     }
     call.callable = first;
     call.of = stack_shadow(w, base);
-    if (second) { /* `first` is an unbound method, `second` its `self` */
-        call = with_self(&call, second, stack_shadow(w, base - 1));
+    if (second) { /* `first` is an unbound method, and `second` is the argument for its `self` */
+        call = prepend_self(&call, second, stack_shadow(w, base - 1));
         call.bound = false;
     }
-    return dispatch(c, w, call);
+    return dispatch_call(c, w, call);
 }
 
 /* Are the items of TUPLE and DICT known in the call f(*TUPLE, **DICT)? DICT may be NULL. */
 static bool are_starred_known(struct capture *c, PyObject *tuple, struct shadow *of, PyObject *dict,
                               struct shadow *of_dict)
 {
-    if (!PyTuple_CheckExact(tuple) || !value_type_known(c, tuple, of))
+    if (!PyTuple_CheckExact(tuple) || !ensure_type_known(c, tuple, of))
         return false;
     if (!dict)
         return true;
@@ -328,7 +331,7 @@ static enum ended break_at_starred(struct capture *c)
     return break_at(c, "call", "a call with *arguments that are not known");
 }
 
-enum ended invoke_variable(struct capture *c, struct watched *w, bool keywords)
+enum ended execute_starred_call(struct capture *c, struct watched *w, bool keywords)
 {
     const int at_tuple = keywords ? 1 : 0, base = at_tuple + 2;
     const int at_callable = COMPAT_CALLABLE_FIRST ? base : base - 1;
@@ -355,12 +358,12 @@ enum ended invoke_variable(struct capture *c, struct watched *w, bool keywords)
     names = named ? PySequence_Tuple(dict) : NULL;
     items = named ? PyDict_Values(dict) : PyList_New(0);
     if (!items || (named && !names))
-        return no_memory_at(c);
+        return break_at_no_memory(c);
     held = PySequence_List(tuple);
     if (!held || PyList_SetSlice(held, positional, positional, items))
-        return no_memory_at(c);
+        return break_at_no_memory(c);
     for (Py_ssize_t i = 0; i < positional; i++)
-        call.shadows[i] = value_item(c, tuple, of, i);
+        call.shadows[i] = get_item_shadow_at(c, tuple, of, i);
     for (Py_ssize_t i = 0; i < named; i++) {
         if (!PyUnicode_CheckExact(PyTuple_GET_ITEM(names, i)))
             return break_at(c, "call", "a call with **keywords that are not known");
@@ -370,5 +373,5 @@ enum ended invoke_variable(struct capture *c, struct watched *w, bool keywords)
     call.names = names;
     for (int i = 0; i < call.count; i++)
         call.args[i] = PyList_GET_ITEM(held, i);
-    return dispatch(c, w, call);
+    return dispatch_call(c, w, call);
 }

@@ -7,21 +7,23 @@
  * from the same iterators. */
 #include "capture.h"
 
-/* Add a node for VALUE[I], where VALUE is the result of a node. Returns its shadow, or NULL. */
-static struct shadow *item_node(struct capture *c, PyObject *value, struct shadow *of, Py_ssize_t i)
+/* Add a node for VALUE[I] to the graph. VALUE is the result of another node. Returns the new node's
+ * shadow, or NULL. */
+static struct shadow *add_item_node(struct capture *c, PyObject *value, struct shadow *of,
+                                    Py_ssize_t i)
 {
-    const bool fixed = is_fixed(c, value, of);
-    PyObject *target = operator_named("getitem");
-    OWNED PyObject *array = value_argument(c, value, of);
+    const bool fixed = has_fixed_shape(c, value, of);
+    PyObject *target = get_operator("getitem");
+    OWNED PyObject *array = make_node_argument(c, value, of);
     OWNED PyObject *args = array ? Py_BuildValue("(On)", array, i) : NULL;
     OWNED PyObject *node = NULL;
 
     if (args && target)
-        node = node_new(word_of("call_function"), NULL, target, Py_NewRef(args), NULL);
+        node = node_new(intern_word("call_function"), NULL, target, Py_NewRef(args), NULL);
     PyErr_Clear();
     if (!node || add_node(c, node) || !capture_keep(c, node))
         return NULL;
-    return shadow_node(c, node, fixed && value_is_array(value), fixed);
+    return shadow_new_node(c, node, fixed && value_is_array(value), fixed);
 }
 
 static bool has_known_length(PyObject *value, const struct shadow *of)
@@ -47,20 +49,20 @@ enum iterable {
 /* Are the items of VALUE, and their order, known? */
 static bool has_known_items(struct capture *c, PyObject *value, struct shadow *of)
 {
-    if (is_set(value, of))
+    if (is_known_set(value, of))
         return true;
-    if (PyDict_CheckExact(value) && dict_shadow(c, value, of))
+    if (PyDict_CheckExact(value) && find_dict_shadow(c, value, of))
         return true;
     if (!of)
         return false;
     if (is_sequence(value))
-        return value_type_known(c, value, of);
-    return (value_is_simple(value) || PyTuple_Check(value)) && value_known(c, value, of);
+        return ensure_type_known(c, value, of);
+    return (value_is_simple(value) || PyTuple_Check(value)) && ensure_value_known(c, value, of);
 }
 
 static enum iterable classify_iterable(struct capture *c, PyObject *value, struct shadow *of)
 {
-    if (is_graph(value, of))
+    if (is_graph_value(value, of))
         return ITERABLE_RESULT;
     if (is_kind(of, SHADOW_GENERATOR))
         return ITERABLE_ITSELF;
@@ -75,7 +77,7 @@ static enum ended may_iterate_result(struct capture *c, PyObject *value, struct 
 {
     enum ended ended;
 
-    if (!has_known_length(value, of) || !value_type_known(c, value, of))
+    if (!has_known_length(value, of) || !ensure_type_known(c, value, of))
         return break_at(c, "data", "a loop over a result whose length may depend on its data");
     ended = may_operate(c, true);
     if (!ended)
@@ -85,8 +87,8 @@ static enum ended may_iterate_result(struct capture *c, PyObject *value, struct 
 
 /* ---- iterators ---- */
 
-enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, PyObject **iterator,
-                       struct shadow **shadow)
+enum ended make_iterator(struct capture *c, PyObject *value, struct shadow *of, PyObject **iterator,
+                         struct shadow **shadow)
 {
     const enum iterable iterable = classify_iterable(c, value, of);
     enum ended ended;
@@ -105,12 +107,12 @@ enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, Py
     if (iterable == ITERABLE_ITSELF)
         *shadow = of;
     else if (iterable == ITERABLE_VIEW)
-        *shadow = iterator_shadow(c, ITERATES_ITEMS, of->value, of->iterator.of);
+        *shadow = make_iterator_shadow(c, ITERATES_ITEMS, of->value, of->iterator.of);
     else
-        *shadow = iterator_shadow(c, ITERATES_ITEMS, value, of);
+        *shadow = make_iterator_shadow(c, ITERATES_ITEMS, value, of);
     if (!*shadow) {
         *iterator = NULL;
-        return no_memory_at(c);
+        return break_at_no_memory(c);
     }
     *iterator = PyObject_GetIter(value);
     return *iterator ? ENDED_NOT : ENDED_RAISED;
@@ -121,9 +123,9 @@ static bool is_iterator_kind(const struct shadow *of, enum iteration how)
     return of && of->kind == SHADOW_ITERATOR && of->iterator.how == how;
 }
 
-/* Does the iterator get its next item from CPython's own iterators or from generators, without
- * other Python code? */
-static bool comes_from_cpython(const struct shadow *of)
+/* Is the next item of the iterator computed only by CPython's own iterators and by generators?
+ * False if other Python code runs, e.g. the function of map(). */
+static bool is_computed_by_cpython(const struct shadow *of)
 {
     if (!of)
         return false;
@@ -145,17 +147,17 @@ static bool comes_from_cpython(const struct shadow *of)
         return false;
     }
     for (Py_ssize_t i = 0; i < of->count; i++)
-        if (!comes_from_cpython(of->items[i]))
+        if (!is_computed_by_cpython(of->items[i]))
             return false;
     return true;
 }
 
-static struct shadow *shadow_of_given(struct capture *c, struct shadow *of, PyObject *iterator,
-                                      PyObject *item);
+static struct shadow *make_given_shadow(struct capture *c, struct shadow *of, PyObject *iterator,
+                                        PyObject *item);
 
-/* Return the shadow of ITEM, a tuple that zip() or enumerate() gave. enumerate() puts a number
- * first. */
-static struct shadow *shadow_of_given_tuple(struct capture *c, struct shadow *of, PyObject *item)
+/* Make the shadow of ITEM, a tuple that zip() or enumerate() returned. If OF is an enumerate(), the
+ * first item of the tuple is a number. */
+static struct shadow *make_given_tuple_shadow(struct capture *c, struct shadow *of, PyObject *item)
 {
     const int numbers = of->iterator.how == ITERATES_ENUMERATE ? 1 : 0;
     struct shadow *made;
@@ -166,46 +168,46 @@ static struct shadow *shadow_of_given_tuple(struct capture *c, struct shadow *of
     if (!made)
         return NULL;
     if (numbers)
-        shadow_add(c, made, NULL, shadow_const(c, PyTuple_GET_ITEM(item, 0)));
+        shadow_add(c, made, NULL, shadow_new_const(c, PyTuple_GET_ITEM(item, 0)));
     for (Py_ssize_t i = 0; i < of->count; i++) {
         PyObject *part = PyTuple_GET_ITEM(item, i + numbers);
 
-        shadow_add(c, made, NULL, shadow_of_given(c, of->items[i], of->keys[i], part));
+        shadow_add(c, made, NULL, make_given_shadow(c, of->items[i], of->keys[i], part));
     }
     return made;
 }
 
-/* Return the shadow of ITEM, which ITERATOR gave from the container that it iterates over. OF is
- * the iterator's shadow. */
-static struct shadow *shadow_of_given_item(struct capture *c, struct shadow *of, PyObject *iterator,
-                                           PyObject *item)
+/* Make the shadow of ITEM, which ITERATOR took from the container that it iterates over. OF is the
+ * shadow of the iterator. */
+static struct shadow *make_given_item_shadow(struct capture *c, struct shadow *of,
+                                             PyObject *iterator, PyObject *item)
 {
     Py_ssize_t at;
 
-    if (is_graph(of->value, of->iterator.of))
-        return item_node(c, of->value, of->iterator.of, of->iterator.at++);
+    if (is_graph_value(of->value, of->iterator.of))
+        return add_item_node(c, of->value, of->iterator.of, of->iterator.at++);
     if (!is_sequence(of->value))
-        return shadow_const(c, item);
+        return shadow_new_const(c, item);
     at = PyObject_LengthHint(iterator, 0);
     PyErr_Clear();
     if (of->iterator.how != ITERATES_BACKWARDS)
         at = PySequence_Fast_GET_SIZE(of->value) - at - 1;
-    return value_item(c, of->value, of->iterator.of, at);
+    return get_item_shadow_at(c, of->value, of->iterator.of, at);
 }
 
-/* Return the shadow of ITEM, which ITERATOR gave. OF is the iterator's shadow. */
-static struct shadow *shadow_of_given(struct capture *c, struct shadow *of, PyObject *iterator,
-                                      PyObject *item)
+/* Make the shadow of ITEM, which ITERATOR returned. OF is the shadow of the iterator. */
+static struct shadow *make_given_shadow(struct capture *c, struct shadow *of, PyObject *iterator,
+                                        PyObject *item)
 {
-    if (!shadow_change(c, of))
+    if (!shadow_save_for_undo(c, of))
         return NULL;
     if (of->kind == SHADOW_GENERATOR)
         return of->generator.given;
     if (of->iterator.how == ITERATES_MIRROR)
-        return mirror_next(c, of);
+        return advance_mirror(c, of);
     if (of->iterator.how == ITERATES_ENUMERATE || of->iterator.how == ITERATES_ZIP)
-        return shadow_of_given_tuple(c, of, item);
-    return shadow_of_given_item(c, of, iterator, item);
+        return make_given_tuple_shadow(c, of, item);
+    return make_given_item_shadow(c, of, iterator, item);
 }
 
 /* Update shadows after iterator OF has ended: allow changes of the containers that OF iterates over
@@ -213,12 +215,12 @@ static struct shadow *shadow_of_given(struct capture *c, struct shadow *of, PyOb
  * from others; mark an iterator as unknown if capture counts its position itself. */
 static void iterator_forget_position(struct capture *c, struct shadow *of)
 {
-    c->failed |= !shadow_change(c, of);
+    c->failed |= !shadow_save_for_undo(c, of);
     if (of->kind != SHADOW_ITERATOR)
         return;
     while (of->iterator.how == ITERATES_MIRROR && of->count) {
         struct shadow *in = of->items[--of->count];
-        c->failed |= !shadow_change(c, in);
+        c->failed |= !shadow_save_for_undo(c, in);
         in->mirrors--;
     }
     for (Py_ssize_t i = 0; i < of->count; i++) {
@@ -226,17 +228,17 @@ static void iterator_forget_position(struct capture *c, struct shadow *of)
         iterator_forget_position(c, in);
         if (in->kind != SHADOW_ITERATOR)
             continue;
-        if (in->iterator.how == ITERATES_MIRROR || is_graph(in->value, in->iterator.of)) {
-            c->failed |= !shadow_change(c, in);
+        if (in->iterator.how == ITERATES_MIRROR || is_graph_value(in->value, in->iterator.of)) {
+            c->failed |= !shadow_save_for_undo(c, in);
             in->iterator.how = ITERATES_UNKNOWN;
         }
     }
 }
 
-/* Get the next item of map(), filter() or zip() by stepping through a Python function that does the
- * same. */
-static enum ended next_by_polyfill(struct capture *c, struct watched *w, struct shadow *of,
-                                   int slots)
+/* Push the next item of a map(), filter() or zip() object: step through a Python function that
+ * computes the same item. */
+static enum ended push_next_by_polyfill(struct capture *c, struct watched *w, struct shadow *of,
+                                        int slots)
 {
     const bool filters = of->iterator.how == ITERATES_FILTER;
     OWNED PyObject *iterators = PyTuple_New(of->count);
@@ -246,7 +248,7 @@ static enum ended next_by_polyfill(struct capture *c, struct watched *w, struct 
         .args = operands.values, .shadows = operands.of, .count = 2, .slots = slots};
 
     if (!iterators || !all)
-        return no_memory_at(c);
+        return break_at_no_memory(c);
     for (Py_ssize_t i = 0; i < of->count; i++) {
         PyTuple_SET_ITEM(iterators, i, Py_NewRef(of->keys[i]));
         shadow_add(c, all, NULL, of->items[i]);
@@ -254,7 +256,7 @@ static enum ended next_by_polyfill(struct capture *c, struct watched *w, struct 
     if (!of->value) /* zip(), unlike map() and filter(), has no function to call */
         operands.values[0] = Py_None;
     if (!of->iterator.of)
-        operands.of[0] = shadow_const(c, Py_None);
+        operands.of[0] = shadow_new_const(c, Py_None);
     return step_polyfill(c, w, filters ? "_next_filter" : "_next_map", &call);
 }
 
@@ -267,12 +269,12 @@ enum giver {
     GIVER_NATIVE, /* the iterator's own tp_iternext, or the frame of a generator */
 };
 
-static enum giver classify_giver(PyObject *iterator, const struct shadow *of)
+static enum giver classify_item_giver(PyObject *iterator, const struct shadow *of)
 {
     if (is_kind(of, SHADOW_OBJECT) || is_source(of))
         return GIVER_METHOD;
-    /* a view of a dict has the shadow of an iterator, but is no iterator: next() of it raises */
-    if (comes_from_cpython(of))
+    /* next() of a view of a dict raises: the view has a SHADOW_ITERATOR, but is no iterator */
+    if (is_computed_by_cpython(of))
         return PyIter_Check(iterator) ? GIVER_NATIVE : GIVER_UNKNOWN;
     if (is_iterator_kind(of, ITERATES_MAP) || is_iterator_kind(of, ITERATES_FILTER) ||
         is_iterator_kind(of, ITERATES_ZIP))
@@ -280,29 +282,29 @@ static enum giver classify_giver(PyObject *iterator, const struct shadow *of)
     return GIVER_UNKNOWN;
 }
 
-/* The iterator has ended: push polyfill("end") in place of an item. c->raised keeps the
- * StopIteration. */
-static enum ended push_end(struct capture *c, struct watched *w, int slots)
+/* Push the object `end` of dyntrace._polyfills, which means that the iterator has no next item.
+ * Keeps the StopIteration in c->raised. */
+static enum ended push_end_marker(struct capture *c, struct watched *w, int slots)
 {
     struct tracer_exception raised = tracer_exception_aside();
     PyObject *end;
 
     c->raised = capture_keep(c, raised.value);
     tracer_exception_drop(&raised);
-    end = polyfill("end");
-    stack_result(c, w, slots, Py_XNewRef(end), shadow_const(c, end));
+    end = get_polyfill("end");
+    stack_replace(c, w, slots, Py_XNewRef(end), shadow_new_const(c, end));
     return c->inner_broke ? ENDED_BEHIND : ENDED_NOT;
 }
 
-static enum ended unknown_iterator(struct capture *c, PyObject *iterator)
+static enum ended break_at_unknown_iterator(struct capture *c, PyObject *iterator)
 {
     return break_at(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);
 }
 
-static enum ended next_of_object(struct capture *c, struct watched *w, PyObject *iterator,
-                                 struct shadow *of, int slots)
+static enum ended push_next_of_object(struct capture *c, struct watched *w, PyObject *iterator,
+                                      struct shadow *of, int slots)
 {
-    const struct call call = {.callable = builtin_named("next"),
+    const struct call call = {.callable = get_builtin("next"),
                               .args = &iterator,
                               .shadows = &of,
                               .count = 1,
@@ -310,30 +312,30 @@ static enum ended next_of_object(struct capture *c, struct watched *w, PyObject 
     enum ended ended;
 
     if (!call.callable)
-        return unknown_iterator(c, iterator);
+        return break_at_unknown_iterator(c, iterator);
     c->may_end = true;
     c->ends = false;
-    ended = special(c, w, "__next__", &call);
+    ended = step_special_method(c, w, "__next__", &call);
     c->may_end = false;
     if (!is_decided(c, ended))
-        return unknown_iterator(c, iterator);
+        return break_at_unknown_iterator(c, iterator);
     if (ended != ENDED_RAISED || !PyErr_ExceptionMatches(PyExc_StopIteration))
         return ended;
     if (c->ends)
         c->kind = NULL;
     c->inner_broke = !c->ends;
-    return push_end(c, w, slots);
+    return push_end_marker(c, w, slots);
 }
 
-static enum ended next_of_native(struct capture *c, struct watched *w, PyObject *iterator,
-                                 struct shadow *of, int slots)
+static enum ended push_next_of_native(struct capture *c, struct watched *w, PyObject *iterator,
+                                      struct shadow *of, int slots)
 {
     const struct attempt attempt = attempt_begin(c);
     struct shadow *shadow = NULL;
     enum ended ended;
     PyObject *item;
 
-    if (is_iterator_kind(of, ITERATES_ITEMS) && is_graph(of->value, of->iterator.of)) {
+    if (is_iterator_kind(of, ITERATES_ITEMS) && is_graph_value(of->value, of->iterator.of)) {
         ended = may_operate(c, true);
         if (ended)
             return ended;
@@ -348,30 +350,30 @@ static enum ended next_of_native(struct capture *c, struct watched *w, PyObject 
         attempt_undo(c, &attempt);
     if (item) {
         if (!c->inner_broke)
-            shadow = shadow_of_given(c, of, iterator, item);
-        stack_result(c, w, slots, item, shadow);
+            shadow = make_given_shadow(c, of, iterator, item);
+        stack_replace(c, w, slots, item, shadow);
         return c->inner_broke ? ENDED_BEHIND : ENDED_NOT;
     }
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_StopIteration))
         return ENDED_RAISED;
     iterator_forget_position(c, of);
-    return push_end(c, w, slots);
+    return push_end_marker(c, w, slots);
 }
 
-enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterator,
-                         struct shadow *of, int slots)
+enum ended iterator_push_next(struct capture *c, struct watched *w, PyObject *iterator,
+                              struct shadow *of, int slots)
 {
-    switch (classify_giver(iterator, of)) {
+    switch (classify_item_giver(iterator, of)) {
     case GIVER_METHOD:
-        return next_of_object(c, w, iterator, of, slots);
+        return push_next_of_object(c, w, iterator, of, slots);
     case GIVER_POLYFILL:
-        return next_by_polyfill(c, w, of, slots);
+        return push_next_by_polyfill(c, w, of, slots);
     case GIVER_NATIVE:
-        return next_of_native(c, w, iterator, of, slots);
+        return push_next_of_native(c, w, iterator, of, slots);
     case GIVER_UNKNOWN:
         break;
     }
-    return unknown_iterator(c, iterator);
+    return break_at_unknown_iterator(c, iterator);
 }
 
 /* ---- unpacking ---- */
@@ -382,9 +384,9 @@ static bool has_item_shadows(struct capture *c, PyObject *items, struct shadow *
 {
     if (whole)
         return true;
-    if (!PyTuple_Check(items) || is_graph(items, of) || !of)
+    if (!PyTuple_Check(items) || is_graph_value(items, of) || !of)
         return false;
-    return is_varying_shape(of) || value_known(c, items, of);
+    return is_varying_shape(of) || ensure_value_known(c, items, of);
 }
 
 /* Replace the object on top of the stack by a list with a value for each target of the unpacking,
@@ -397,18 +399,20 @@ static enum ended unpack_by_polyfill(struct capture *c, struct watched *w, Py_ss
     OWNED PyObject *first = PyLong_FromSsize_t(before);
     OWNED PyObject *last = behind < 0 ? Py_NewRef(Py_None) : PyLong_FromSsize_t(behind);
     PyObject *values[] = {items, first, last, whole ? Py_True : Py_False};
-    struct shadow *shadows[] = {stack_shadow(w, 0), shadow_const(c, first), shadow_const(c, last),
-                                shadow_const(c, values[3])};
+    struct shadow *shadows[] = {stack_shadow(w, 0), shadow_new_const(c, first),
+                                shadow_new_const(c, last), shadow_new_const(c, values[3])};
     const struct call call = {.args = values, .shadows = shadows, .count = 4, .slots = 1};
 
     return step_polyfill(c, w, "_unpack", &call);
 }
 
-enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ssize_t behind)
+enum ended execute_unpack(struct capture *c, struct watched *w, Py_ssize_t before,
+                          Py_ssize_t behind)
 {
     OWNED PyObject *items = Py_NewRef(stack_value(w, 0));
     struct shadow *of = stack_shadow(w, 0);
-    const bool whole = is_sequence(items) && !is_graph(items, of) && value_type_known(c, items, of);
+    const bool whole =
+        is_sequence(items) && !is_graph_value(items, of) && ensure_type_known(c, items, of);
     enum ended ended = ENDED_NOT;
 
     if (behind >= 0 || !has_item_shadows(c, items, of, whole)) {
@@ -426,7 +430,7 @@ enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ss
     for (Py_ssize_t i = PySequence_Fast_GET_SIZE(items); i-- > 0;) {
         PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(items, i));
 
-        stack_push(w, item, ended ? NULL : value_item(c, items, of, i));
+        stack_push(w, item, ended ? NULL : get_item_shadow_at(c, items, of, i));
     }
     return ended;
 }
@@ -435,16 +439,16 @@ enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ss
 
 enum ended call_iter(struct capture *c, struct watched *w, const struct call *call)
 {
-    enum ended ended = operate_special(c, w, "iter", call);
+    enum ended ended = step_operator_method(c, w, "iter", call);
     struct shadow *shadow;
     PyObject *iterator;
 
     if (is_decided(c, ended))
         return ended;
-    ended = iterator_of(c, call->args[0], call->shadows[0], &iterator, &shadow);
+    ended = make_iterator(c, call->args[0], call->shadows[0], &iterator, &shadow);
     if (ended)
         return ended;
-    return stack_result(c, w, call->slots, iterator, shadow);
+    return stack_replace(c, w, call->slots, iterator, shadow);
 }
 
 enum ended call_reversed(struct capture *c, struct watched *w, const struct call *call)
@@ -453,13 +457,13 @@ enum ended call_reversed(struct capture *c, struct watched *w, const struct call
     struct shadow *of = call->shadows[0];
     struct shadow *shadow;
 
-    if (!is_sequence(value) || is_graph(value, of) || !value_type_known(c, value, of))
+    if (!is_sequence(value) || is_graph_value(value, of) || !ensure_type_known(c, value, of))
         return ENDED_BEFORE;
-    shadow = iterator_shadow(c, ITERATES_BACKWARDS, value, of);
-    if (!shadow || !shadow_change(c, of))
+    shadow = make_iterator_shadow(c, ITERATES_BACKWARDS, value, of);
+    if (!shadow || !shadow_save_for_undo(c, of))
         return ENDED_BEFORE;
     /* forbid changes of the list, because the iterator uses the shadows of its items */
     if (PyList_CheckExact(value))
         of->frozen = true;
-    return stack_result(c, w, call->slots, run_call(call), shadow);
+    return stack_replace(c, w, call->slots, run_call(call), shadow);
 }

@@ -18,15 +18,15 @@ static enum ended call_len_of_result(struct capture *c, struct watched *w, const
     struct shadow *shape;
     PyObject *size;
 
-    if (!is_fixed(c, value, of) || !value_type_known(c, value, of))
+    if (!has_fixed_shape(c, value, of) || !ensure_type_known(c, value, of))
         return break_at(c, "data", "the length of a result, which may depend on its data");
-    shape = varying_shape(c, value, of);
+    shape = find_varying_shape(c, value, of);
     if (!shape) {
         c->shapes_read = true;
-        return known_result(c, w, call->slots, run_call(call));
+        return stack_replace_known(c, w, call->slots, run_call(call));
     }
     size = Py_NewRef(PyTuple_GET_ITEM(shape->value, 0));
-    return stack_result(c, w, call->slots, size, value_item(c, shape->value, shape, 0));
+    return stack_replace(c, w, call->slots, size, get_item_shadow_at(c, shape->value, shape, 0));
 }
 
 /* Guard the length of a dict that existed before the watched call. The expected length excludes the
@@ -37,7 +37,7 @@ static bool guard_dict_length(struct capture *c, PyObject *dict, struct shadow *
 
     if (c->foreign)
         return false;
-    if (of->source.changed ? !is_apart(c, of) : !value_type_known(c, dict, of))
+    if (of->source.changed ? !ensure_not_aliased(c, of) : !ensure_type_known(c, dict, of))
         return false;
     for (const struct shadow *one = of->source.child; one; one = one->source.next)
         if (one->kind == SHADOW_CHANGED && one->source.is_new)
@@ -53,25 +53,25 @@ static bool is_length_known(struct capture *c, PyObject *value, struct shadow *o
     if (PyDict_CheckExact(value) && is_source(of))
         return guard_dict_length(c, value, of);
     if (PyDict_CheckExact(value) || is_sequence(value))
-        return value_type_known(c, value, of);
-    if ((value_is_simple(value) || PyTuple_Check(value)) && value_known(c, value, of))
+        return ensure_type_known(c, value, of);
+    if ((value_is_simple(value) || PyTuple_Check(value)) && ensure_value_known(c, value, of))
         return true;
-    return set_known(c, value, of);
+    return ensure_set_known(c, value, of);
 }
 
 static enum ended call_len(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *value = call->args[0];
     struct shadow *of = call->shadows[0];
-    enum ended ended = operate_special(c, w, "len", call);
+    enum ended ended = step_operator_method(c, w, "len", call);
 
     if (is_decided(c, ended))
         return ended;
-    if (is_graph(value, of))
+    if (is_graph_value(value, of))
         return call_len_of_result(c, w, call);
     if (!is_length_known(c, value, of))
         return ENDED_BEFORE;
-    return known_result(c, w, call->slots, run_call(call));
+    return stack_replace_known(c, w, call->slots, run_call(call));
 }
 
 /* ---- isinstance(), issubclass(), type() ---- */
@@ -80,8 +80,8 @@ static enum ended call_len(struct capture *c, struct watched *w, const struct ca
  * __getattribute__ in C? */
 static bool has_plain_class_attribute(PyTypeObject *type)
 {
-    PyObject *word = word_of("__class__");
-    PyObject *getter = _PyType_Lookup(type, word_of("__getattribute__"));
+    PyObject *word = intern_word("__class__");
+    PyObject *getter = _PyType_Lookup(type, intern_word("__getattribute__"));
 
     if (_PyType_Lookup(type, word) != _PyType_Lookup(&PyBaseObject_Type, word))
         return false;
@@ -121,28 +121,28 @@ static enum ended call_isinstance(struct capture *c, struct watched *w, const st
     PyTypeObject *sub = is_class ? (PyTypeObject *)value : Py_TYPE(value);
     int is;
 
-    if (!value_known(c, call->args[1], call->shadows[1]))
+    if (!ensure_value_known(c, call->args[1], call->shadows[1]))
         return ENDED_BEFORE;
     if (is_class && !Py_IS_TYPE(value, &PyType_Type))
         return ENDED_BEFORE;
-    if (is_class ? !value_known(c, value, call->shadows[0])
-                 : !value_type_known(c, value, call->shadows[0]))
+    if (is_class ? !ensure_value_known(c, value, call->shadows[0])
+                 : !ensure_type_known(c, value, call->shadows[0]))
         return ENDED_BEFORE;
     is = check_subclass(sub, call->args[1], is_class);
     if (is < 0)
         return ENDED_BEFORE;
-    return known_result(c, w, call->slots, PyBool_FromLong(is));
+    return stack_replace_known(c, w, call->slots, PyBool_FromLong(is));
 }
 
 static enum ended call_type(struct capture *c, struct watched *w, const struct call *call)
 {
-    struct shadow *of = class_source(c, call->args[0], call->shadows[0]);
+    struct shadow *of = find_class_source(c, call->args[0], call->shadows[0]);
 
     if (of)
-        return stack_result(c, w, call->slots, run_call(call), of);
-    if (!value_type_known(c, call->args[0], call->shadows[0]))
+        return stack_replace(c, w, call->slots, run_call(call), of);
+    if (!ensure_type_known(c, call->args[0], call->shadows[0]))
         return ENDED_BEFORE;
-    return known_result(c, w, call->slots, run_call(call));
+    return stack_replace_known(c, w, call->slots, run_call(call));
 }
 
 /* ---- iterators ---- */
@@ -153,7 +153,7 @@ static bool is_start_known(struct capture *c, PyObject *start, struct shadow *of
     int large = 0;
     long number;
 
-    if (!PyLong_CheckExact(start) || !value_known(c, start, of))
+    if (!PyLong_CheckExact(start) || !ensure_value_known(c, start, of))
         return false;
     number = PyLong_AsLongAndOverflow(start, &large);
     return !large && labs(number) < INT_MAX;
@@ -169,7 +169,7 @@ static bool make_iterators(struct capture *c, const struct call *call, int first
         OWNED PyObject *iterator = NULL;
         struct shadow *of;
 
-        if (iterator_of(c, call->args[i], call->shadows[i], &iterator, &of))
+        if (make_iterator(c, call->args[i], call->shadows[i], &iterator, &of))
             return false;
         args[i] = iterator;
         shadow_add(c, shadow, iterator, of);
@@ -192,7 +192,7 @@ static enum ended make_iterating_object(struct capture *c, struct watched *w,
 
     if (last > MOST_ITERATORS || (has_function && !of_function))
         return ENDED_BEFORE;
-    shadow = iterator_shadow(c, how, function, of_function);
+    shadow = make_iterator_shadow(c, how, function, of_function);
     if (!shadow)
         return ENDED_BEFORE;
     if (last < call->count && !is_start_known(c, call->args[1], call->shadows[1]))
@@ -201,7 +201,7 @@ static enum ended make_iterating_object(struct capture *c, struct watched *w,
     if (!make_iterators(c, call, first, last, shadow, args))
         return ENDED_BEFORE;
     made.args = args;
-    return stack_result(c, w, call->slots, run_call(&made), shadow);
+    return stack_replace(c, w, call->slots, run_call(&made), shadow);
 }
 
 /* Execute next(iterator) or next(iterator, default). */
@@ -211,14 +211,14 @@ static enum ended call_next(struct capture *c, struct watched *w, const struct c
     OWNED PyObject *otherwise = has_default ? Py_NewRef(call->args[1]) : NULL;
     struct shadow *of_otherwise = has_default ? call->shadows[1] : NULL;
     const struct attempt attempt = attempt_begin(c);
-    enum ended ended = iterator_next(c, w, call->args[0], call->shadows[0], call->slots);
+    enum ended ended = iterator_push_next(c, w, call->args[0], call->shadows[0], call->slots);
 
-    if (!is_done(ended) || stack_value(w, 0) != polyfill("end"))
+    if (!is_done(ended) || stack_value(w, 0) != get_polyfill("end"))
         return ended;
     if (has_default) {
         if (ended == ENDED_BEHIND)
             of_otherwise = NULL;
-        stack_result(c, w, 1, Py_NewRef(otherwise), of_otherwise);
+        stack_replace(c, w, 1, Py_NewRef(otherwise), of_otherwise);
         return ended;
     }
     /* undo the changes of this call of next(), because the compiled code will execute the call
@@ -252,17 +252,17 @@ static enum ended call_getattr(struct capture *c, struct watched *w, const struc
     OWNED PyObject *name = Py_NewRef(call->args[1]);
     enum ended ended;
 
-    if (!PyUnicode_CheckExact(name) || !value_known(c, name, call->shadows[1]))
+    if (!PyUnicode_CheckExact(name) || !ensure_value_known(c, name, call->shadows[1]))
         return ENDED_BEFORE;
     if (otherwise && lacks_attribute(c, owner, call->shadows[0], name))
-        return stack_result(c, w, call->slots, Py_NewRef(otherwise), call->shadows[2]);
+        return stack_replace(c, w, call->slots, Py_NewRef(otherwise), call->shadows[2]);
     ended = read_attribute(c, w, call->slots, owner, call->shadows[0], name, false);
     if (ended != ENDED_RAISED || !otherwise)
         return ended;
     if (!PyErr_ExceptionMatches(PyExc_AttributeError))
         return ended;
     PyErr_Clear();
-    stack_result(c, w, call->slots, Py_NewRef(otherwise), NULL);
+    stack_replace(c, w, call->slots, Py_NewRef(otherwise), NULL);
     return ENDED_BEHIND;
 }
 
@@ -292,17 +292,17 @@ static bool is_builtin_exception(PyObject *callable)
     return PyType_IsSubtype(type, (PyTypeObject *)PyExc_BaseException);
 }
 
-static enum made classify_made(const struct call *call)
+static enum made classify_made_object(const struct call *call)
 {
     PyObject *callable = call->callable;
 
-    if (callable == polyfill("partial"))
+    if (callable == get_polyfill("partial"))
         return MADE_PARTIAL;
-    if (callable == polyfill("made_partial"))
+    if (callable == get_polyfill("made_partial"))
         return MADE_BY_POLYFILL;
     if (callable == (PyObject *)&PySet_Type || callable == (PyObject *)&PyFrozenSet_Type)
         return MADE_SET;
-    if (callable == polyfill("itemgetter") || callable == polyfill("methodcaller"))
+    if (callable == get_polyfill("itemgetter") || callable == get_polyfill("methodcaller"))
         return MADE_GETTER;
     return is_builtin_exception(callable) ? MADE_EXCEPTION : MADE_NOT;
 }
@@ -327,9 +327,10 @@ static bool can_make_again(struct capture *c, const struct call *call, enum made
     case MADE_SET:
         if (call->count > 1)
             return false;
-        return are_known(c, call, true) || is_set(call->args[0], call->shadows[0]);
+        return ensure_arguments_known(c, call, true) ||
+               is_known_set(call->args[0], call->shadows[0]);
     case MADE_GETTER:
-        return call->count == 1 && are_known(c, call, false);
+        return call->count == 1 && ensure_arguments_known(c, call, false);
     case MADE_EXCEPTION:
     case MADE_BY_POLYFILL:
         return true;
@@ -342,15 +343,16 @@ static bool can_make_again(struct capture *c, const struct call *call, enum made
 
 static enum ended make_object(struct capture *c, struct watched *w, const struct call *call)
 {
-    const enum made made = classify_made(call);
+    const enum made made = classify_made_object(call);
     struct shadow *shadow;
 
     if (made == MADE_PARTIAL)
         return call_partial_class(c, w, call);
     if (!can_make_again(c, call, made))
         return ENDED_BEFORE;
-    shadow = made_by(c, shadow_const(c, call->callable), call->count, call->shadows);
-    return shadow ? stack_result(c, w, call->slots, run_call(call), shadow) : ENDED_BEFORE;
+    shadow =
+        add_creation_effect(c, shadow_new_const(c, call->callable), call->count, call->shadows);
+    return shadow ? stack_replace(c, w, call->slots, run_call(call), shadow) : ENDED_BEFORE;
 }
 
 /* Call an object that make_object() made, by stepping through the polyfill of its class. The
@@ -358,8 +360,8 @@ static enum ended make_object(struct capture *c, struct watched *w, const struct
 static enum ended call_made_object(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *type = (PyObject *)Py_TYPE(call->callable);
-    PyObject *name = PyDict_GetItemWithError(polyfill("called"), type);
-    const bool is_partial = type == polyfill("partial");
+    PyObject *name = PyDict_GetItemWithError(get_polyfill("called"), type);
+    const bool is_partial = type == get_polyfill("partial");
     const int before = (int)call->of->count - 1;
     PyObject *args[MOST_ITERATORS];
     struct shadow *shadows[MOST_ITERATORS];
@@ -372,8 +374,8 @@ static enum ended call_made_object(struct capture *c, struct watched *w, const s
     for (int i = 0; i < before; i++) {
         shadows[i] = call->of->items[1 + i];
         args[i] = shadows[i]->value;
-        if (is_partial) { /* the partial holds a reference to its arguments, too */
-            PyObject *part = PyTuple_GET_ITEM(polyfill("partial_parts"), i);
+        if (is_partial) { /* only borrow the argument, because the partial keeps it alive */
+            PyObject *part = PyTuple_GET_ITEM(get_polyfill("partial_parts"), i);
 
             args[i] = PyObject_GetAttr(call->callable, part);
             Py_XDECREF(args[i]);
@@ -390,8 +392,9 @@ static enum ended call_made_object(struct capture *c, struct watched *w, const s
 
 /* ---- polyfills ---- */
 
-/* Do the first arguments of CALL fit NEEDS, the last word of an entry in the table `instead`? */
-static bool fits_needs(const struct call *call, const char *needs)
+/* Do the first arguments of CALL fulfil NEEDS? This is the condition at the end of an entry of the
+ * table `instead`. */
+static bool fulfils_condition(const struct call *call, const char *needs)
 {
     PyObject *first = call->count ? call->args[0] : NULL;
     PyObject *second = call->count == 2 ? call->args[1] : NULL;
@@ -400,7 +403,7 @@ static bool fits_needs(const struct call *call, const char *needs)
     if (!strcmp(needs, "list"))
         return PyList_CheckExact(first);
     if (!strcmp(needs, "no array"))
-        return !is_graph(first, of);
+        return !is_graph_value(first, of);
     if (!strcmp(needs, "number second") && second)
         return PyLong_CheckExact(second) || PyFloat_CheckExact(second) || value_is_array(second);
     if (!strcmp(needs, "pairs") && first) {
@@ -414,7 +417,7 @@ static bool fits_needs(const struct call *call, const char *needs)
 }
 
 /* Does the polyfill of ENTRY, an entry of the table `instead`, accept the arguments of CALL? */
-static bool accepts_arguments(const struct call *call, PyObject *entry)
+static bool polyfill_accepts_arguments(const struct call *call, PyObject *entry)
 {
     const int named = count_names(call);
     const int positional = call->count - named;
@@ -429,7 +432,7 @@ static bool accepts_arguments(const struct call *call, PyObject *entry)
     for (int i = 0; i < named; i++)
         if (PySequence_Contains(keywords, PyTuple_GET_ITEM(call->names, i)) != 1)
             return false;
-    return fits_needs(call, needs);
+    return fulfils_condition(call, needs);
 }
 
 /* Handle a builtin that only moves items, or a builtin that has a polyfill because it iterates or
@@ -437,12 +440,12 @@ static bool accepts_arguments(const struct call *call, PyObject *entry)
 static enum ended step_polyfill_of(struct capture *c, struct watched *w, const struct call *call,
                                    const char *builtin)
 {
-    enum ended ended = call->count ? move(c, w, builtin, call) : ENDED_BEFORE;
+    enum ended ended = call->count ? execute_move(c, w, builtin, call) : ENDED_BEFORE;
     char name[16];
 
     if (is_decided(c, ended))
         return ended;
-    if (!accepts_arguments(call, table_entry("instead", builtin)))
+    if (!polyfill_accepts_arguments(call, get_table_entry("instead", builtin)))
         return ENDED_BEFORE;
     snprintf(name, sizeof name, "_%s", builtin);
     return step_polyfill(c, w, name, call);
@@ -501,7 +504,7 @@ struct callee {
     enum builtin which;
 };
 
-static const char *callee_name(PyObject *callable)
+static const char *get_callee_name(PyObject *callable)
 {
     if (PyType_Check(callable))
         return ((PyTypeObject *)callable)->tp_name;
@@ -521,17 +524,17 @@ static enum builtin find_builtin(const char *name)
 static struct callee find_callee(const struct call *call)
 {
     PyObject *callable = call->callable;
-    struct callee callee = {.name = callee_name(callable)};
+    struct callee callee = {.name = get_callee_name(callable)};
     int least, most;
     PyObject *entry;
 
-    callee.is_builtin = builtin_named(callee.name) == callable;
+    callee.is_builtin = get_builtin(callee.name) == callable;
     callee.is_operator = is_c_function_of(callable, "_operator");
     callee.takes_numbers = is_c_function_of(callable, "math") ||
-                           (callee.is_operator && !is_in(callee.name, "identity"));
+                           (callee.is_operator && !is_in_set(callee.name, "identity"));
     callee.steps =
         callee.is_builtin || callee.is_operator || is_c_function_of(callable, "_functools");
-    entry = callee.steps ? table_entry("builtins", callee.name) : NULL;
+    entry = callee.steps ? get_table_entry("builtins", callee.name) : NULL;
     if (!entry || !PyArg_ParseTuple(entry, "ii", &least, &most))
         return callee;
     callee.is_handled = true;
@@ -581,13 +584,14 @@ static enum ended dispatch_builtin(struct capture *c, struct watched *w, const s
 static bool can_call_with_known(struct capture *c, const struct call *call,
                                 const struct callee *callee)
 {
-    const bool is_pure = callee->is_builtin && is_in(callee->name, "pure");
+    const bool is_pure = callee->is_builtin && is_in_set(callee->name, "pure");
 
-    if ((is_pure || call->callable == polyfill("order")) && are_known(c, call, true))
+    if ((is_pure || call->callable == get_polyfill("order")) &&
+        ensure_arguments_known(c, call, true))
         return true;
-    if (!callee->takes_numbers && call->callable != polyfill("fspath"))
+    if (!callee->takes_numbers && call->callable != get_polyfill("fspath"))
         return false;
-    return are_known(c, call, false);
+    return ensure_arguments_known(c, call, false);
 }
 
 /* Is the function an operation on arrays, and one of its first two arguments an array? */
@@ -599,19 +603,19 @@ static bool operates_on_arrays(struct capture *c, const struct call *call,
     if (call->names || !call->count)
         return false;
     if (callee->is_builtin)
-        is_operation = is_in(callee->name, "on_arrays");
+        is_operation = is_in_set(callee->name, "on_arrays");
     else
         is_operation = callee->is_operator && keeps_shape(callee->name, 2, true, true);
     if (!is_operation)
         return false;
-    if (has_graph(c, call->args[0], call->shadows[0]))
+    if (has_graph_value(c, call->args[0], call->shadows[0]))
         return true;
-    return call->count > 1 && has_graph(c, call->args[1], call->shadows[1]);
+    return call->count > 1 && has_graph_value(c, call->args[1], call->shadows[1]);
 }
 
 static bool is_moving_class(PyObject *callable)
 {
-    return PyType_Check(callable) && PySequence_Contains(polyfill("moving"), callable) == 1;
+    return PyType_Check(callable) && PySequence_Contains(get_polyfill("moving"), callable) == 1;
 }
 
 static enum ended call_builtin(struct capture *c, struct watched *w, const struct call *call)
@@ -622,16 +626,16 @@ static enum ended call_builtin(struct capture *c, struct watched *w, const struc
     if (is_decided(c, ended))
         return ended;
     if (can_call_with_known(c, call, &callee))
-        return known_result(c, w, call->slots, run_call(call));
+        return stack_replace_known(c, w, call->slots, run_call(call));
     if (is_moving_class(call->callable))
-        return mirror_iterator(c, w, call);
+        return call_itertools_class(c, w, call);
     c->kind = NULL;
     if (!callee.is_handled)
         ended = make_object(c, w, call);
     if (is_decided(c, ended))
         return ended;
     if (operates_on_arrays(c, call, &callee))
-        return array_call(c, w, call, callee.name);
+        return run_array_call(c, w, call, callee.name);
     return callee.steps ? step_polyfill_of(c, w, call, callee.name) : ENDED_BEFORE;
 }
 
@@ -660,7 +664,7 @@ static enum known classify_method(const struct call *call)
     if (owner->kind == SHADOW_GENERATOR && call->count == 1 && !call->names &&
         !PyUnicode_CompareWithASCIIString(call->of->method.name, "send"))
         return KNOWN_SEND;
-    if (PyList_CheckExact(self) || PyDict_CheckExact(self) || is_set(self, owner))
+    if (PyList_CheckExact(self) || PyDict_CheckExact(self) || is_known_set(self, owner))
         return KNOWN_CONTAINER_METHOD;
     return value_is_simple(self) ? KNOWN_SIMPLE_METHOD : KNOWN_NOT;
 }
@@ -671,7 +675,7 @@ static bool is_builtin_like(PyObject *callable)
         return false;
     if (PyCFunction_Check(callable) || PyType_Check(callable))
         return true;
-    return callable == polyfill("order") || callable == polyfill("made_partial");
+    return callable == get_polyfill("order") || callable == get_polyfill("made_partial");
 }
 
 static enum known classify_known(const struct call *call)
@@ -696,7 +700,7 @@ static enum ended call_container_method(struct capture *c, struct watched *w,
 {
     PyObject *self = PyCFunction_GET_SELF(call->callable);
     PyObject *name = call->of->method.name;
-    struct call whole = with_self(call, self, call->of->method.owner);
+    struct call whole = prepend_self(call, self, call->of->method.owner);
 
     whole.bound = false;
     whole.callable = _PyType_Lookup(Py_TYPE(self), name);
@@ -709,7 +713,7 @@ enum ended call_known(struct capture *c, struct watched *w, const struct call *c
 {
     switch (classify_known(call)) {
     case KNOWN_OBJECT_INIT:
-        return known_result(c, w, call->slots, run_call(call));
+        return stack_replace_known(c, w, call->slots, run_call(call));
     case KNOWN_MADE:
         return call_made_object(c, w, call);
     case KNOWN_SEND:
@@ -717,11 +721,12 @@ enum ended call_known(struct capture *c, struct watched *w, const struct call *c
     case KNOWN_CONTAINER_METHOD:
         return call_container_method(c, w, call);
     case KNOWN_SIMPLE_METHOD:
-        if (!value_known(c, NULL, call->of->method.owner) || !are_known(c, call, true))
+        if (!ensure_value_known(c, NULL, call->of->method.owner) ||
+            !ensure_arguments_known(c, call, true))
             return ENDED_BEFORE;
-        return known_result(c, w, call->slots, run_call(call));
+        return stack_replace_known(c, w, call->slots, run_call(call));
     case KNOWN_BUILTIN:
-        if (!value_known(c, call->callable, call->of))
+        if (!ensure_value_known(c, call->callable, call->of))
             return ENDED_BEFORE;
         return call_builtin(c, w, call);
     case KNOWN_NOT:

@@ -13,13 +13,14 @@ PyTypeObject *capture_type;
 static PyTypeObject *make_callback_type(void)
 {
     static PyStructSequence_Field fields[] = {
-        [CAPTURE_FINISH] = {"finish", "Called with the record of each capture."},
-        [CAPTURE_BACKEND] = {"backend", "Part of an entry's match."},
-        [CAPTURE_DYNAMIC] = {"dynamic", "True, False, or None: when a size has changed."},
-        [CAPTURE_FULLGRAPH] = {"fullgraph", "No break is allowed."},
+        [CAPTURE_FINISH] = {"finish", "A function that takes the record of each capture."},
+        [CAPTURE_BACKEND] = {"backend", "The backend. A cache entry belongs to one backend."},
+        [CAPTURE_DYNAMIC] = {"dynamic", "The argument `dynamic` of dyntrace.compile."},
+        [CAPTURE_FULLGRAPH] = {"fullgraph", "The argument `fullgraph` of dyntrace.compile."},
         [CAPTURE_EVERY] =
-            {"every", "True: the program has not asked for it: its own functions only. None: all "
-                      "functions, those without arrays as well: capture/tests/watched.py."},
+            {"every",
+             "True: capture only the user's own functions (run --capture). None: capture all "
+             "functions, even without arrays (capture/tests/watched.py)."},
         {NULL, NULL}};
     static PyStructSequence_Desc is = {
         "dyntrace.Capture", "A callback under which calls are captured.", fields, CAPTURE_PARTS};
@@ -31,10 +32,10 @@ static PyTypeObject *make_callback_type(void)
 
 static PyObject *register_array(PyObject *module, PyObject *type)
 {
-    return value_register(type) ? NULL : Py_NewRef(Py_None);
+    return register_array_type(type) ? NULL : Py_NewRef(Py_None);
 }
 
-static PyObject *modules(PyObject *module, PyObject *ignored)
+static PyObject *get_sys_modules(PyObject *module, PyObject *ignored)
 {
     /* at interpreter exit sys.modules may be gone */
     return compat_is_finalizing() ? PyDict_New() : Py_NewRef(PyImport_GetModuleDict());
@@ -42,7 +43,7 @@ static PyObject *modules(PyObject *module, PyObject *ignored)
 
 /* Call finish() of dyntrace.capture for `run --capture`. Imports the module when the first capture
  * ends. */
-static PyObject *finish_late(PyObject *module, PyObject *record)
+static PyObject *import_and_call_finish(PyObject *module, PyObject *record)
 {
     OWNED PyObject *capture = PyImport_ImportModule("dyntrace.capture");
 
@@ -51,7 +52,7 @@ static PyObject *finish_late(PyObject *module, PyObject *record)
     return PyObject_CallMethod(capture, "finish", "sOOO", "eager", Py_None, Py_False, record);
 }
 
-static PyObject *begin_for_all(PyObject *module, PyObject *ignored)
+static PyObject *begin_capture_of_all_functions(PyObject *module, PyObject *ignored)
 {
     OWNED PyObject *finish = PyObject_GetAttrString(module, "_finish_late");
     OWNED PyObject *callback = NULL;
@@ -65,16 +66,15 @@ static PyObject *begin_for_all(PyObject *module, PyObject *ignored)
 }
 
 static PyMethodDef capture_methods[] = {
-    {"_modules", modules, METH_NOARGS,
-     "_modules($module, /)\n--\n\nsys.modules, as import sees it."},
+    {"_modules", get_sys_modules, METH_NOARGS, "_modules($module, /)\n--\n\nReturn sys.modules."},
     {"_register_array", register_array, METH_O,
      "_register_array($module, type, /)\n--\n\nOperations on instances of TYPE go into graphs."},
-    {"_finish_late", finish_late, METH_O,
-     "_finish_late($module, record, /)\n--\n\ndyntrace.capture.finish(), of `dyntrace run "
-     "--capture`."},
-    {"_begin_for_all", begin_for_all, METH_NOARGS,
-     "_begin_for_all($module, /)\n--\n\nCapture the user's functions on every thread: `dyntrace "
+    {"_finish_late", import_and_call_finish, METH_O,
+     "_finish_late($module, record, /)\n--\n\nCall dyntrace.capture.finish() for `dyntrace "
      "run --capture`."},
+    {"_begin_for_all", begin_capture_of_all_functions, METH_NOARGS,
+     "_begin_for_all($module, /)\n--\n\nCapture the user's functions on every thread, for "
+     "`dyntrace run --capture`."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -86,7 +86,7 @@ static int make_shared_objects(PyObject *module)
 {
     if (PyType_Ready(&plan_type))
         return -1;
-    capture_builtins = builtins_as_cpython_made_them();
+    capture_builtins = copy_cpython_builtins();
     capture_type = make_callback_type();
     capture_modules = PyObject_GetAttrString(module, "_modules");
     return capture_builtins && capture_type && capture_modules ? 0 : -1;
@@ -133,7 +133,7 @@ static PyObject *attach(PyObject *module, PyObject *capsule)
 
 static PyMethodDef methods[] = {
     {"_attach", attach, METH_O,
-     "_attach($module, capsule, /)\n--\n\nBegin to work for the shim of `_dyntrace._shim`."},
+     "_attach($module, capsule, /)\n--\n\nAttach capture to the shim in CAPSULE."},
     {NULL, NULL, 0, NULL},
 };
 

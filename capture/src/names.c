@@ -4,7 +4,7 @@
 
 const struct shim_services *shim;
 
-PyObject *word_of(const char *name)
+PyObject *intern_word(const char *name)
 {
     static PyObject *words; /* owned: a set that keeps the interned strings alive */
     OWNED PyObject *word = PyUnicode_InternFromString(name);
@@ -19,11 +19,12 @@ PyObject *word_of(const char *name)
     return is_kept ? word : Py_None;
 }
 
-PyObject *module_has(PyObject **module, const char *which, const char *name)
+PyObject *find_module_attribute(PyObject **module, const char *which, const char *name)
 {
     if (!*module)
-        *module = PyImport_GetModule(word_of(which));
-    /* import only if needed: the program's frame may have builtins without __import__ */
+        *module = PyImport_GetModule(intern_word(which));
+    /* import only a module that is not loaded yet: an import needs __import__, which the builtins
+     * of the program's frame may lack */
     if (!*module)
         *module = PyImport_ImportModule(which);
     PyErr_Clear();
@@ -49,7 +50,7 @@ static bool is_cpython_builtin(PyObject *name, PyObject *value)
     return !PyType_HasFeature((PyTypeObject *)value, Py_TPFLAGS_HEAPTYPE);
 }
 
-PyObject *builtins_as_cpython_made_them(void)
+PyObject *copy_cpython_builtins(void)
 {
     PyObject *builtins = PyEval_GetBuiltins();
     PyObject *found = PyDict_New();
@@ -63,25 +64,25 @@ PyObject *builtins_as_cpython_made_them(void)
     return found;
 }
 
-PyObject *builtin_named(const char *name)
+PyObject *get_builtin(const char *name)
 {
     return PyDict_GetItemString(capture_builtins, name);
 }
 
-PyObject *operator_named(const char *name)
+PyObject *get_operator(const char *name)
 {
     static PyObject *module;
-    PyObject *found = module_has(&module, "operator", name);
+    PyObject *found = find_module_attribute(&module, "operator", name);
 
-    return found ? found : builtin_named(name);
+    return found ? found : get_builtin(name);
 }
 
 /* ---- functions and tables of dyntrace._polyfills ---- */
 
-PyObject *polyfill(const char *name)
+PyObject *get_polyfill(const char *name)
 {
     static PyObject *module;
-    PyObject *found = module_has(&module, "dyntrace._polyfills", name);
+    PyObject *found = find_module_attribute(&module, "dyntrace._polyfills", name);
     PyCodeObject *code;
 
     if (!found || !PyFunction_Check(found))
@@ -92,17 +93,17 @@ PyObject *polyfill(const char *name)
     return found;
 }
 
-PyObject *table_entry(const char *table, const char *name)
+PyObject *get_table_entry(const char *table, const char *name)
 {
-    PyObject *entries = polyfill(table);
+    PyObject *entries = get_polyfill(table);
 
     return entries ? PyDict_GetItemString(entries, name) : NULL;
 }
 
-bool is_in(const char *name, const char *set)
+bool is_in_set(const char *name, const char *set)
 {
     OWNED PyObject *word = PyUnicode_FromString(name);
-    PyObject *names = polyfill(set);
+    PyObject *names = get_polyfill(set);
     const bool is = word && names && PySet_Contains(names, word) == 1;
 
     PyErr_Clear();
@@ -127,8 +128,8 @@ bool is_array_package(const char *name)
     return is_in_package(name, "numpy") || is_in_package(name, "torch");
 }
 
-/* Return the __module__ of a C function: borrowed; NULL if it is no string. */
-static const char *module_of_c_function(PyObject *callable)
+/* Return the __module__ of a C function: borrowed; NULL if it is not a string. */
+static const char *get_c_function_module(PyObject *callable)
 {
     PyObject *module = ((PyCFunctionObject *)callable)->m_module;
     const char *name = NULL;
@@ -141,7 +142,7 @@ static const char *module_of_c_function(PyObject *callable)
 
 bool is_c_function_of(PyObject *callable, const char *module)
 {
-    const char *name = PyCFunction_CheckExact(callable) ? module_of_c_function(callable) : NULL;
+    const char *name = PyCFunction_CheckExact(callable) ? get_c_function_module(callable) : NULL;
 
     return name && !strcmp(name, module);
 }
@@ -157,11 +158,11 @@ static bool is_array_c_function(PyObject *callable)
         if (is_array_package(type->tp_name))
             return true;
     }
-    return is_array_package(module_of_c_function(callable));
+    return is_array_package(get_c_function_module(callable));
 }
 
-/* Return the string OBJECT, the name of a module; "" if OBJECT is no string. */
-static const char *module_name(PyObject *object)
+/* Return the string OBJECT, the name of a module; "" if OBJECT is not a string. */
+static const char *get_module_name(PyObject *object)
 {
     const char *name = NULL;
 
@@ -176,7 +177,7 @@ bool is_array_function(PyObject *callable)
     PyTypeObject *type = Py_TYPE(callable);
 
     if (PyFunction_Check(callable))
-        return is_array_package(module_name(((PyFunctionObject *)callable)->func_module));
+        return is_array_package(get_module_name(((PyFunctionObject *)callable)->func_module));
     if (PyCFunction_Check(callable))
         return is_array_c_function(callable);
     if (type == &PyMethodDescr_Type)
@@ -185,7 +186,7 @@ bool is_array_function(PyObject *callable)
         return is_array_package(((PyTypeObject *)callable)->tp_name);
     if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
         return is_array_package(type->tp_name);
-    /* a layer: a torch.nn.Module that can be called */
-    return is_in_package(module_name(_PyType_Lookup(type, word_of("__module__"))),
+    /* an instance of one of torch's own layer classes, e.g. torch.nn.Linear */
+    return is_in_package(get_module_name(_PyType_Lookup(type, intern_word("__module__"))),
                          "torch.nn.modules");
 }

@@ -8,50 +8,50 @@ enum {
     MOST_TENSORS = 64 /* the most items of a list in which capture searches for a tensor */
 };
 
-bool is_graph(PyObject *value, const struct shadow *shadow)
+bool is_graph_value(PyObject *value, const struct shadow *shadow)
 {
     if (is_kind(shadow, SHADOW_NODE) && !shadow->node.is_number)
         return true;
     return value && value_is_array(value);
 }
 
-bool has_graph(struct capture *c, PyObject *value, const struct shadow *shadow)
+bool has_graph_value(struct capture *c, PyObject *value, const struct shadow *shadow)
 {
     for (Py_ssize_t i = 0; is_container(shadow) && i < shadow->count; i++) {
         const struct shadow *item = shadow->items[i];
 
-        if (!may_go_on(c) || has_graph(c, item ? item->value : NULL, item))
+        if (!may_visit_item(c) || has_graph_value(c, item ? item->value : NULL, item))
             return true;
     }
-    if (is_graph(value, shadow))
+    if (is_graph_value(value, shadow))
         return true;
     return value && is_source(shadow) && value_has_array(value, 3);
 }
 
-bool is_fixed(struct capture *c, PyObject *value, const struct shadow *shadow)
+bool has_fixed_shape(struct capture *c, PyObject *value, const struct shadow *shadow)
 {
     for (Py_ssize_t i = 0; is_container(shadow) && i < shadow->count; i++) {
         const struct shadow *item = shadow->items[i];
 
-        if (!may_go_on(c) || !is_fixed(c, item ? item->value : NULL, item))
+        if (!may_visit_item(c) || !has_fixed_shape(c, item ? item->value : NULL, item))
             return false;
     }
-    if (!is_graph(value, shadow) || is_source(shadow))
+    if (!is_graph_value(value, shadow) || is_source(shadow))
         return true;
     return is_kind(shadow, SHADOW_NODE) && shadow->node.fixed;
 }
 
-bool has_number(const struct shadow *shadow)
+bool has_varying_number(const struct shadow *shadow)
 {
     for (Py_ssize_t i = 0; is_container(shadow) && i < shadow->count; i++)
-        if (has_number(shadow->items[i]))
+        if (has_varying_number(shadow->items[i]))
             return true;
     if (is_kind(shadow, SHADOW_NODE))
         return shadow->node.is_number;
     return is_source(shadow) && shadow->source.varies == VARIES_INPUT;
 }
 
-PyObject *place_now(const struct capture *c)
+PyObject *make_call_stack(const struct capture *c)
 {
     OWNED PyObject *place = PyList_New(0);
 
@@ -66,23 +66,24 @@ PyObject *place_now(const struct capture *c)
     return place ? PyList_AsTuple(place) : NULL;
 }
 
-/* Describe frame W: (code, unit, globals, module name). `globals` is True for the globals of the
- * captured function, else a part that reads the globals. Returns a new reference, or NULL. */
-static PyObject *place_of_frame(struct capture *c, struct watched *w)
+/* Describe frame W as a tuple (code, unit, globals, module name). `globals` is True if the frame
+ * has the globals of the captured function, otherwise a part (see plan.c) that reads the globals.
+ * Returns a new reference, or NULL. */
+static PyObject *describe_frame(struct capture *c, struct watched *w)
 {
     PyObject *globals = w->frame->f_globals;
     PyObject *part = Py_True, *name = NULL;
 
     if (w->globals != c->globals)
-        part = plan_part(c, w->globals);
+        part = get_plan_part(c, w->globals);
     if (PyDict_CheckExact(globals))
-        name = PyDict_GetItemWithError(globals, word_of("__name__"));
+        name = PyDict_GetItemWithError(globals, intern_word("__name__"));
     return Py_BuildValue("(OiOO)", w->code, w->unit, part, name ? name : Py_None);
 }
 
-/* Return a tuple of place_of_frame() for each frame, innermost first: the call stack of a new
- * node. */
-static PyObject *call_stack_of_node(struct capture *c)
+/* Return the call stack of a new graph node: a tuple with the result of describe_frame() for each
+ * frame, innermost frame first. */
+static PyObject *make_node_call_stack(struct capture *c)
 {
     OWNED PyObject *place = PyList_New(0);
 
@@ -91,7 +92,7 @@ static PyObject *call_stack_of_node(struct capture *c)
 
         if (compat_hides(w->code))
             continue;
-        one = place_of_frame(c, w);
+        one = describe_frame(c, w);
         if (!one || PyList_Append(place, one))
             return NULL;
     }
@@ -100,7 +101,7 @@ static PyObject *call_stack_of_node(struct capture *c)
 
 int add_node(struct capture *c, PyObject *node)
 {
-    OWNED PyObject *place = call_stack_of_node(c);
+    OWNED PyObject *place = make_node_call_stack(c);
 
     if (!place || PyList_Append(c->places, place))
         return -1;
@@ -115,7 +116,7 @@ struct handler {
     uint32_t target, depth;
 };
 
-bool code_handles(PyCodeObject *code, const uint8_t *bytes, int32_t unit)
+bool code_handles_exception(PyCodeObject *code, const uint8_t *bytes, int32_t unit)
 {
     PyObject *table = code->co_exceptiontable;
     const unsigned char *at = (const unsigned char *)PyBytes_AS_STRING(table);
@@ -143,7 +144,7 @@ bool code_handles(PyCodeObject *code, const uint8_t *bytes, int32_t unit)
 static bool is_exception_handled(const struct capture *c)
 {
     for (const struct watched *w = c->innermost; w; w = w->outer)
-        if (code_handles(w->code, w->bytes, w->unit))
+        if (code_handles_exception(w->code, w->bytes, w->unit))
             return true;
     return false;
 }
@@ -172,9 +173,9 @@ enum ended may_operate(struct capture *c, bool pure)
     return ENDED_NOT;
 }
 
-/* Is VALUE an array, or a non-empty tuple or list of arrays? Also sets c->foreign if operations on
- * an array may run code of the program. */
-static bool note_arrays(struct capture *c, PyObject *value)
+/* Is VALUE an array, or a non-empty tuple or list of arrays? Sets c->foreign if operations on one
+ * of the arrays may run code of the program. */
+static bool are_arrays(struct capture *c, PyObject *value)
 {
     const bool several = PyTuple_Check(value) || PyList_CheckExact(value);
     const Py_ssize_t count = several ? PySequence_Fast_GET_SIZE(value) : 1;
@@ -184,22 +185,22 @@ static bool note_arrays(struct capture *c, PyObject *value)
 
         if (!value_is_array(one))
             return false;
-        if (value_is_foreign(one))
+        if (value_may_run_code(one))
             c->foreign = true;
     }
     return count > 0;
 }
 
-/* Add a node for OPERATION, whose arguments are stolen. Returns its shadow; NULL if there is no
- * memory. */
-static struct shadow *add_operation(struct capture *c, struct operation *operation)
+/* Add a graph node for OPERATION. Steals the arguments of OPERATION. Returns the node's shadow;
+ * NULL if there is no memory. */
+static struct shadow *add_operation_node(struct capture *c, struct operation *operation)
 {
-    OWNED PyObject *node = node_new(word_of(operation->op), NULL, operation->target,
+    OWNED PyObject *node = node_new(intern_word(operation->op), NULL, operation->target,
                                     operation->args, operation->keywords);
     struct shadow *shadow = NULL;
 
     if (node && !add_node(c, node) && capture_keep(c, node))
-        shadow = shadow_node(c, node, operation->fixed, operation->counted);
+        shadow = shadow_new_node(c, node, operation->fixed, operation->counted);
     PyErr_Clear();
     if (shadow)
         shadow->node.same = operation->same;
@@ -215,30 +216,31 @@ static bool is_known_description(const struct operation *operation, PyObject *re
     return operation->counted && PyType_Check(operation->target) && value_is_description(result);
 }
 
-enum ended node_result(struct capture *c, struct watched *w, int count, struct operation *operation,
-                       PyObject *result)
+enum ended stack_replace_node(struct capture *c, struct watched *w, int count,
+                              struct operation *operation, PyObject *result)
 {
     const char *name = "a call";
 
-    if (result && note_arrays(c, result))
-        return stack_result(c, w, count, result, add_operation(c, operation));
+    if (result && are_arrays(c, result))
+        return stack_replace(c, w, count, result, add_operation_node(c, operation));
     Py_CLEAR(operation->args);
     Py_CLEAR(operation->keywords);
     if (!result)
         return ENDED_RAISED;
     if (is_known_description(operation, result))
-        return stack_result(c, w, count, result, shadow_const(c, result));
+        return stack_replace(c, w, count, result, shadow_new_const(c, result));
     if (!strcmp(operation->op, "call_method"))
         name = PyUnicode_AsUTF8(operation->target);
     break_at(c, "data", "%.100s gives a %.100s", name, Py_TYPE(result)->tp_name);
-    stack_result(c, w, count, result, NULL);
+    stack_replace(c, w, count, result, NULL);
     return ENDED_BEHIND;
 }
 
 /* ---- numbers and operators ---- */
 
-/* Are all arguments integers, and is at least one of them an input or calculated from an input? */
-bool are_numbers(struct capture *c, const struct call *call)
+/* Are all arguments integers, and is at least one of them an input of the graph or calculated from
+ * such an input? */
+bool are_varying_numbers(struct capture *c, const struct call *call)
 {
     bool varies = false;
 
@@ -250,27 +252,27 @@ bool are_numbers(struct capture *c, const struct call *call)
     return varies;
 }
 
-/* Return the description of a number in an expression (see expression_of()): a new reference; NULL
- * if the number is unknown. */
-static PyObject *expression_part(struct capture *c, struct shadow *of)
+/* Return the description of an integer that is an operand in an expression (see make_expression()):
+ * a new reference; NULL if the integer is unknown. */
+static PyObject *make_expression_part(struct capture *c, struct shadow *of)
 {
     if (!of)
         return NULL;
     if (of->kind == SHADOW_NODE)
         return Py_XNewRef(of->node.expression);
     if (is_varying(c, of))
-        return Py_BuildValue("(O)", source_path(c, of));
-    return value_known(c, of->value, of) ? Py_NewRef(of->value) : NULL;
+        return Py_BuildValue("(O)", source_make_path(c, of));
+    return ensure_value_known(c, of->value, of) ? Py_NewRef(of->value) : NULL;
 }
 
-PyObject *expression_of(struct capture *c, const struct call *call)
+PyObject *make_expression(struct capture *c, const struct call *call)
 {
     PyObject *made = PyTuple_New(1 + call->count);
 
     if (made)
         PyTuple_SET_ITEM(made, 0, Py_NewRef(call->callable));
     for (int i = 0; made && i < call->count; i++) {
-        PyObject *one = expression_part(c, call->shadows[i]);
+        PyObject *one = make_expression_part(c, call->shadows[i]);
 
         PyTuple_SET_ITEM(made, 1 + i, one);
         if (!one)
@@ -300,7 +302,7 @@ static bool add_node_argument(struct capture *c, const struct call *call, int i,
 {
     PyObject *value = call->args[i];
     struct shadow *of = call->shadows[i];
-    OWNED PyObject *one = value_argument(c, value, of);
+    OWNED PyObject *one = make_node_argument(c, value, of);
     const int keyword = i - (call->count - count_names(call));
 
     if (!one)
@@ -309,11 +311,11 @@ static bool add_node_argument(struct capture *c, const struct call *call, int i,
         PyTuple_SET_ITEM(made->args, i, Py_NewRef(one));
     else if (PyDict_SetItem(made->keywords, PyTuple_GET_ITEM(call->names, keyword), one))
         return false;
-    if (!is_fixed(c, value, of) || (sized && has_number(of)))
+    if (!has_fixed_shape(c, value, of) || (sized && has_varying_number(of)))
         made->fixed = false;
     if (is_callable_of_program(value))
         c->foreign = true;
-    if (has_graph(c, value, of))
+    if (has_graph_value(c, value, of))
         *(i || keyword >= 0 ? &made->rest : &made->first) = true;
     return true;
 }
@@ -349,31 +351,31 @@ static bool make_operation(struct capture *c, const struct call *call, bool size
 
 bool keeps_shape(const char *name, int count, bool first, bool rest)
 {
-    if (is_in(name, "of_three"))
+    if (is_in_set(name, "of_three"))
         return count == 3;
-    if (is_in(name, "elementwise"))
+    if (is_in_set(name, "elementwise"))
         return true;
     if (rest)
         return false;
-    if (is_in(name, "shaped"))
+    if (is_in_set(name, "shaped"))
         return true;
-    return !first && is_in(name, "made_of_shape");
+    return !first && is_in_set(name, "made_of_shape");
 }
 
-/* Does the name of VALUE's dtype begin with NAME? For a list or tuple: does the dtype of any item,
- * down to DEPTH? */
-static bool has_dtype(PyObject *value, const char *name, int depth)
+/* Does the name of the dtype of the array VALUE begin with NAME? If VALUE is a list or tuple,
+ * nested at most DEPTH levels deep, this asks whether it holds such an array. */
+static bool has_dtype_named(PyObject *value, const char *name, int depth)
 {
     OWNED PyObject *dtype = NULL, *text = NULL;
     bool is;
 
     if (depth && is_sequence(value))
         for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value) && i < MOST_TENSORS; i++)
-            if (has_dtype(PySequence_Fast_GET_ITEM(value, i), name, depth - 1))
+            if (has_dtype_named(PySequence_Fast_GET_ITEM(value, i), name, depth - 1))
                 return true;
-    if (!value_is_theirs(value))
+    if (!value_is_library_array(value))
         return false;
-    dtype = PyObject_GetAttr(value, word_of("dtype"));
+    dtype = PyObject_GetAttr(value, intern_word("dtype"));
     text = dtype ? PyObject_Repr(dtype) : NULL;
     is = text && !strncmp(PyUnicode_AsUTF8(text), name, strlen(name));
     PyErr_Clear();
@@ -388,35 +390,34 @@ static bool warns_of_attribute(PyObject *value, PyObject *name)
     OWNED PyObject *dimensions = NULL;
     bool is;
 
-    if (!text || !is_in(text, "turned") || !has_dtype(value, "torch.", 0)) {
+    if (!text || !is_in_set(text, "turned") || !has_dtype_named(value, "torch.", 0)) {
         PyErr_Clear();
         return false;
     }
-    dimensions = PyObject_GetAttr(value, word_of("ndim"));
+    dimensions = PyObject_GetAttr(value, intern_word("ndim"));
     is = !dimensions || PyLong_AsLong(dimensions) != 2;
     PyErr_Clear();
     return is;
 }
 
-/* May torch issue a warning in CALL, a call of the function NAME? That depends on the arguments,
- * which are tensors. */
-static bool torch_warns(const struct call *call, const char *name)
+/* May torch warn in CALL, a call of the function NAME with these arguments? */
+static bool may_torch_warn(const struct call *call, const char *name)
 {
-    const bool masks = is_in(name, "masks"), casts = is_in(name, "casts");
-    const bool is_padded = is_in(name, "padded");
+    const bool masks = is_in_set(name, "masks"), casts = is_in_set(name, "casts");
+    const bool is_padded = is_in_set(name, "padded");
 
-    if (is_in(name, "warns"))
+    if (is_in_set(name, "warns"))
         return true;
-    if (is_in(name, "of_dimension"))
+    if (is_in_set(name, "of_dimension"))
         return call->count < 2;
     if (!strcmp(name, "getattr"))
         return warns_of_attribute(call->args[0], call->args[1]);
     for (int i = 0; i < call->count; i++) {
         PyObject *value = call->args[i];
 
-        if (masks && has_dtype(value, "torch.uint8", 2))
+        if (masks && has_dtype_named(value, "torch.uint8", 2))
             return true;
-        if (casts && has_dtype(value, "torch.complex", 0))
+        if (casts && has_dtype_named(value, "torch.complex", 0))
             return true;
         if (is_padded && PyUnicode_Check(value))
             return true;
@@ -454,15 +455,15 @@ static bool is_pure_operator(const struct call *call, const char *name, enum ope
 
         if (!value_is_array(value))
             continue;
-        pure = effect == OPERATOR_READS ? value_is_theirs(value) : value_is_quiet(value);
+        pure = effect == OPERATOR_READS ? value_is_library_array(value) : value_never_warns(value);
     }
-    return pure && !torch_warns(call, name);
+    return pure && !may_torch_warn(call, name);
 }
 
-/* SHADOW's node computes the number RESULT from the numbers that are CALL's arguments. Store this
- * in SHADOW. */
-static void set_number(struct capture *c, struct shadow *shadow, const struct call *call,
-                       PyObject *result)
+/* Store in SHADOW that its node computes the integer RESULT from the arguments of CALL, which are
+ * integers, too. */
+static void store_number_in_shadow(struct capture *c, struct shadow *shadow,
+                                   const struct call *call, PyObject *result)
 {
     OWNED PyObject *expression = NULL;
 
@@ -473,17 +474,17 @@ static void set_number(struct capture *c, struct shadow *shadow, const struct ca
         shadow->node.steps += of->kind == SHADOW_NODE ? of->node.steps : 1;
     }
     if (shadow->node.steps < LONGEST)
-        expression = expression_of(c, call);
+        expression = make_expression(c, call);
     shadow->node.expression = capture_keep(c, expression);
     shadow->node.is_number = true;
     shadow->value = capture_keep(c, result);
     c->number_nodes++;
 }
 
-enum ended operate_graph(struct capture *c, struct watched *w, const char *name,
-                         const struct call *call, bool keeps)
+enum ended run_graph_operator(struct capture *c, struct watched *w, const char *name,
+                              const struct call *call, bool keeps)
 {
-    const bool numbers = are_numbers(c, call);
+    const bool numbers = are_varying_numbers(c, call);
     const enum operator_effect effect = classify_operator(name);
     struct operation operation;
     struct shadow *shadow;
@@ -494,25 +495,25 @@ enum ended operate_graph(struct capture *c, struct watched *w, const char *name,
     if (ended)
         return ended;
     if (!make_operation(c, call, strstr(name, "item"), &operation))
-        return unknown_operand(c, call, name);
+        return break_at_unknown_operand(c, call, name);
     if (!keeps)
         operation.fixed = false;
     result = run_call(call);
     if (effect == OPERATOR_IN_PLACE && !numbers && result == call->args[0])
         operation.same = call->shadows[0];
     if (!result || (!numbers && !(result == Py_None && call->count > 2)))
-        return node_result(c, w, call->slots, &operation, result);
-    shadow = add_operation(c, &operation);
+        return stack_replace_node(c, w, call->slots, &operation, result);
+    shadow = add_operation_node(c, &operation);
     if (numbers && shadow)
-        set_number(c, shadow, call, result);
-    return stack_result(c, w, call->slots, result, shadow);
+        store_number_in_shadow(c, shadow, call, result);
+    return stack_replace(c, w, call->slots, result, shadow);
 }
 
-/* Return the name of CALLABLE, which CALLABLE keeps alive; or NULL. */
-static const char *borrow_name(PyObject *callable)
+/* Return the name of CALLABLE, or NULL. The string lives as long as CALLABLE. */
+static const char *borrow_callable_name(PyObject *callable)
 {
     if (PyMethod_Check(callable))
-        return borrow_name(PyMethod_GET_FUNCTION(callable));
+        return borrow_callable_name(PyMethod_GET_FUNCTION(callable));
     if (PyFunction_Check(callable))
         return PyUnicode_AsUTF8(((PyFunctionObject *)callable)->func_qualname);
     if (PyCFunction_Check(callable))
@@ -520,9 +521,9 @@ static const char *borrow_name(PyObject *callable)
     return PyType_Check(callable) ? ((PyTypeObject *)callable)->tp_name : NULL;
 }
 
-const char *name_of(PyObject *callable, char *text, size_t room)
+const char *write_callable_name(PyObject *callable, char *text, size_t room)
 {
-    const char *name = borrow_name(callable);
+    const char *name = borrow_callable_name(callable);
 
     PyErr_Clear();
     if (name)
@@ -532,11 +533,12 @@ const char *name_of(PyObject *callable, char *text, size_t room)
     return text;
 }
 
-enum ended unknown_argument(struct capture *c, const struct call *call)
+enum ended break_at_unknown_argument(struct capture *c, const struct call *call)
 {
     char text[120];
 
-    return unknown_operand(c, call, name_of(call->callable, text, sizeof text));
+    return break_at_unknown_operand(c, call,
+                                    write_callable_name(call->callable, text, sizeof text));
 }
 
 /* Is CALLABLE a function of numpy? Such a function may warn even if its arguments are numbers, as
@@ -547,19 +549,20 @@ static bool is_numpy_function(PyObject *callable)
 
     if (!strcmp(Py_TYPE(callable)->tp_name, "numpy.ufunc"))
         return true;
-    module = PyObject_GetAttr(callable, word_of("__module__"));
+    module = PyObject_GetAttr(callable, intern_word("__module__"));
     PyErr_Clear();
     return module && PyUnicode_CheckExact(module) &&
            is_in_package(PyUnicode_AsUTF8(module), "numpy");
 }
 
-/* Do all keywords of CALL only influence the result (dim, dtype, ...)? */
-static bool are_names_harmless(const struct call *call)
+/* Does each keyword argument of CALL influence only the result? This is so for dim, dtype and some
+ * others. */
+static bool are_keywords_harmless(const struct call *call)
 {
     for (int i = 0; i < count_names(call); i++) {
         const char *keyword = PyUnicode_AsUTF8(PyTuple_GET_ITEM(call->names, i));
 
-        if (!keyword || !is_in(keyword, "harmless")) {
+        if (!keyword || !is_in_set(keyword, "harmless")) {
             PyErr_Clear();
             return false;
         }
@@ -571,20 +574,20 @@ static bool are_names_harmless(const struct call *call)
  * anything or may cause a warning. */
 static bool is_pure_call(const struct call *call, const char *name)
 {
-    if (!keeps_shape(name, 3, false, false) || is_in(name, "impure") ||
+    if (!keeps_shape(name, 3, false, false) || is_in_set(name, "impure") ||
         is_numpy_function(call->callable))
         return false;
-    if (torch_warns(call, name))
+    if (may_torch_warn(call, name))
         return false;
     for (int i = 0; i < call->count; i++) {
         PyObject *value = call->args[i];
 
         if (value == Py_True)
             return false;
-        if (value_has_array(value, 2) && !value_is_quiet(value))
+        if (value_has_array(value, 2) && !value_never_warns(value))
             return false;
     }
-    return are_names_harmless(call);
+    return are_keywords_harmless(call);
 }
 
 /* Return the shadow of the argument that the call returned: `self` of an in-place method such as
@@ -620,13 +623,13 @@ static enum ended call_metadata_function(struct capture *c, struct watched *w,
     result = run_call(call);
     if (!result)
         return ENDED_RAISED;
-    return stack_result(c, w, call->slots, result, shadow_const(c, result));
+    return stack_replace(c, w, call->slots, result, shadow_new_const(c, result));
 }
 
-enum ended array_call(struct capture *c, struct watched *w, const struct call *call,
-                      const char *name)
+enum ended run_array_call(struct capture *c, struct watched *w, const struct call *call,
+                          const char *name)
 {
-    const bool is_fact = is_in(name, "fact");
+    const bool is_fact = is_in_set(name, "fact");
     struct operation operation;
     PyObject *result;
     enum ended ended = ENDED_NOT;
@@ -636,7 +639,7 @@ enum ended array_call(struct capture *c, struct watched *w, const struct call *c
     if (ended)
         return ended;
     if (!make_operation(c, call, true, &operation))
-        return unknown_argument(c, call);
+        return break_at_unknown_argument(c, call);
     if (is_fact)
         return call_metadata_function(c, w, call, &operation);
     if (!keeps_shape(name, call->count, operation.first, operation.rest))
@@ -644,7 +647,7 @@ enum ended array_call(struct capture *c, struct watched *w, const struct call *c
     result = run_call(call);
     if (result)
         operation.same = find_returned_argument(call, name, result);
-    return node_result(c, w, call->slots, &operation, result);
+    return stack_replace_node(c, w, call->slots, &operation, result);
 }
 
 /* Execute size() of an array whose shape is the source SHAPE. size() returns the whole shape, or
@@ -657,16 +660,17 @@ static enum ended execute_size(struct capture *c, struct watched *w, const struc
     Py_ssize_t i;
 
     if (!call->count)
-        return stack_result(c, w, call->slots, run_call(call), shape);
-    if (!PyLong_CheckExact(call->args[0]) || !value_known(c, call->args[0], call->shadows[0]))
+        return stack_replace(c, w, call->slots, run_call(call), shape);
+    if (!PyLong_CheckExact(call->args[0]) ||
+        !ensure_value_known(c, call->args[0], call->shadows[0]))
         return ENDED_BEFORE;
     i = PyLong_AsSsize_t(call->args[0]);
     if (i < 0)
         i += count;
     if (i < 0 || i >= count)
         return ENDED_BEFORE;
-    item = value_item(c, shape->value, shape, i);
-    return stack_result(c, w, call->slots, run_call(call), item);
+    item = get_item_shadow_at(c, shape->value, shape, i);
+    return stack_replace(c, w, call->slots, run_call(call), item);
 }
 
 /* If CALL is a call of size() of an array, and the graph has one of the array's sizes as an input,
@@ -678,32 +682,32 @@ static struct shadow *find_sized_shape(struct capture *c, const struct call *cal
 
     if (strcmp(name, "size") || call->names || call->count > 1)
         return NULL;
-    return value_type_known(c, self, of) ? varying_shape(c, self, of) : NULL;
+    return ensure_type_known(c, self, of) ? find_varying_shape(c, self, of) : NULL;
 }
 
-enum ended array_method(struct capture *c, struct watched *w, const struct call *call,
-                        PyObject *self)
+enum ended call_array_method(struct capture *c, struct watched *w, const struct call *call,
+                             PyObject *self)
 {
-    const struct call whole = with_self(call, self, call->of->method.owner);
+    const struct call whole = prepend_self(call, self, call->of->method.owner);
     const char *name = PyUnicode_AsUTF8(call->of->method.name);
     enum ended ended = ENDED_BEFORE;
     struct shadow *shape;
 
-    if (is_in(name, "data"))
+    if (is_in_set(name, "data"))
         return break_at(c, "data", "%.100s() of an array gives what depends on its data", name);
     shape = find_sized_shape(c, call, self, name);
     if (shape)
         ended = execute_size(c, w, call, shape);
-    return ended != ENDED_BEFORE ? ended : array_call(c, w, &whole, name);
+    return ended != ENDED_BEFORE ? ended : run_array_call(c, w, &whole, name);
 }
 
-enum ended array_function(struct capture *c, struct watched *w, const struct call *call)
+enum ended call_array_function(struct capture *c, struct watched *w, const struct call *call)
 {
-    OWNED PyObject *name = PyObject_GetAttr(call->callable, word_of("__name__"));
+    OWNED PyObject *name = PyObject_GetAttr(call->callable, intern_word("__name__"));
     const char *text = NULL;
 
     if (name && PyUnicode_Check(name))
         text = PyUnicode_AsUTF8(name);
     PyErr_Clear();
-    return array_call(c, w, call, text ? text : "");
+    return run_array_call(c, w, call, text ? text : "");
 }

@@ -9,7 +9,7 @@
 /* Return TYPE's method NAME if it is written in Python: borrowed; otherwise NULL. */
 static PyObject *find_python_method(PyTypeObject *type, const char *name)
 {
-    PyObject *found = _PyType_Lookup(type, word_of(name));
+    PyObject *found = _PyType_Lookup(type, intern_word(name));
 
     return found && PyFunction_Check(found) && !is_array_function(found) ? found : NULL;
 }
@@ -22,16 +22,16 @@ static bool is_plain_class(PyTypeObject *type)
 
     if (meta == &PyType_Type)
         return true;
-    if ((PyObject *)meta != polyfill("ABCMeta") || meta->tp_call != PyType_Type.tp_call)
+    if ((PyObject *)meta != get_polyfill("ABCMeta") || meta->tp_call != PyType_Type.tp_call)
         return false;
     return meta->tp_getattro == PyType_Type.tp_getattro &&
            meta->tp_setattro == PyType_Type.tp_setattro;
 }
 
-struct shadow *class_source(struct capture *c, PyObject *value, struct shadow *of)
+struct shadow *find_class_source(struct capture *c, PyObject *value, struct shadow *of)
 {
     PyTypeObject *type = Py_TYPE(value);
-    PyObject *word = word_of("__class__");
+    PyObject *word = intern_word("__class__");
 
     if (is_kind(of, SHADOW_OBJECT))
         return of->object.of_class;
@@ -39,9 +39,9 @@ struct shadow *class_source(struct capture *c, PyObject *value, struct shadow *o
         return NULL;
     if (_PyType_Lookup(type, word) != _PyType_Lookup(&PyBaseObject_Type, word))
         return NULL;
-    if (!value_type_known(c, value, of))
+    if (!ensure_type_known(c, value, of))
         return NULL;
-    return source_attribute(c, of, "__class__", (PyObject *)type);
+    return source_read_attribute(c, of, "__class__", (PyObject *)type);
 }
 
 enum ended step_method(struct capture *c, struct watched *w, const struct call *call,
@@ -50,13 +50,14 @@ enum ended step_method(struct capture *c, struct watched *w, const struct call *
     struct shadow *source = NULL;
 
     if (function && of)
-        source = source_attribute(c, of, name, function);
+        source = source_read_attribute(c, of, name, function);
     if (!source || !can_step(c, function, source))
         return ENDED_BEFORE;
-    return inlined(c, w, call, (PyFunctionObject *)function, source);
+    return step_function(c, w, call, (PyFunctionObject *)function, source);
 }
 
-enum ended special(struct capture *c, struct watched *w, const char *name, const struct call *call)
+enum ended step_special_method(struct capture *c, struct watched *w, const char *name,
+                               const struct call *call)
 {
     PyTypeObject *type = Py_TYPE(call->args[0]);
     const bool is_programs_class = type->tp_flags & Py_TPFLAGS_HEAPTYPE;
@@ -69,7 +70,7 @@ enum ended special(struct capture *c, struct watched *w, const char *name, const
     /* if the call has no `self` of its own, its callable is the operation, e.g. operator.add, which
      * calls the method */
     made.operates = !call->bound;
-    return step_method(c, w, &made, function, class_source(c, call->args[0], call->shadows[0]),
+    return step_method(c, w, &made, function, find_class_source(c, call->args[0], call->shadows[0]),
                        name);
 }
 
@@ -77,15 +78,15 @@ enum ended special(struct capture *c, struct watched *w, const char *name, const
  * *OF to the source of this class. Adds guards. */
 static bool inherits_ne(struct capture *c, const struct call *call, struct shadow **of)
 {
-    PyObject *word = word_of("__ne__");
+    PyObject *word = intern_word("__ne__");
     PyObject *object_ne = _PyType_Lookup(&PyBaseObject_Type, word);
 
-    *of = class_source(c, call->args[0], call->shadows[0]);
+    *of = find_class_source(c, call->args[0], call->shadows[0]);
     return *of && object_ne && _PyType_Lookup(Py_TYPE(call->args[0]), word) == object_ne;
 }
 
-enum ended operate_special(struct capture *c, struct watched *w, const char *name,
-                           const struct call *call)
+enum ended step_operator_method(struct capture *c, struct watched *w, const char *name,
+                                const struct call *call)
 {
     /* drop the underscore of the operator name: and_ stands for the method __and__ */
     const int length = (int)strcspn(name, "_");
@@ -94,14 +95,14 @@ enum ended operate_special(struct capture *c, struct watched *w, const char *nam
 
     snprintf(text, sizeof text, "__%s%.*s__", call->reflected ? "r" : "", length, name);
     if (!strcmp(text, "__ne__") && inherits_ne(c, call, &of)) {
-        PyObject *object_ne = _PyType_Lookup(&PyBaseObject_Type, word_of("__ne__"));
+        PyObject *object_ne = _PyType_Lookup(&PyBaseObject_Type, intern_word("__ne__"));
 
-        of = source_attribute(c, of, text, object_ne);
+        of = source_read_attribute(c, of, text, object_ne);
         if (!of || guard_on(c, of, "ID_MATCH", object_ne))
             return ENDED_BEFORE;
-        return special(c, w, "__eq__", call);
+        return step_special_method(c, w, "__eq__", call);
     }
-    return special(c, w, text, call);
+    return step_special_method(c, w, text, call);
 }
 
 /* ---- new instances ---- */
@@ -132,15 +133,15 @@ static bool guard_ordinary(struct capture *c, PyTypeObject *type, struct shadow 
     static const char *const absent[] = {"__getattr__", "__del__"};
 
     for (size_t i = 0; i < Py_ARRAY_LENGTH(inherited); i++) {
-        PyObject *value = _PyType_Lookup(&PyBaseObject_Type, word_of(inherited[i]));
-        struct shadow *source = source_attribute(c, of, inherited[i], value);
+        PyObject *value = _PyType_Lookup(&PyBaseObject_Type, intern_word(inherited[i]));
+        struct shadow *source = source_read_attribute(c, of, inherited[i], value);
 
         if (!source || guard_on(c, source, "ID_MATCH", value))
             return false;
         source->source.guarded = GUARDED_VALUE;
     }
     for (size_t i = 0; i < Py_ARRAY_LENGTH(absent); i++) {
-        PyObject *word = word_of(absent[i]);
+        PyObject *word = intern_word(absent[i]);
 
         if (_PyType_Lookup(type, word) || guard_on(c, of, "NO_HASATTR", word))
             return false;
@@ -152,7 +153,7 @@ bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of)
 {
     if (!is_plain_class(type) || !has_ordinary_slots(type))
         return false;
-    if (!value_known(c, (PyObject *)type, of))
+    if (!ensure_value_known(c, (PyObject *)type, of))
         return false;
     if (!of->source.is_ordinary)
         of->source.is_ordinary = guard_ordinary(c, type, of);
@@ -165,30 +166,30 @@ static bool inherits_init(struct capture *c, const struct call *call, PyObject *
 {
     struct shadow *of;
 
-    if (init != _PyType_Lookup(&PyBaseObject_Type, word_of("__init__")) || call->count)
+    if (init != _PyType_Lookup(&PyBaseObject_Type, intern_word("__init__")) || call->count)
         return false;
-    of = source_attribute(c, call->of, "__init__", init);
+    of = source_read_attribute(c, call->of, "__init__", init);
     return of && !guard_on(c, of, "ID_MATCH", init);
 }
 
-enum ended construct(struct capture *c, struct watched *w, const struct call *call)
+enum ended call_class(struct capture *c, struct watched *w, const struct call *call)
 {
     PyTypeObject *type = (PyTypeObject *)call->callable;
     struct shadow *made = shadow_new(c, SHADOW_OBJECT, 0);
-    struct call making = with_self(call, NULL, made);
+    struct call making = prepend_self(call, NULL, made);
     PyObject *init, *function;
 
     c->kind = NULL;
     if (!made)
         return ENDED_BEFORE;
-    init = _PyType_Lookup(type, word_of("__init__"));
+    init = _PyType_Lookup(type, intern_word("__init__"));
     if (!init || !is_ordinary(c, type, call->of))
         return ENDED_BEFORE;
     making.made = made;
     made->object.of_class = call->of;
     function = find_python_method(type, "__init__");
     if (!function && inherits_init(c, call, init))
-        return stack_result(c, w, call->slots, run_call(call), made);
+        return stack_replace(c, w, call->slots, run_call(call), made);
     return step_method(c, w, &making, function, call->of, "__init__");
 }
 
@@ -206,7 +207,7 @@ enum ended call_property(struct capture *c, struct watched *w, PyObject *name, P
 
     PyErr_Clear();
     if (function && PyFunction_Check(function))
-        of = class_source(c, call->args[0], call->shadows[0]);
+        of = find_class_source(c, call->args[0], call->shadows[0]);
     if (of)
         of = source_read(c, of, '.', name, property);
     c->kind = NULL;
@@ -227,42 +228,42 @@ static bool is_always_true(struct capture *c, PyObject *value, struct shadow *of
         return false;
     if (type->tp_as_mapping->mp_length)
         return false;
-    of_class = class_source(c, value, of);
-    if (!of_class || guard_on(c, of_class, "NO_HASATTR", word_of("__bool__")))
+    of_class = find_class_source(c, value, of);
+    if (!of_class || guard_on(c, of_class, "NO_HASATTR", intern_word("__bool__")))
         return false;
-    return !guard_on(c, of_class, "NO_HASATTR", word_of("__len__"));
+    return !guard_on(c, of_class, "NO_HASATTR", intern_word("__len__"));
 }
 
-enum ended bool_of_object(struct capture *c, struct watched *w)
+enum ended convert_object_to_bool(struct capture *c, struct watched *w)
 {
     PyObject *value = stack_value(w, 0);
     struct shadow *of = stack_shadow(w, 0);
     struct operands operands = {{value}, {of}};
-    const struct call call = operator_call("truth", 1, 1, &operands);
+    const struct call call = describe_operator_call("truth", 1, 1, &operands);
     const bool is_programs_class = Py_TYPE(value)->tp_flags & Py_TPFLAGS_HEAPTYPE;
     enum ended ended;
 
     c->kind = NULL;
     if (!is_kind(of, SHADOW_OBJECT) && !is_source(of))
         return ENDED_BEFORE;
-    if (!is_programs_class || is_graph(value, of))
+    if (!is_programs_class || is_graph_value(value, of))
         return ENDED_BEFORE;
-    ended = operate_special(c, w, "bool", &call);
+    ended = step_operator_method(c, w, "bool", &call);
     if (!is_decided(c, ended))
-        ended = operate_special(c, w, "len", &call);
+        ended = step_operator_method(c, w, "len", &call);
     if (is_decided(c, ended) || !is_always_true(c, value, of))
         return ended;
-    return known_result(c, w, 1, Py_NewRef(Py_True));
+    return stack_replace_known(c, w, 1, Py_NewRef(Py_True));
 }
 
 /* ---- super() ---- */
 
-struct shadow *super_shadow(struct capture *c, struct shadow *of_type, struct shadow *of_self,
-                            PyObject *type, PyObject *self)
+struct shadow *make_super_shadow(struct capture *c, struct shadow *of_type, struct shadow *of_self,
+                                 PyObject *type, PyObject *self)
 {
     struct shadow *made;
 
-    if (!type || !self || !of_self || !value_known(c, type, of_type))
+    if (!type || !self || !of_self || !ensure_value_known(c, type, of_type))
         return NULL;
     made = shadow_new(c, SHADOW_SUPER, 2);
     if (!made)
@@ -287,10 +288,10 @@ static int find_class_cell(const struct watched *w)
     return -1;
 }
 
-/* Return the shadow of super() without arguments, in frame W: its class is in the free variable
- * __class__, and `self` is the first argument, perhaps in a cell. Returns NULL if they are
- * unknown. */
-static struct shadow *super_of_frame(struct capture *c, const struct watched *w)
+/* Return the shadow of super() without arguments in frame W. The class of super() is in the free
+ * variable __class__; `self` is the first argument, perhaps in a cell. Returns NULL if the class or
+ * `self` is unknown. */
+static struct shadow *make_super_shadow_of_frame(struct capture *c, const struct watched *w)
 {
     const bool has_self = w->code->co_argcount > 0;
     PyObject *self = has_self ? compat_local(w->frame, 0) : NULL;
@@ -305,7 +306,7 @@ static struct shadow *super_of_frame(struct capture *c, const struct watched *w)
     }
     if (!cell || !is_kind(of_cell, SHADOW_CELL))
         return NULL;
-    return super_shadow(c, of_cell->items[0], of_self, compat_cell_content(cell), self);
+    return make_super_shadow(c, of_cell->items[0], of_self, compat_cell_content(cell), self);
 }
 
 enum ended call_super(struct capture *c, struct watched *w, const struct call *call)
@@ -313,16 +314,17 @@ enum ended call_super(struct capture *c, struct watched *w, const struct call *c
     struct shadow *made = NULL;
 
     if (!call->count)
-        made = super_of_frame(c, w);
+        made = make_super_shadow_of_frame(c, w);
     else if (call->count == 2 && PyType_Check(call->args[0]))
-        made = super_shadow(c, call->shadows[0], call->shadows[1], call->args[0], call->args[1]);
-    return made ? stack_result(c, w, call->slots, run_call(call), made) : ENDED_BEFORE;
+        made =
+            make_super_shadow(c, call->shadows[0], call->shadows[1], call->args[0], call->args[1]);
+    return made ? stack_replace(c, w, call->slots, run_call(call), made) : ENDED_BEFORE;
 }
 
-/* super() searches MRO from index AT on. Does the lookup of NAME in NEXT, the class at AT, give the
- * same attribute? It does if NEXT itself has the attribute, or if NEXT's own MRO is the rest of
- * MRO. */
-static bool finds_as_super(PyTypeObject *next, PyObject *name, PyObject *mro, Py_ssize_t at)
+/* super() searches for the attribute NAME in MRO, from index AT on. Does a plain lookup of NAME in
+ * NEXT, the class at this index, find the same attribute? It does if NEXT itself has the attribute,
+ * or if NEXT's own MRO equals the part of MRO from AT on. */
+static bool finds_same_as_super(PyTypeObject *next, PyObject *name, PyObject *mro, Py_ssize_t at)
 {
     const bool is_programs_class = next->tp_flags & Py_TPFLAGS_HEAPTYPE;
     const Py_ssize_t rest = PyTuple_GET_SIZE(mro) - at;
@@ -337,24 +339,24 @@ static bool finds_as_super(PyTypeObject *next, PyObject *name, PyObject *mro, Py
     return true;
 }
 
-/* Return the source of FOUND, attribute NAME of the class at index AT of MRO; or NULL. OF_CLASS is
- * the source of the class that has this MRO. */
-static struct shadow *mro_source(struct capture *c, PyObject *mro, Py_ssize_t at, PyObject *name,
-                                 PyObject *found, struct shadow *of_class)
+/* Return the source of FOUND, which is attribute NAME of the class at index AT of MRO; or NULL.
+ * OF_CLASS is the source of the class that has the MRO. */
+static struct shadow *find_mro_source(struct capture *c, PyObject *mro, Py_ssize_t at,
+                                      PyObject *name, PyObject *found, struct shadow *of_class)
 {
     OWNED PyObject *number = PyLong_FromSsize_t(at);
-    struct shadow *source = number ? source_attribute(c, of_class, "__mro__", mro) : NULL;
+    struct shadow *source = number ? source_read_attribute(c, of_class, "__mro__", mro) : NULL;
 
     if (source)
         source = source_read(c, source, '[', number, PyTuple_GET_ITEM(mro, at));
     return source ? source_read(c, source, '.', name, found) : NULL;
 }
 
-struct shadow *super_method(struct capture *c, PyObject *type, PyObject *self, struct shadow *of,
-                            PyObject *name)
+struct shadow *find_super_method(struct capture *c, PyObject *type, PyObject *self,
+                                 struct shadow *of, PyObject *name)
 {
     OWNED PyObject *mro = Py_NewRef(Py_TYPE(self)->tp_mro);
-    struct shadow *source = class_source(c, self, of->items[1]);
+    struct shadow *source = find_class_source(c, self, of->items[1]);
     const Py_ssize_t count = PyTuple_GET_SIZE(mro);
     Py_ssize_t at = 0;
     PyTypeObject *next;
@@ -366,22 +368,22 @@ struct shadow *super_method(struct capture *c, PyObject *type, PyObject *self, s
     if (!source || at >= count)
         return NULL;
     next = (PyTypeObject *)PyTuple_GET_ITEM(mro, at);
-    if (!finds_as_super(next, name, mro, at))
+    if (!finds_same_as_super(next, name, mro, at))
         return NULL;
     found = _PyType_Lookup(next, name);
     if (!found)
         return NULL;
-    source = mro_source(c, mro, at, name, found, source);
+    source = find_mro_source(c, mro, at, name, found, source);
     if (!source)
         return NULL;
     if (PyFunction_Check(found)) {
-        if (!value_known(c, found, source))
+        if (!ensure_value_known(c, found, source))
             return NULL;
-        return method_of(c, of, name, found, source, of->items[1]);
+        return make_method_shadow(c, of, name, found, source, of->items[1]);
     }
-    if (found != _PyType_Lookup(&PyBaseObject_Type, word_of("__init__")))
+    if (found != _PyType_Lookup(&PyBaseObject_Type, intern_word("__init__")))
         return NULL;
     if (guard_on(c, source, "ID_MATCH", found))
         return NULL;
-    return method_of(c, of, name, NULL, NULL, NULL);
+    return make_method_shadow(c, of, name, NULL, NULL, NULL);
 }

@@ -23,12 +23,12 @@ static struct call describe_top_call(const struct watched *w, const char *name, 
         operands->values[i] = stack_value(w, count - 1 - i);
         operands->of[i] = stack_shadow(w, count - 1 - i);
     }
-    return operator_call(name, count, count, operands);
+    return describe_operator_call(name, count, count, operands);
 }
 
-/* Does CPython try A's reflected method, e.g. A.__radd__, before B's method? It does if A's class
- * is a subclass of B's class and has its own reflected method. */
-static bool comes_first_reflected(PyObject *a, PyObject *b, const char *name)
+/* For `b + a`, does CPython try A's reflected method, e.g. A.__radd__, before B's method? It does
+ * if A's class is a subclass of B's class and has a reflected method of its own. */
+static bool tries_reflected_first(PyObject *a, PyObject *b, const char *name)
 {
     const int length = (int)strcspn(name, "_");
     OWNED PyObject *word = NULL;
@@ -43,20 +43,21 @@ static bool comes_first_reflected(PyObject *a, PyObject *b, const char *name)
     return own && own != _PyType_Lookup(Py_TYPE(b), word);
 }
 
-/* A truth test has ended as ENDED says, with its result on top. Replace the result by True or
- * False, negated if NEGATED. */
-static enum ended finish_truth(struct capture *c, struct watched *w, enum ended ended, bool negated)
+/* Replace the result of a truth test, on top of the stack, by True or False; with NEGATED by its
+ * opposite. ENDED tells how the test has ended. */
+static enum ended finish_truth_test(struct capture *c, struct watched *w, enum ended ended,
+                                    bool negated)
 {
     PyObject *is;
 
     if (!is_done(ended))
         return ended;
-    if (!ended && !value_known(c, stack_value(w, 0), stack_shadow(w, 0))) {
+    if (!ended && !ensure_value_known(c, stack_value(w, 0), stack_shadow(w, 0))) {
         break_at(c, "value", "whether an object is true that is not known");
         ended = ENDED_BEHIND;
     }
     is = (stack_value(w, 0) == Py_True) != negated ? Py_True : Py_False;
-    stack_result(c, w, 1, Py_NewRef(is), ended ? NULL : shadow_const(c, is));
+    stack_replace(c, w, 1, Py_NewRef(is), ended ? NULL : shadow_new_const(c, is));
     return ended;
 }
 
@@ -67,7 +68,7 @@ static bool gives_integer(struct capture *c, const char *name, const struct call
 {
     int large;
 
-    if (!are_numbers(c, call) || strstr(name, "shift"))
+    if (!are_varying_numbers(c, call) || strstr(name, "shift"))
         return false;
     if (!strstr(name, "pow"))
         return true;
@@ -75,7 +76,7 @@ static bool gives_integer(struct capture *c, const char *name, const struct call
         return false;
     if (PyLong_AsLongAndOverflow(call->args[1], &large) < 0)
         return false;
-    return value_known(c, call->args[1], call->shadows[1]);
+    return ensure_value_known(c, call->args[1], call->shadows[1]);
 }
 
 /* How capture executes an operator, in the order in which classify_operation() tests. */
@@ -87,17 +88,18 @@ enum operation_kind {
     OPERATION_KNOWN, /* by calling the operator itself: all operands are known */
 };
 
-static bool is_graph_operand(const struct call *call, int i)
+static bool is_operand_in_graph(const struct call *call, int i)
 {
-    return i < call->count && is_graph(call->args[i], call->shadows[i]);
+    return i < call->count && is_graph_value(call->args[i], call->shadows[i]);
 }
 
 static enum operation_kind classify_operation(struct capture *c, const char *name,
                                               const struct call *call)
 {
-    if (is_graph_operand(call, 0) || is_graph_operand(call, 1) || gives_integer(c, name, call))
+    if (is_operand_in_graph(call, 0) || is_operand_in_graph(call, 1) ||
+        gives_integer(c, name, call))
         return OPERATION_NODE;
-    return are_known(c, call, false) ? OPERATION_KNOWN : OPERATION_OF_CLASSES;
+    return ensure_arguments_known(c, call, false) ? OPERATION_KNOWN : OPERATION_OF_CLASSES;
 }
 
 static bool is_equality(const char *name)
@@ -118,7 +120,7 @@ static enum ended operate_by_polyfill(struct capture *c, struct watched *w, cons
     if (!strcmp(name, "contains"))
         return step_polyfill(c, w, "_contains", call);
     if (is_equality(name) && Py_TYPE(first) == Py_TYPE(call->args[1]))
-        return finish_truth(c, w, step_polyfill(c, w, "_eq", call), name[0] == 'n');
+        return finish_truth_test(c, w, step_polyfill(c, w, "_eq", call), name[0] == 'n');
     return ENDED_BEFORE;
 }
 
@@ -135,20 +137,20 @@ static enum ended operate_by_class(struct capture *c, struct watched *w, const c
     enum ended ended = ENDED_BEFORE;
 
     if (!two)
-        return operate_special(c, w, name, call);
+        return step_operator_method(c, w, name, call);
     operands =
         (struct operands){{call->args[1], call->args[0]}, {call->shadows[1], call->shadows[0]}};
     swapped.args = operands.values;
     swapped.shadows = operands.of;
     swapped.reflected = true;
-    if (!in_place && comes_first_reflected(call->args[1], call->args[0], name))
-        ended = operate_special(c, w, name, &swapped);
+    if (!in_place && tries_reflected_first(call->args[1], call->args[0], name))
+        ended = step_operator_method(c, w, name, &swapped);
     if (!is_decided(c, ended))
-        ended = operate_special(c, w, name, call);
+        ended = step_operator_method(c, w, name, call);
     if (in_place && !is_decided(c, ended))
-        ended = operate_special(c, w, plain, call);
+        ended = step_operator_method(c, w, plain, call);
     if (!is_decided(c, ended))
-        ended = operate_special(c, w, plain, &swapped);
+        ended = step_operator_method(c, w, plain, &swapped);
     return ended;
 }
 
@@ -158,28 +160,28 @@ static enum ended execute_operation(struct capture *c, struct watched *w, const 
     enum ended ended;
 
     if (!call->callable)
-        return no_memory_at(c);
+        return break_at_no_memory(c);
     if (PyBool_Check(call->args[0]) && !strcmp(name, "invert"))
         return break_at(c, "value", "~ of a bool, which CPython warns of");
     switch (classify_operation(c, name, call)) {
     case OPERATION_NODE:
-        return operate_graph(c, w, name, call, true);
+        return run_graph_operator(c, w, name, call, true);
     case OPERATION_KNOWN:
-        return known_result(c, w, call->slots, run_call(call));
+        return stack_replace_known(c, w, call->slots, run_call(call));
     case OPERATION_OF_CLASSES:
         break;
     }
-    ended = set_call(c, w, call);
+    ended = call_set_operation(c, w, call);
     if (ended != ENDED_BEFORE)
         return ended;
-    ended = move(c, w, name, call);
+    ended = execute_move(c, w, name, call);
     if (is_decided(c, ended))
         return ended;
     ended = operate_by_polyfill(c, w, name, call);
     if (is_decided(c, ended))
         return ended;
     ended = operate_by_class(c, w, name, call);
-    return is_decided(c, ended) ? ended : unknown_operand(c, call, name);
+    return is_decided(c, ended) ? ended : break_at_unknown_operand(c, call, name);
 }
 
 static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t which)
@@ -187,8 +189,9 @@ static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t 
     struct operands operands;
     struct call call = describe_top_call(w, binary_names[which], 2, &operands);
 
-    if (are_numbers(c, &call)) /* integers have no in-place operators: `n += 1` is add(n, 1) */
-        call.callable = operator_named(binary_names[which % BINARY_OPERATORS]);
+    /* use the plain operator, because integers have no in-place operators: `n += 1` is add(n, 1) */
+    if (are_varying_numbers(c, &call))
+        call.callable = get_operator(binary_names[which % BINARY_OPERATORS]);
     return execute_operation(c, w, binary_names[which], &call);
 }
 
@@ -206,7 +209,7 @@ static bool is_truth_used_next(const struct watched *w)
  * integers are inputs of the graph. Returns false if no such guard is possible. */
 static bool guard_comparison(struct capture *c, const struct call *call, PyObject *result)
 {
-    OWNED PyObject *expression = expression_of(c, call);
+    OWNED PyObject *expression = make_expression(c, call);
     OWNED PyObject *guard = expression ? PyTuple_Pack(2, expression, result) : NULL;
 
     return guard && !c->foreign && !guard_on(c, c->locals, "COMPARISON", guard);
@@ -221,11 +224,11 @@ static enum ended execute_comparison(struct capture *c, struct watched *w,
     const struct call call = describe_top_call(w, name, 2, &operands);
     enum ended ended;
 
-    if (is_truth_used_next(w) && are_numbers(c, &call)) {
+    if (is_truth_used_next(w) && are_varying_numbers(c, &call)) {
         OWNED PyObject *result = run_call(&call);
 
         if (result && guard_comparison(c, &call, result))
-            return known_result(c, w, call.slots, Py_NewRef(result));
+            return stack_replace_known(c, w, call.slots, Py_NewRef(result));
     }
     ended = execute_operation(c, w, name, &call);
     c->make_bool = action.flag && is_done(ended) && !PyBool_Check(stack_value(w, 0));
@@ -265,7 +268,7 @@ static bool are_singletons(PyObject *a, PyObject *b)
 static bool is_identity_in_shadows(PyObject *b, const struct shadow *of_a,
                                    const struct shadow *of_b)
 {
-    if (b == polyfill("end"))
+    if (b == get_polyfill("end"))
         return true;
     if (!of_a)
         return false;
@@ -279,13 +282,13 @@ static bool is_identity_in_shadows(PyObject *b, const struct shadow *of_a,
 static bool guard_for_identity(struct capture *c, PyObject *a, PyObject *b, struct shadow *of_a,
                                struct shadow *of_b)
 {
-    if (!value_type_known(c, a, of_a) || !value_type_known(c, b, of_b))
+    if (!ensure_type_known(c, a, of_a) || !ensure_type_known(c, b, of_b))
         return false;
     if (Py_TYPE(a) != Py_TYPE(b))
         return true;
-    if (!are_singletons(a, b) && (value_is_simple(a) || is_graph(a, of_a)))
+    if (!are_singletons(a, b) && (value_is_simple(a) || is_graph_value(a, of_a)))
         return false;
-    return value_known(c, a, of_a) && value_known(c, b, of_b);
+    return ensure_value_known(c, a, of_a) && ensure_value_known(c, b, of_b);
 }
 
 /* Add a guard that A and B are the same object, or, if they are not, that they are different
@@ -297,7 +300,7 @@ static bool guard_identity(struct capture *c, PyObject *a, PyObject *b, struct s
 
     if (!is_source(of_a) || !is_source(of_b) || !of_b->source.key || c->foreign)
         return false;
-    path = source_path(c, of_b);
+    path = source_make_path(c, of_b);
     return path && !guard_on(c, of_a, a == b ? "ALIASING" : "NO_ALIASING", path);
 }
 
@@ -317,21 +320,22 @@ static enum ended compare_identity(struct capture *c, struct watched *w, bool ne
     if (!is_sure)
         return break_at(c, "value", "identity of a %.200s%s", Py_TYPE(a)->tp_name,
                         of_a && of_b ? "" : " that is not known");
-    return known_result(c, w, 2, PyBool_FromLong((a == b) != negated));
+    return stack_replace_known(c, w, 2, PyBool_FromLong((a == b) != negated));
 }
 
-/* Is it known whether DICT has the key ITEM? Adds guards. ITEM is known. */
-static bool is_key_known(struct capture *c, PyObject *dict, struct shadow *of, PyObject *item)
+/* Is it known whether the dict DICT has the key ITEM, which is known? Adds guards. */
+static bool is_presence_of_key_known(struct capture *c, PyObject *dict, struct shadow *of,
+                                     PyObject *item)
 {
     const char *kind;
 
     if (is_kind(of, SHADOW_DICT))
         return true;
-    if (!is_source(of) || c->foreign || !is_apart(c, of))
+    if (!is_source(of) || c->foreign || !ensure_not_aliased(c, of))
         return false;
-    if (!of->source.changed && !value_type_known(c, dict, of))
+    if (!of->source.changed && !ensure_type_known(c, dict, of))
         return false;
-    if (!source_changed(of, '[', item)) {
+    if (!source_find_changed(of, '[', item)) {
         kind = PyDict_Contains(dict, item) == 1 ? "DICT_CONTAINS" : "DICT_NOT_CONTAINS";
         guard_on(c, of, kind, item);
     }
@@ -343,19 +347,19 @@ static enum ended execute_contains(struct capture *c, struct watched *w)
     PyObject *container = stack_value(w, 0), *item = stack_value(w, 1);
     struct shadow *of = stack_shadow(w, 0), *of_item = stack_shadow(w, 1);
     struct operands operands = {{container, item}, {of, of_item}};
-    const struct call call = operator_call("contains", 2, 2, &operands);
+    const struct call call = describe_operator_call("contains", 2, 2, &operands);
     const bool is_dict = of && PyDict_CheckExact(container);
     bool is_known = false;
 
     if ((is_dict || PyAnySet_CheckExact(container)) && value_is_simple(item) &&
-        value_known(c, item, of_item)) {
+        ensure_value_known(c, item, of_item)) {
         if (is_dict)
-            is_known = is_key_known(c, container, of, item);
+            is_known = is_presence_of_key_known(c, container, of, item);
         else
-            is_known = set_known(c, container, of);
+            is_known = ensure_set_known(c, container, of);
     }
     if (is_known)
-        return known_result(c, w, 2, run_call(&call));
+        return stack_replace_known(c, w, 2, run_call(&call));
     return execute_operation(c, w, "contains", &call);
 }
 
@@ -384,42 +388,42 @@ static enum ended execute_format(struct capture *c, struct watched *w, struct co
     OWNED PyObject *text = NULL;
     PyObject *result;
 
-    if (!are_known(c, &call, false))
-        return unknown_operand(c, &call, "the text");
+    if (!ensure_arguments_known(c, &call, false))
+        return break_at_unknown_operand(c, &call, "the text");
     text = convert_for_format(operands.values[0], action.arg);
     if (!text)
         return ENDED_RAISED;
     result = PyObject_Format(text, has_format ? operands.values[1] : NULL);
-    return known_result(c, w, call.slots, result);
+    return stack_replace_known(c, w, call.slots, result);
 }
 
 static bool is_truth_known(struct capture *c, PyObject *value, struct shadow *of)
 {
     if (is_sequence(value))
-        return value_type_known(c, value, of);
+        return ensure_type_known(c, value, of);
     if (PyDict_CheckExact(value))
         return is_kind(of, SHADOW_DICT);
     if (PyAnySet_CheckExact(value))
-        return set_known(c, value, of);
-    return value_is_plain(value) && value_known(c, value, of);
+        return ensure_set_known(c, value, of);
+    return value_is_plain(value) && ensure_value_known(c, value, of);
 }
 
-enum ended to_bool(struct capture *c, struct watched *w)
+enum ended convert_to_bool(struct capture *c, struct watched *w)
 {
     PyObject *value = stack_value(w, 0);
     struct shadow *of = stack_shadow(w, 0);
     const char *type = Py_TYPE(value)->tp_name;
-    enum ended ended = bool_of_object(c, w);
+    enum ended ended = convert_object_to_bool(c, w);
     int is;
 
     if (is_decided(c, ended))
-        return finish_truth(c, w, ended, false);
-    if (is_graph(value, of))
+        return finish_truth_test(c, w, ended, false);
+    if (is_graph_value(value, of))
         return break_at(c, "data", "whether a %.100s is true decides what runs", type);
     if (!is_truth_known(c, value, of))
         return break_at(c, "value", "whether a %.100s is true", type);
     is = PyObject_IsTrue(value);
-    return known_result(c, w, 1, is < 0 ? NULL : PyBool_FromLong(is));
+    return stack_replace_known(c, w, 1, is < 0 ? NULL : PyBool_FromLong(is));
 }
 
 static enum ended operate_unary(struct capture *c, struct watched *w, const char *name)
@@ -441,7 +445,7 @@ static enum ended get_iterator(struct capture *c, struct watched *w)
     return ended;
 }
 
-enum ended operate(struct capture *c, struct watched *w, struct compat_action action)
+enum ended execute_operator(struct capture *c, struct watched *w, struct compat_action action)
 {
     switch (action.op) {
     case BINARY_OP:
@@ -455,18 +459,18 @@ enum ended operate(struct capture *c, struct watched *w, struct compat_action ac
     case GET_ITER:
         return get_iterator(c, w);
     case TO_BOOL:
-        return to_bool(c, w);
+        return convert_to_bool(c, w);
     case UNARY_NOT:
-        return finish_truth(c, w, to_bool(c, w), true);
+        return finish_truth_test(c, w, convert_to_bool(c, w), true);
     case COMPARE_OP:
         return execute_comparison(c, w, action);
     case IS_OP:
         return compare_identity(c, w, action.arg);
     case CONTAINS_OP:
-        return finish_truth(c, w, execute_contains(c, w), action.arg);
+        return finish_truth_test(c, w, execute_contains(c, w), action.arg);
     case FORMAT_VALUE:
         return execute_format(c, w, action);
     default:
-        return build(c, w, action);
+        return execute_build(c, w, action);
     }
 }

@@ -11,10 +11,11 @@
 
 /* ---- parts: descriptions of values for dyntrace._plan ---- */
 
-/* Return the part of SHADOW; False if SHADOW is NULL. */
-static PyObject *part_or_false(struct capture *c, struct shadow *shadow)
+/* Return the part of SHADOW: the tuple that tells dyntrace._plan how to make the value again.
+ * Returns False if SHADOW is NULL. */
+static PyObject *get_part_or_false(struct capture *c, struct shadow *shadow)
 {
-    return shadow ? plan_part(c, shadow) : Py_False;
+    return shadow ? get_plan_part(c, shadow) : Py_False;
 }
 
 /* The names that dyntrace._plan has for the kinds of shadows. NULL: a plan cannot make a value of
@@ -116,7 +117,7 @@ static struct part describe_shadow(const struct capture *c, struct shadow *shado
 }
 
 /* Return the first COUNT keys of SHADOW as a new tuple, or NULL. */
-static PyObject *copy_keys(const struct shadow *shadow, Py_ssize_t count)
+static PyObject *copy_first_keys(const struct shadow *shadow, Py_ssize_t count)
 {
     PyObject *keys = PyTuple_New(count);
 
@@ -135,50 +136,50 @@ static PyObject *make_part(struct capture *c, struct shadow *shadow)
     struct part part;
 
     if (shadow->kind == SHADOW_CELL && shadow->cell.is_outside)
-        return Py_NewRef(plan_part(c, shadow->cell.source));
+        return Py_NewRef(get_plan_part(c, shadow->cell.source));
     part = describe_shadow(c, shadow);
     if (!part.what || (is_constant && !part.thing))
         return NULL;
     if (is_constant && is_builtin && shadow->source.guarded != GUARDED_VALUE &&
         guard_on(c, shadow, "ID_MATCH", part.thing))
         return NULL;
-    items = plan_parts(c, part.count, shadow->items);
-    keys = copy_keys(shadow, part.has_keys ? part.count : 0);
+    items = make_plan_parts(c, part.count, shadow->items);
+    keys = copy_first_keys(shadow, part.has_keys ? part.count : 0);
     if (!keys || !items)
         return NULL;
-    return Py_BuildValue("(sCnOOOOOO)", part.what, part.step, part.number,
-                         part.thing ? part.thing : Py_None, keys, items,
-                         part_or_false(c, part.parent), part_or_false(c, part.keyword_defaults),
-                         part_or_false(c, part.globals));
+    return Py_BuildValue(
+        "(sCnOOOOOO)", part.what, part.step, part.number, part.thing ? part.thing : Py_None, keys,
+        items, get_part_or_false(c, part.parent), get_part_or_false(c, part.keyword_defaults),
+        get_part_or_false(c, part.globals));
 }
 
-PyObject *plan_part(struct capture *c, struct shadow *shadow)
+PyObject *get_plan_part(struct capture *c, struct shadow *shadow)
 {
     OWNED PyObject *made = NULL;
 
     if (!shadow)
         return Py_None;
-    if (!shadow->told && shadow->origin)
-        return plan_part(c, shadow->origin);
-    if (!shadow->told && !Py_EnterRecursiveCall(" while a graph is made")) {
-        /* set this before the items are visited: a container that contains itself finds it as its
-         * own part */
-        shadow->told = Py_None;
+    if (!shadow->plan_part && shadow->origin)
+        return get_plan_part(c, shadow->origin);
+    if (!shadow->plan_part && !Py_EnterRecursiveCall(" while a graph is made")) {
+        /* set plan_part before visiting the items: in a container that contains itself, the item
+         * then has the part None, so that no plan makes the container */
+        shadow->plan_part = Py_None;
         made = make_part(c, shadow);
         if (made)
-            shadow->told = capture_keep(c, made);
+            shadow->plan_part = capture_keep(c, made);
         Py_LeaveRecursiveCall();
     }
     PyErr_Clear();
-    return shadow->told ? shadow->told : Py_None;
+    return shadow->plan_part ? shadow->plan_part : Py_None;
 }
 
-PyObject *plan_parts(struct capture *c, Py_ssize_t count, struct shadow *const *shadows)
+PyObject *make_plan_parts(struct capture *c, Py_ssize_t count, struct shadow *const *shadows)
 {
     PyObject *made = PyTuple_New(count);
 
     for (Py_ssize_t i = 0; made && i < count; i++)
-        PyTuple_SET_ITEM(made, i, Py_NewRef(plan_part(c, shadows[i])));
+        PyTuple_SET_ITEM(made, i, Py_NewRef(get_plan_part(c, shadows[i])));
     return made;
 }
 
@@ -220,7 +221,7 @@ static PyObject *describe_variable(struct capture *c, const struct watched *w, i
         return Py_NewRef(Py_None);
     if (!value)
         return Py_BuildValue("(i)", i);
-    return Py_BuildValue("(iOO)", i, plan_part(c, shadow), value);
+    return Py_BuildValue("(iOO)", i, get_plan_part(c, shadow), value);
 }
 
 static PyObject *describe_variables(struct capture *c, const struct watched *w)
@@ -248,11 +249,11 @@ static PyObject *describe_slot(struct capture *c, const struct watched *w, struc
 
     if (shadow == &shadow_of_null)
         return PyTuple_New(0);
-    return Py_BuildValue("(OO)", plan_part(c, shadow), value ? value : Py_None);
+    return Py_BuildValue("(OO)", get_plan_part(c, shadow), value ? value : Py_None);
 }
 
-PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *const *shadows,
-                     int depth)
+PyObject *describe_plan_state(struct capture *c, const struct watched *w,
+                              struct shadow *const *shadows, int depth)
 {
     PyObject *stack = PyTuple_New(depth), *cells = PyTuple_New(w->variables);
 
@@ -261,9 +262,9 @@ PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *
         OWNED PyObject *own = Py_BuildValue("(sCi)", "own", 0, i);
         PyObject *cell = Py_None;
 
-        /* the running frame has the function's own cells, and the plan gets them from it */
-        if (is_own_cell(shadow) && !shadow->told)
-            shadow->told = capture_keep(c, own);
+        /* the compiled code passes cells that the captured function made to the plan */
+        if (is_own_cell(shadow) && !shadow->plan_part)
+            shadow->plan_part = capture_keep(c, own);
         if (!w->resumed && is_cell(w, i))
             cell = compat_local(w->frame, i);
         PyTuple_SET_ITEM(cells, i, Py_NewRef(cell));
@@ -322,7 +323,7 @@ struct raising {
     PyObject *raised, *traceback, *seen;
 };
 
-static PyObject *call_raised(void *data)
+static PyObject *call_traceback_correction(void *data)
 {
     const struct raising *given = data;
     PyObject *trace;
@@ -345,7 +346,7 @@ static PyObject *handle_exception(struct plan *plan, PyThreadState *ts, compat_f
                               seen};
 
     if (seen)
-        trace = shim->quietly(call_raised, &raising);
+        trace = shim->quietly(call_traceback_correction, &raising);
     if (trace == Py_True) {
         /* a signal handler raised the exception, e.g. KeyboardInterrupt: let the original code
          * raise it again */
@@ -363,8 +364,9 @@ static PyObject *handle_exception(struct plan *plan, PyThreadState *ts, compat_f
     return NULL;
 }
 
-/* Copy PLAN's function, with GLOBALS, for a call during another call of PLAN: a new reference. */
-static PyObject *copy_run(const struct plan *plan, PyObject *globals)
+/* Copy PLAN's function, with GLOBALS as its globals: a new reference. A call of PLAN inside another
+ * call of PLAN needs a copy if the globals of the two calls differ. */
+static PyObject *copy_run_function(const struct plan *plan, PyObject *globals)
 {
     PyFunctionObject *run = (PyFunctionObject *)plan->run;
     PyObject *made = PyFunction_New(run->func_code, globals);
@@ -374,10 +376,9 @@ static PyObject *copy_run(const struct plan *plan, PyObject *globals)
     return made;
 }
 
-/* Call PLAN's function with the globals of FRAME. FRAME is hidden from tracebacks during the
- * call. */
-static PyObject *call_run(struct plan *plan, compat_frame *frame, PyObject *const *args,
-                          size_t given, PyObject *names)
+/* Call PLAN's function with the globals of FRAME. Tracebacks do not show FRAME during the call. */
+static PyObject *call_run_function(struct plan *plan, compat_frame *frame, PyObject *const *args,
+                                   size_t given, PyObject *names)
 {
     static PyObject *nothing;
     PyFunctionObject *run = (PyFunctionObject *)plan->run;
@@ -392,7 +393,7 @@ static PyObject *call_run(struct plan *plan, compat_frame *frame, PyObject *cons
     if (!nothing)
         return NULL;
     if (!is_bound && plan->running) {
-        other = copy_run(plan, frame->f_globals);
+        other = copy_run_function(plan, frame->f_globals);
         if (!other)
             return NULL;
         run = (PyFunctionObject *)other;
@@ -429,7 +430,7 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
         return Py_NewRef(frame->f_globals);
     masked = shim->mask(ts); /* capture no code of the backend */
     compat_uncount(ts, 1);
-    result = call_run(plan, frame, args, given, names);
+    result = call_run_function(plan, frame, args, given, names);
     if (!result)
         result = handle_exception(plan, ts, frame);
     compat_uncount(ts, -1);
@@ -461,10 +462,11 @@ PyObject *plan_new(const char *name)
 }
 
 static PyMemberDef plan_members[] = {
-    {"name", T_OBJECT, offsetof(struct plan, name), 0, "What the graph is called."},
-    {"run", T_OBJECT, offsetof(struct plan, run), 0, "What the plan does."},
+    {"name", T_OBJECT, offsetof(struct plan, name), 0, "The name of the graph."},
+    {"run", T_OBJECT, offsetof(struct plan, run), 0,
+     "The function that runs the graph and makes the values after it."},
     {"raised", T_OBJECT, offsetof(struct plan, raised), 0,
-     "What it does when that raises: see dyntrace._plan."},
+     "The function that handles an exception of `run`: see dyntrace._plan."},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -472,7 +474,7 @@ PyTypeObject plan_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dyntrace.Plan",
     .tp_basicsize = sizeof(struct plan),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_doc = "Runs a graph in the code that was made for it, and gives that the values behind it.",
+    .tp_doc = "Runs a graph for the compiled code, and returns the values after the graph.",
     .tp_dealloc = plan_free,
     .tp_call = PyVectorcall_Call,
     .tp_vectorcall_offset = offsetof(struct plan, call),

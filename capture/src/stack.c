@@ -19,20 +19,20 @@ enum ended break_at(struct capture *c, const char *kind, const char *format, ...
     return ENDED_BEFORE;
 }
 
-enum ended no_memory_at(struct capture *c)
+enum ended break_at_no_memory(struct capture *c)
 {
     c->failed = true;
     PyErr_Clear();
     return break_at(c, "value", "no memory");
 }
 
-enum ended not_ours(struct capture *c, PyObject *container)
+enum ended break_at_mutation(struct capture *c, PyObject *container)
 {
     return break_at(c, "mutation", "a %.200s is changed that was not made here",
                     Py_TYPE(container)->tp_name);
 }
 
-enum ended unknown_operand(struct capture *c, const struct call *call, const char *what)
+enum ended break_at_unknown_operand(struct capture *c, const struct call *call, const char *what)
 {
     for (int i = call->count; i-- > 0;) {
         const char *type = Py_TYPE(call->args[i])->tp_name;
@@ -45,20 +45,21 @@ enum ended unknown_operand(struct capture *c, const struct call *call, const cha
 
 /* ---- the stack ---- */
 
-/* Return the index of a stack value among the slots of the frame. */
-static int slot_of(const struct watched *w, int from_top)
+/* Return the index of a stack value among the slots of the frame, where the stack comes after the
+ * variables. */
+static int get_stack_slot(const struct watched *w, int from_top)
 {
     return w->variables + w->depth - 1 - from_top;
 }
 
 PyObject *stack_value(const struct watched *w, int from_top)
 {
-    return compat_local(w->frame, slot_of(w, from_top));
+    return compat_local(w->frame, get_stack_slot(w, from_top));
 }
 
 struct shadow *stack_shadow(const struct watched *w, int from_top)
 {
-    return w->shadow[slot_of(w, from_top)];
+    return w->shadow[get_stack_slot(w, from_top)];
 }
 
 struct shadow shadow_of_null = {.kind = SHADOW_CONST};
@@ -70,14 +71,14 @@ void stack_push(struct watched *w, PyObject *value, struct shadow *shadow)
     else if (shadow && !shadow_fits(shadow, value))
         shadow = NULL;
     w->depth++;
-    w->shadow[slot_of(w, 0)] = shadow;
-    compat_give_local(w->frame, slot_of(w, 0), value);
+    w->shadow[get_stack_slot(w, 0)] = shadow;
+    compat_give_local(w->frame, get_stack_slot(w, 0), value);
 }
 
 void stack_drop(struct watched *w, int count)
 {
     while (count--) {
-        const int slot = slot_of(w, 0);
+        const int slot = get_stack_slot(w, 0);
         PyObject *value = compat_take_local(w->frame, slot);
 
         w->depth--;
@@ -86,8 +87,8 @@ void stack_drop(struct watched *w, int count)
     }
 }
 
-enum ended stack_result(struct capture *c, struct watched *w, int count, PyObject *result,
-                        struct shadow *shadow)
+enum ended stack_replace(struct capture *c, struct watched *w, int count, PyObject *result,
+                         struct shadow *shadow)
 {
     if (!result)
         return ENDED_RAISED;
@@ -96,8 +97,8 @@ enum ended stack_result(struct capture *c, struct watched *w, int count, PyObjec
     return ENDED_NOT;
 }
 
-/* Make the shadow of LIST, whose items are known. *SIMPLE: are all its items of simple types? */
-static struct shadow *list_shadow(struct capture *c, PyObject *list, bool *simple)
+/* Make the shadow of LIST, whose items are known. Sets *SIMPLE if all items are simple values. */
+static struct shadow *make_known_list_shadow(struct capture *c, PyObject *list, bool *simple)
 {
     struct shadow *made = shadow_new(c, SHADOW_LIST, 0);
 
@@ -107,12 +108,12 @@ static struct shadow *list_shadow(struct capture *c, PyObject *list, bool *simpl
 
         if (!value_is_simple(item))
             *simple = false;
-        shadow_add(c, made, NULL, shadow_const(c, item));
+        shadow_add(c, made, NULL, shadow_new_const(c, item));
     }
     return made;
 }
 
-enum ended known_result(struct capture *c, struct watched *w, int count, PyObject *result)
+enum ended stack_replace_known(struct capture *c, struct watched *w, int count, PyObject *result)
 {
     struct shadow *shadow;
     bool simple;
@@ -120,15 +121,15 @@ enum ended known_result(struct capture *c, struct watched *w, int count, PyObjec
     if (!result)
         return ENDED_RAISED;
     if (PyList_CheckExact(result)) {
-        shadow = list_shadow(c, result, &simple);
+        shadow = make_known_list_shadow(c, result, &simple);
     } else {
-        shadow = shadow_const(c, result);
+        shadow = shadow_new_const(c, result);
         simple = value_is_simple(result) || PyType_Check(result) || PySlice_Check(result);
     }
     if (simple)
-        return stack_result(c, w, count, result, shadow);
+        return stack_replace(c, w, count, result, shadow);
     break_at(c, "value", "a %.200s was made of known values", Py_TYPE(result)->tp_name);
-    stack_result(c, w, count, result, NULL);
+    stack_replace(c, w, count, result, NULL);
     return ENDED_BEHIND;
 }
 
@@ -142,17 +143,18 @@ enum ended push_callable(struct watched *w, bool null, PyObject *value, struct s
     return ENDED_NOT;
 }
 
-void watched_put(struct watched *w)
+void watched_save_variables(struct watched *w)
 {
     for (int i = 0; i < w->variables; i++)
-        w->put[i] = compat_local(w->frame, i);
+        w->stored[i] = compat_local(w->frame, i);
 }
 
 /* ---- descriptions of calls ---- */
 
-struct call operator_call(const char *name, int slots, int count, struct operands *operands)
+struct call describe_operator_call(const char *name, int slots, int count,
+                                   struct operands *operands)
 {
-    return (struct call){.callable = operator_named(name),
+    return (struct call){.callable = get_operator(name),
                          .args = operands->values,
                          .shadows = operands->of,
                          .count = count,
@@ -173,7 +175,7 @@ PyObject *run_call(const struct call *call)
     return PyObject_Vectorcall(call->callable, args, (size_t)count, call->names);
 }
 
-struct call with_self(const struct call *call, PyObject *self, struct shadow *of_self)
+struct call prepend_self(const struct call *call, PyObject *self, struct shadow *of_self)
 {
     struct call made = *call;
 
@@ -198,7 +200,7 @@ void attempt_undo(struct capture *c, const struct attempt *attempt)
     if (PyList_SetSlice(c->nodes, attempt->nodes, PyList_GET_SIZE(c->nodes), NULL) ||
         PyList_SetSlice(c->places, attempt->nodes, PyList_GET_SIZE(c->places), NULL))
         c->failed = true;
-    shadows_back(c, attempt->undo);
+    shadows_undo(c, attempt->undo);
     c->effects->count = attempt->effects;
     c->number_nodes = attempt->number_nodes;
     tracer_exception_back(&pending);

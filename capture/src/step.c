@@ -30,39 +30,42 @@ static enum ended break_at_death(struct capture *c)
     return break_at(c, "value", "an object dies, which may run code of the program's");
 }
 
-static const char *variable_name(const struct watched *w, uint32_t variable)
+static const char *get_variable_name(const struct watched *w, uint32_t variable)
 {
     return PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable));
 }
 
 static enum ended break_at_unbound(struct capture *c, const struct watched *w, uint32_t variable)
 {
-    return break_at(c, "instruction", "variable %.100s has no value", variable_name(w, variable));
+    return break_at(c, "instruction", "variable %.100s has no value",
+                    get_variable_name(w, variable));
 }
 
-/* Is the variable an argument of a resume function whose value may be the marker for "unbound"? */
-static bool may_be_unbound(struct capture *c, const struct watched *w, uint32_t variable)
+/* Is the variable an argument of a resume function that may be unbound in later calls? Callers pass
+ * a marker object for "unbound". */
+static bool may_variable_be_unbound(struct capture *c, const struct watched *w, uint32_t variable)
 {
     struct shadow *of = w->shadow[variable];
 
     if (!w->resumed || !is_source(of) || of->source.guarded)
         return false;
-    if (one_of(c, of) != of)
+    if (resolve_alias(c, of) != of)
         return false;
-    return !value_type_known(c, compat_local(w->frame, (int)variable), of);
+    return !ensure_type_known(c, compat_local(w->frame, (int)variable), of);
 }
 
 static enum ended check_load(struct capture *c, const struct watched *w, uint32_t variable)
 {
     if (!compat_local(w->frame, (int)variable)) {
-        /* a call that raises is not compiled: discard the capture */
-        if (!w->outer && !code_handles(w->code, w->bytes, w->unit))
+        /* discard the capture, because the call raises UnboundLocalError, and capture compiles no
+         * call that raises */
+        if (!w->outer && !code_handles_exception(w->code, w->bytes, w->unit))
             c->failed = true;
         return break_at_unbound(c, w, variable);
     }
-    if (may_be_unbound(c, w, variable))
+    if (may_variable_be_unbound(c, w, variable))
         return break_at(c, "value", "variable %.100s may have no value",
-                        variable_name(w, variable));
+                        get_variable_name(w, variable));
     return ENDED_NOT;
 }
 
@@ -71,10 +74,10 @@ static enum ended load_fast(struct capture *c, struct watched *w, uint32_t varia
     enum ended ended = check_load(c, w, variable);
     PyObject *value = compat_local(w->frame, (int)variable);
 
-    if (value != w->put[variable])
+    if (value != w->stored[variable])
         c->failed = true;
     if (!ended)
-        stack_push(w, Py_NewRef(value), one_of(c, w->shadow[variable]));
+        stack_push(w, Py_NewRef(value), resolve_alias(c, w->shadow[variable]));
     return ended;
 }
 
@@ -84,7 +87,7 @@ static void set_variable(struct watched *w, uint32_t variable, PyObject *value,
     PyObject *old = compat_take_local(w->frame, (int)variable);
 
     compat_give_local(w->frame, (int)variable, value);
-    w->put[variable] = value;
+    w->stored[variable] = value;
     w->shadow[variable] = shadow;
     Py_XDECREF(old);
 }
@@ -145,7 +148,7 @@ static enum ended check_double_instruction(struct capture *c, const struct watch
     return ended;
 }
 
-static enum ended double_instruction(struct capture *c, struct watched *w, uint32_t arg)
+static enum ended execute_double_instruction(struct capture *c, struct watched *w, uint32_t arg)
 {
     const unsigned char *half = compat_ops[w->op].half;
     const uint32_t variable[2] = {arg >> 4, arg & 15};
@@ -164,8 +167,8 @@ static enum ended double_instruction(struct capture *c, struct watched *w, uint3
 
 /* Make the shadow of CELL. CONTENT is the shadow of its content. OUTSIDE: another function made the
  * cell. */
-static struct shadow *cell_shadow(struct capture *c, struct shadow *content, PyObject *cell,
-                                  struct shadow *source, bool outside)
+static struct shadow *make_cell_shadow(struct capture *c, struct shadow *content, PyObject *cell,
+                                       struct shadow *source, bool outside)
 {
     struct shadow *made = shadow_new(c, SHADOW_CELL, 1);
 
@@ -187,13 +190,14 @@ static enum ended make_cell(struct capture *c, struct watched *w, uint32_t varia
     if (!cell)
         return ENDED_RAISED;
     compat_give_local(w->frame, (int)variable, cell);
-    w->put[variable] = cell;
-    w->shadow[variable] = cell_shadow(c, w->shadow[variable], cell, NULL, false);
+    w->stored[variable] = cell;
+    w->shadow[variable] = make_cell_shadow(c, w->shadow[variable], cell, NULL, false);
     return ENDED_NOT;
 }
 
-/* Make the shadow of CELL, which is free variable I of the captured function and is called NAME. */
-static struct shadow *own_free_cell(struct capture *c, int i, PyObject *name, PyObject *cell)
+/* Make the shadow of CELL, which is free variable I, named NAME, of the captured function. */
+static struct shadow *make_own_free_cell_shadow(struct capture *c, int i, PyObject *name,
+                                                PyObject *cell)
 {
     PyObject *value = compat_cell_content(cell);
     struct shadow *source = value ? source_read(c, c->locals, 'C', name, cell) : NULL;
@@ -203,38 +207,39 @@ static struct shadow *own_free_cell(struct capture *c, int i, PyObject *name, Py
         source->source.cell = i;
         content = source_read(c, c->locals, 'l', name, value);
     }
-    return cell_shadow(c, content, cell, source, true);
+    return make_cell_shadow(c, content, cell, source, true);
 }
 
-/* Make the shadow of CELL, which is free variable I of a function that was read. OF is the
- * function's source. */
-static struct shadow *read_free_cell(struct capture *c, struct shadow *of, int i, PyObject *cell)
+/* Make the shadow of CELL, which is free variable I of a function that existed before the watched
+ * call. OF is the function's source. */
+static struct shadow *make_read_free_cell_shadow(struct capture *c, struct shadow *of, int i,
+                                                 PyObject *cell)
 {
     OWNED PyObject *number = PyLong_FromLong(i);
     PyObject *value = compat_cell_content(cell);
     struct shadow *source = NULL, *content = NULL;
 
     if (value && number)
-        source = source_attribute(c, of, "__closure__", NULL);
+        source = source_read_attribute(c, of, "__closure__", NULL);
     if (source)
         source = source_read(c, source, '[', number, cell);
     if (source)
-        content = source_attribute(c, source, "cell_contents", value);
-    return cell_shadow(c, content, cell, source, true);
+        content = source_read_attribute(c, source, "cell_contents", value);
+    return make_cell_shadow(c, content, cell, source, true);
 }
 
-static struct shadow *shadow_of_free_cell(struct capture *c, struct watched *w, int i,
-                                          PyObject *name, PyObject *cell)
+static struct shadow *find_free_cell_shadow(struct capture *c, struct watched *w, int i,
+                                            PyObject *name, PyObject *cell)
 {
     struct shadow *of = w->function;
 
     if (!of)
-        return own_free_cell(c, i, name, cell);
+        return make_own_free_cell_shadow(c, i, name, cell);
     if (of->kind == SHADOW_FUNCTION && i < of->count)
         return of->items[i];
     if (of->kind == SHADOW_SOURCE)
-        return read_free_cell(c, of, i, cell);
-    return cell_shadow(c, NULL, cell, NULL, true);
+        return make_read_free_cell_shadow(c, of, i, cell);
+    return make_cell_shadow(c, NULL, cell, NULL, true);
 }
 
 static enum ended copy_free_vars(struct capture *c, struct watched *w, int count)
@@ -249,13 +254,14 @@ static enum ended copy_free_vars(struct capture *c, struct watched *w, int count
         PyObject *name = PyTuple_GET_ITEM(w->code->co_localsplusnames, first + i);
 
         set_variable(w, (uint32_t)(first + i), Py_NewRef(cell),
-                     shadow_of_free_cell(c, w, i, name, cell));
+                     find_free_cell_shadow(c, w, i, name, cell));
     }
     return ENDED_NOT;
 }
 
-/* Return the shadow of the content of cell OF, as effects have left it; NULL if it is unknown. */
-static struct shadow *cell_content(struct capture *c, struct shadow *of)
+/* Return the shadow of the content that cell OF has now, after all effects; NULL if it is
+ * unknown. */
+static struct shadow *find_cell_content(struct capture *c, struct shadow *of)
 {
     struct shadow *source, *changed;
 
@@ -263,22 +269,22 @@ static struct shadow *cell_content(struct capture *c, struct shadow *of)
         return NULL;
     if (!of->cell.is_outside || !of->cell.source || !c->effects->count)
         return of->items[0];
-    source = one_of(c, of->cell.source);
+    source = resolve_alias(c, of->cell.source);
     of->cell.source = source;
-    changed = source ? source_changed(source, '.', word_of("cell_contents")) : NULL;
-    if (!source || !is_apart(c, source))
+    changed = source ? source_find_changed(source, '.', intern_word("cell_contents")) : NULL;
+    if (!source || !ensure_not_aliased(c, source))
         return NULL;
-    return one_of(c, changed ? changed->items[0] : of->items[0]);
+    return resolve_alias(c, changed ? changed->items[0] : of->items[0]);
 }
 
 /* ---- cell variables, new functions ---- */
 
 enum { DEFAULTS = 1, KEYWORDS = 2, CLOSURE = 8 };
 
-/* Fail the capture if code of the program has set the cell. VALUE is the content now, CONTENT the
- * shadow of the content that is expected. */
-static void check_cell(struct capture *c, const struct shadow *of, const struct shadow *content,
-                       PyObject *value)
+/* Fail the capture if code of the program has set the cell OF. VALUE is the present content of the
+ * cell; CONTENT is the shadow of the expected content. */
+static void check_cell_unchanged(struct capture *c, const struct shadow *of,
+                                 const struct shadow *content, PyObject *value)
 {
     if (content == of->items[0])
         c->failed |= of->value != value;
@@ -294,9 +300,9 @@ static enum ended load_deref(struct capture *c, struct watched *w, uint32_t vari
 
     if (!value)
         return break_at_unbound(c, w, variable);
-    content = cell_content(c, of);
+    content = find_cell_content(c, of);
     if (content)
-        check_cell(c, of, content, value);
+        check_cell_unchanged(c, of, content, value);
     stack_push(w, Py_NewRef(value), content);
     return ENDED_NOT;
 }
@@ -311,15 +317,15 @@ static enum ended store_deref(struct capture *c, struct watched *w, uint32_t var
     if (!cell || !PyCell_Check(cell))
         return break_at_unbound(c, w, variable);
     old = compat_cell_content(cell);
-    content = old ? cell_content(c, of) : NULL;
+    content = old ? find_cell_content(c, of) : NULL;
     if (content)
-        check_cell(c, of, content, old);
+        check_cell_unchanged(c, of, content, old);
     if (content && of->cell.is_outside && of->cell.source)
-        return set_place(c, w, 1, of->cell.source, '.', word_of("cell_contents"), old,
+        return set_place(c, w, 1, of->cell.source, '.', intern_word("cell_contents"), old,
                          stack_value(w, 0), stack_shadow(w, 0));
-    if (!is_kind(of, SHADOW_CELL) || of->cell.is_outside || !shadow_change(c, of))
+    if (!is_kind(of, SHADOW_CELL) || of->cell.is_outside || !shadow_save_for_undo(c, of))
         return break_at(c, "mutation", "variable %.100s of another function is set",
-                        variable_name(w, variable));
+                        get_variable_name(w, variable));
     if (old && would_have_died(c, old, 1))
         return break_at_death(c);
     value = pop_value(w, &shadow);
@@ -467,11 +473,12 @@ static enum ended jump_to(struct capture *c, struct watched *w, uint32_t to)
 static bool is_none_known(struct capture *c, PyObject *value, struct shadow *shadow)
 {
     if (value == Py_None)
-        return value_known(c, value, shadow);
-    return value_type_known(c, value, shadow);
+        return ensure_value_known(c, value, shadow);
+    return ensure_type_known(c, value, shadow);
 }
 
-static enum ended jump_if(struct capture *c, struct watched *w, struct compat_action action)
+static enum ended jump_on_condition(struct capture *c, struct watched *w,
+                                    struct compat_action action)
 {
     const bool asks_none = action.flag == IF_NONE || action.flag == IF_NOT_NONE;
     const bool wanted = action.flag == IF_TRUE || action.flag == IF_NONE;
@@ -486,7 +493,7 @@ static enum ended jump_if(struct capture *c, struct watched *w, struct compat_ac
                             Py_TYPE(value)->tp_name);
         is = value == Py_None;
     } else {
-        ended = to_bool(c, w);
+        ended = convert_to_bool(c, w);
         if (!is_done(ended))
             return ended;
         is = stack_value(w, 0) == Py_True;
@@ -515,7 +522,7 @@ static enum ended step_enter(struct capture *c, struct watched *w, struct operan
 {
     const struct call call = {
         .callable = enter, .args = manager->values, .shadows = manager->of, .count = 1, .slots = 1};
-    struct shadow *of_class = class_source(c, manager->values[0], manager->of[0]);
+    struct shadow *of_class = find_class_source(c, manager->values[0], manager->of[0]);
     enum ended ended;
 
     swap_on_stack(w, 2);
@@ -530,10 +537,10 @@ static enum ended step_enter(struct capture *c, struct watched *w, struct operan
 static enum ended execute_before_with(struct capture *c, struct watched *w)
 {
     struct operands manager = {{stack_value(w, 0)}, {stack_shadow(w, 0)}};
-    PyObject *word = word_of("__exit__");
+    PyObject *word = intern_word("__exit__");
     PyTypeObject *type = Py_TYPE(manager.values[0]);
     OWNED PyObject *exit = Py_XNewRef(_PyType_Lookup(type, word));
-    OWNED PyObject *enter = Py_XNewRef(_PyType_Lookup(type, word_of("__enter__")));
+    OWNED PyObject *enter = Py_XNewRef(_PyType_Lookup(type, intern_word("__enter__")));
     bool can_enter = is_python_method(exit) && is_python_method(enter);
 
     if (can_enter && !is_array_function(enter) &&
@@ -565,12 +572,12 @@ static enum ended delete_fast(struct capture *c, struct watched *w, uint32_t var
     return ended;
 }
 
-static enum ended load_and_clear(struct watched *w, uint32_t variable)
+static enum ended load_fast_and_clear(struct watched *w, uint32_t variable)
 {
     struct shadow *shadow = w->shadow[variable];
 
     w->shadow[variable] = NULL;
-    w->put[variable] = NULL;
+    w->stored[variable] = NULL;
     stack_push(w, compat_take_local(w->frame, (int)variable), shadow);
     return ENDED_NOT;
 }
@@ -579,7 +586,7 @@ static enum ended load_const(struct capture *c, struct watched *w, uint32_t numb
 {
     PyObject *value = compat_constant(w->code, w->op, number);
 
-    stack_push(w, value, shadow_const(c, value));
+    stack_push(w, value, shadow_new_const(c, value));
     return ENDED_NOT;
 }
 
@@ -592,7 +599,7 @@ static enum ended break_at_unknown_instruction(struct capture *c)
  * global of this name; load_global() would take this global, so the graph breaks in that case. */
 static enum ended load_build_class(struct capture *c, struct watched *w)
 {
-    PyObject *name = word_of("__build_class__");
+    PyObject *name = intern_word("__build_class__");
 
     if (PyDict_Contains(w->frame->f_globals, name))
         return break_at_unknown_instruction(c);
@@ -618,9 +625,9 @@ static enum ended for_iter(struct capture *c, struct watched *w, uint32_t end)
 {
     PyObject *iterator = stack_value(w, COMPAT_ABOVE_ITERATOR);
     struct shadow *of = stack_shadow(w, COMPAT_ABOVE_ITERATOR);
-    enum ended ended = iterator_next(c, w, iterator, of, 0);
+    enum ended ended = iterator_push_next(c, w, iterator, of, 0);
 
-    if (is_done(ended) && stack_value(w, 0) == polyfill("end")) {
+    if (is_done(ended) && stack_value(w, 0) == get_polyfill("end")) {
         stack_drop(w, 2 + COMPAT_ABOVE_ITERATOR);
         w->next = (int32_t)end;
     }
@@ -629,8 +636,8 @@ static enum ended for_iter(struct capture *c, struct watched *w, uint32_t end)
 
 static enum ended return_const(struct capture *c, struct watched *w, uint32_t number)
 {
-    c->returned_shadow = shadow_const(c, PyTuple_GET_ITEM(w->code->co_consts, number));
-    return c->returned_shadow ? ENDED_RETURN : no_memory_at(c);
+    c->returned_shadow = shadow_new_const(c, PyTuple_GET_ITEM(w->code->co_consts, number));
+    return c->returned_shadow ? ENDED_RETURN : break_at_no_memory(c);
 }
 
 static enum ended execute_instruction(struct capture *c, struct watched *w,
@@ -653,11 +660,11 @@ static enum ended execute_instruction(struct capture *c, struct watched *w,
     case STORE_FAST:
         return store_fast(c, w, arg);
     case LOAD_FAST_LOAD_FAST:
-        return double_instruction(c, w, arg);
+        return execute_double_instruction(c, w, arg);
     case DELETE_FAST:
         return delete_fast(c, w, arg);
     case LOAD_FAST_AND_CLEAR:
-        return load_and_clear(w, arg);
+        return load_fast_and_clear(w, arg);
     case LOAD_CONST:
         return load_const(c, w, arg);
     case LOAD_DEREF:
@@ -681,7 +688,7 @@ static enum ended execute_instruction(struct capture *c, struct watched *w,
     case LOAD_ATTR:
         return read_attribute(c, w, 1, stack_value(w, 0), stack_shadow(w, 0), name, action.flag);
     case LOAD_SUPER_ATTR:
-        return super_attribute(c, w, name, action.flag);
+        return read_super_attribute(c, w, name, action.flag);
     case STORE_ATTR:
         return store_attribute(c, w, name);
     case POP_TOP:
@@ -701,20 +708,21 @@ static enum ended execute_instruction(struct capture *c, struct watched *w,
             swap_on_stack(w, (int)arg);
         return ENDED_NOT;
     case UNPACK_SEQUENCE:
-        return unpack(c, w, (Py_ssize_t)arg, -1);
+        return execute_unpack(c, w, (Py_ssize_t)arg, -1);
     case UNPACK_EX:
-        return unpack(c, w, (Py_ssize_t)(arg & 0xff), (Py_ssize_t)(arg >> 8));
+        return execute_unpack(c, w, (Py_ssize_t)(arg & 0xff), (Py_ssize_t)(arg >> 8));
     case FOR_ITER:
         return for_iter(c, w, arg);
     case JUMP_FORWARD:
         return jump_to(c, w, arg);
     case POP_JUMP_IF_FALSE:
     case JUMP_IF_FALSE_OR_POP:
-        return jump_if(c, w, action);
+        return jump_on_condition(c, w, action);
     case CALL:
-        return invoke(c, w, (int)arg, action.flag ? stack_value(w, 0) : w->names, action.flag);
+        return execute_call(c, w, (int)arg, action.flag ? stack_value(w, 0) : w->names,
+                            action.flag);
     case CALL_FUNCTION_EX:
-        return invoke_variable(c, w, action.flag);
+        return execute_starred_call(c, w, action.flag);
     case MAKE_FUNCTION:
     case SET_FUNCTION_ATTRIBUTE:
         return make_function(c, w, action);
@@ -729,21 +737,21 @@ static enum ended execute_instruction(struct capture *c, struct watched *w,
     case RETURN_CONST:
         return return_const(c, w, arg);
     default:
-        return operate(c, w, action);
+        return execute_operator(c, w, action);
     }
 }
 
 /* Has code of the program set a variable of W's frame, e.g. through f_locals? */
-static bool variables_changed(const struct watched *w)
+static bool have_variables_changed(const struct watched *w)
 {
     for (int i = 0; i < w->variables; i++)
-        if (w->put[i] != compat_local(w->frame, i))
+        if (w->stored[i] != compat_local(w->frame, i))
             return true;
     return false;
 }
 
 /* Read the instruction at w->next. */
-static struct compat_action next_action(struct watched *w)
+static struct compat_action read_next_instruction(struct watched *w)
 {
     int32_t unit = w->next;
     uint32_t arg = 0;
@@ -782,8 +790,9 @@ static enum ended step_if_possible(struct capture *c, struct watched *w,
     return ended;
 }
 
-/* Execute the instruction at w->next, so that the graph can break there. */
-static enum ended step_one(struct capture *c, struct watched *w, struct compat_action action)
+/* Execute ACTION, the current instruction of W. Prepares for a graph break at this instruction. */
+static enum ended step_instruction(struct capture *c, struct watched *w,
+                                   struct compat_action action)
 {
     const struct attempt before = attempt_begin(c);
     enum ended ended;
@@ -810,7 +819,7 @@ static enum ended step_one(struct capture *c, struct watched *w, struct compat_a
 }
 
 /* Store in the capture where and why the function of W has ended. */
-static void note_end(struct capture *c, struct watched *w, enum ended ended)
+static void record_end_of_watch(struct capture *c, struct watched *w, enum ended ended)
 {
     PyObject *raised = ended == ENDED_RAISED ? PyErr_Occurred() : NULL;
     struct tracer_exception pending;
@@ -823,38 +832,38 @@ static void note_end(struct capture *c, struct watched *w, enum ended ended)
     if (c->stack && c->inner_broke)
         return;
     pending = tracer_exception_aside();
-    Py_XSETREF(c->stack, place_now(c));
+    Py_XSETREF(c->stack, make_call_stack(c));
     tracer_exception_back(&pending);
 }
 
-enum ended watch(struct capture *c, struct watched *w)
+enum ended watch_frame(struct capture *c, struct watched *w)
 {
     enum ended ended = ENDED_NOT;
     bool in_call = false;
 
     while (!ended) {
         const int32_t first = w->next;
-        const struct compat_action action = next_action(w);
+        const struct compat_action action = read_next_instruction(w);
 
         if (!in_call)
             w->group = first;
         in_call = w->op == KW_NAMES || w->op == PRECALL;
-        ended = step_one(c, w, action);
+        ended = step_instruction(c, w, action);
         if (!in_call)
             w->names = NULL;
     }
-    if (variables_changed(w))
+    if (have_variables_changed(w))
         c->failed = true;
-    note_end(c, w, ended);
+    record_end_of_watch(c, w, ended);
     return ended;
 }
 
 static void watched_free(struct watched *w)
 {
     free(w->shadow);
-    free(w->put);
+    free(w->stored);
     w->shadow = NULL;
-    w->put = NULL;
+    w->stored = NULL;
     Py_CLEAR(w->held);
 }
 
@@ -871,16 +880,16 @@ int watched_open(struct capture *c, struct watched *w, compat_frame *frame)
                           .serial = ++c->serial};
     w->held = PyCode_GetCode(code);
     w->shadow = calloc(variables + 2 * stack + 2, sizeof *w->shadow);
-    w->put = calloc(variables + 1, sizeof *w->put);
-    /* at the recursion limit CPython must raise */
-    if (!w->held || !w->shadow || !w->put || compat_recursion_remaining(c->ts) <= 0) {
+    w->stored = calloc(variables + 1, sizeof *w->stored);
+    /* refuse the frame at the recursion limit, where CPython must raise */
+    if (!w->held || !w->shadow || !w->stored || compat_recursion_remaining(c->ts) <= 0) {
         watched_free(w);
         PyErr_Clear();
         return -1;
     }
     w->bytes = (const uint8_t *)PyBytes_AS_STRING(w->held);
     w->units = (int32_t)(PyBytes_GET_SIZE(w->held) / 2);
-    watched_put(w);
+    watched_save_variables(w);
     c->innermost = w;
     compat_step_begin(c->ts, frame);
     return 0;
@@ -894,7 +903,7 @@ void watched_close(struct capture *c, struct watched *w)
 }
 
 /* Return the code unit at which CPython must continue the frame of W. */
-static int32_t unit_to_go_on(const struct watched *w, enum ended ended)
+static int32_t find_unit_to_continue(const struct watched *w, enum ended ended)
 {
     switch (ended) {
     /* continue one unit later: CPython takes the unit before as the place where the exception was
@@ -910,38 +919,38 @@ static int32_t unit_to_go_on(const struct watched *w, enum ended ended)
     }
 }
 
-int hand_over(struct capture *c, struct watched *w, enum ended ended,
-              struct tracer_exception *pending)
+int hand_frame_to_cpython(struct capture *c, struct watched *w, enum ended ended,
+                          struct tracer_exception *pending)
 {
     const int count = w->variables + w->depth;
 
     if (c->make_bool) {
         const int is = PyObject_IsTrue(stack_value(w, 0));
 
-        stack_result(c, w, 1, PyBool_FromLong(is > 0), NULL);
+        stack_replace(c, w, 1, PyBool_FromLong(is > 0), NULL);
         if (is < 0)
             ended = ENDED_RAISED;
         c->make_bool = false;
     }
     if (ended == ENDED_RAISED) {
-        compat_go_on(w->frame, unit_to_go_on(w, ended), count);
+        compat_go_on(w->frame, find_unit_to_continue(w, ended), count);
         *pending = tracer_exception_aside();
         return 1;
     }
     PyErr_Clear();
-    compat_go_on(w->frame, unit_to_go_on(w, ended), count);
+    compat_go_on(w->frame, find_unit_to_continue(w, ended), count);
     return 0;
 }
 
-/* Find the globals of W's function: set w->globals to their source. */
-static void find_globals(struct capture *c, struct watched *w)
+/* Set w->globals to the source of the globals of W's function. */
+static void set_globals_source(struct capture *c, struct watched *w)
 {
     if (w->frame->f_globals == c->globals->value)
         w->globals = c->globals;
     else if (w->function && w->function->kind == SHADOW_FUNCTION)
         w->globals = w->function->function.globals;
     else if (w->function)
-        w->globals = source_attribute(c, w->function, "__globals__", w->frame->f_globals);
+        w->globals = source_read_attribute(c, w->function, "__globals__", w->frame->f_globals);
 }
 
 /* Make the shadows of the cells of a generator that is resumed for the first time. Its MAKE_CELL
@@ -957,7 +966,7 @@ static bool make_cell_shadows(struct capture *c, struct watched *w)
             return false;
         if (op == MAKE_CELL)
             w->shadow[arg] =
-                cell_shadow(c, w->shadow[arg], compat_local(w->frame, arg), NULL, false);
+                make_cell_shadow(c, w->shadow[arg], compat_local(w->frame, arg), NULL, false);
         if (op == COPY_FREE_VARS && copy_free_vars(c, w, arg))
             return false;
     }
@@ -974,11 +983,11 @@ static bool resume_generator(struct capture *c, struct watched *w, struct shadow
     int count;
 
     w->function = of->generator.function;
-    find_globals(c, w);
+    set_globals_source(c, w);
     w->next = compat_resumes_at(w->frame, &count);
     w->depth = count - w->variables;
     memcpy(w->shadow, of->items, sizeof *w->shadow * (size_t)of->count);
-    w->shadow[count - 1] = sent ? sent->shadows[0] : shadow_const(c, Py_None);
+    w->shadow[count - 1] = sent ? sent->shadows[0] : shadow_new_const(c, Py_None);
     c->sent = NULL;
     if (!of->generator.has_begun && !make_cell_shadows(c, w))
         return false;
@@ -1020,7 +1029,7 @@ bool capture_awaits(struct capture *c, compat_frame *frame)
     const bool is_awaited = is_called || find_generator(c, frame);
 
     if (!is_awaited)
-        c->innermost->unseen = true;
+        c->innermost->unexpected_frame = true;
     return is_awaited;
 }
 
@@ -1046,7 +1055,7 @@ static bool open_inner_frame(struct capture *c, PyThreadState *ts, struct watche
 {
     if (c->failed || ts != c->ts)
         return false;
-    if (generator && (generator->generator.lost || !shadow_change(c, generator)))
+    if (generator && (generator->generator.lost || !shadow_save_for_undo(c, generator)))
         return false;
     if (!generator && !has_awaited_arguments(c, frame))
         return false;
@@ -1059,22 +1068,23 @@ static enum ended watch_function(struct capture *c, struct watched *w)
     c->entered = true;
     w->function = c->awaited_function;
     memcpy(w->shadow, c->awaited, sizeof *w->shadow * (size_t)c->awaited_count);
-    find_globals(c, w);
-    return watch(c, w);
+    set_globals_source(c, w);
+    return watch_frame(c, w);
 }
 
 /* Step through W, the frame of generator OF, from its last `yield` or its start. */
 static enum ended watch_generator(struct capture *c, struct watched *w, struct shadow *of)
 {
     if (resume_generator(c, w, of))
-        return watch(c, w);
+        return watch_frame(c, w);
     w->group = w->next;
     return break_at(c, "call", "a generator that is not known");
 }
 
-/* The generator OF has given an item, has returned, or could not be stepped. Keep its state. */
-static void leave_generator(struct capture *c, const struct watched *w, struct shadow *of,
-                            enum ended ended)
+/* Save the state of generator OF, which has yielded an item, has returned, or could not be stepped
+ * further. */
+static void save_generator_state(struct capture *c, const struct watched *w, struct shadow *of,
+                                 enum ended ended)
 {
     if (ended != ENDED_RETURN && ended != ENDED_YIELD) {
         of->generator.lost = true;
@@ -1086,8 +1096,9 @@ static void leave_generator(struct capture *c, const struct watched *w, struct s
         memcpy(of->items, w->shadow, sizeof *w->shadow * (size_t)of->count);
 }
 
-/* The function of W has returned: release its frame. Returns its result, a new reference. */
-static PyObject *leave_function(struct capture *c, PyThreadState *ts, struct watched *w)
+/* Release the frame of W, whose function has returned. Returns the function's result, a new
+ * reference. */
+static PyObject *release_returned_frame(struct capture *c, PyThreadState *ts, struct watched *w)
 {
     compat_frame *frame = w->frame;
     PyObject *result = c->returned_shadow ? c->returned_shadow->value : NULL;
@@ -1111,9 +1122,9 @@ static bool is_raising_stop(struct capture *c, const struct watched *w)
 {
     if (w->op != RAISE_VARARGS || !w->depth || stack_value(w, 0) != PyExc_StopIteration)
         return false;
-    if (!value_known(c, PyExc_StopIteration, stack_shadow(w, 0)))
+    if (!ensure_value_known(c, PyExc_StopIteration, stack_shadow(w, 0)))
         return false;
-    return !code_handles(w->code, w->bytes, w->unit);
+    return !code_handles_exception(w->code, w->bytes, w->unit);
 }
 
 PyObject *capture_step(struct capture *c, PyThreadState *ts, compat_frame *frame)
@@ -1139,11 +1150,11 @@ PyObject *capture_step(struct capture *c, PyThreadState *ts, compat_frame *frame
     ended = generator ? watch_generator(c, &w, generator) : watch_function(c, &w);
     broke = ended != ENDED_RETURN && ended != ENDED_YIELD;
     if (generator)
-        leave_generator(c, &w, generator, ended);
+        save_generator_state(c, &w, generator, ended);
     else if (!broke)
-        return leave_function(c, ts, &w);
+        return release_returned_frame(c, ts, &w);
     ends = ended == ENDED_BEFORE && is_raising_stop(c, &w);
-    throws = hand_over(c, &w, ended, &pending);
+    throws = hand_frame_to_cpython(c, &w, ended, &pending);
     watched_close(c, &w);
     tracer_exception_back(&pending);
     result = capture_go_on(ts, frame, throws);

@@ -3,10 +3,11 @@
 
 /* ---- an attribute or item of a value that existed before the watched call ---- */
 
-/* Make the SHADOW_CHANGED for VALUE. An effect stores VALUE at STEP KEY of OF, where OLD was before
- * (NULL if there was nothing). */
-static struct shadow *changed_shadow(struct capture *c, struct shadow *of, char step, PyObject *key,
-                                     PyObject *old, PyObject *value, struct shadow *of_value)
+/* Make the SHADOW_CHANGED for an effect that stores VALUE in OF. STEP and KEY tell where: '.' in
+ * the attribute KEY, '[' in the item KEY. OLD is the former value, NULL if there was none. */
+static struct shadow *make_changed_shadow(struct capture *c, struct shadow *of, char step,
+                                          PyObject *key, PyObject *old, PyObject *value,
+                                          struct shadow *of_value)
 {
     struct shadow *made = shadow_new(c, SHADOW_CHANGED, 1);
 
@@ -26,21 +27,21 @@ enum ended set_place(struct capture *c, struct watched *w, int count, struct sha
                      PyObject *key, PyObject *old, PyObject *value, struct shadow *of_value)
 {
     const bool is_attribute = step == '.';
-    struct shadow *const args[] = {of, shadow_const(c, key), of_value};
+    struct shadow *const args[] = {of, shadow_new_const(c, key), of_value};
     struct shadow *of_old = old ? source_read(c, of, step, key, old) : NULL;
     struct shadow *made, *callable;
     int failed;
 
-    if (!can_release(c, old, of_old) || !may_have_effect(c, of, 2, args + 1))
-        return not_ours(c, of->value);
-    if (!old && !source_changed(of, step, key))
+    if (!can_release(c, old, of_old) || !prepare_effect(c, of, 2, args + 1))
+        return break_at_mutation(c, of->value);
+    if (!old && !source_find_changed(of, step, key))
         guard_on(c, of, is_attribute ? "NO_HASATTR" : "DICT_NOT_CONTAINS", key);
-    callable = shadow_const(c, operator_named(is_attribute ? "setattr" : "setitem"));
-    made = changed_shadow(c, of, step, key, old, value, of_value);
-    if (!callable || !made || !shadow_change(c, of))
-        return not_ours(c, of->value);
+    callable = shadow_new_const(c, get_operator(is_attribute ? "setattr" : "setitem"));
+    made = make_changed_shadow(c, of, step, key, old, value, of_value);
+    if (!callable || !made || !shadow_save_for_undo(c, of))
+        return break_at_mutation(c, of->value);
     if (!add_effect(c, of, callable, 3, args))
-        return not_ours(c, of->value);
+        return break_at_mutation(c, of->value);
     if (is_attribute)
         failed = PyObject_SetAttr(of->value, key, value);
     else
@@ -112,8 +113,8 @@ static enum ended set_class_attribute(struct capture *c, struct watched *w,
 {
     PyObject *old;
 
-    if (!is_plain_class_value(set) || !value_known(c, set->owner, set->of) ||
-        class_changed(c, set->of, set->name)) {
+    if (!is_plain_class_value(set) || !ensure_value_known(c, set->owner, set->of) ||
+        was_class_attribute_set(c, set->of, set->name)) {
         PyErr_Clear();
         return break_at(c, "mutation", "an attribute of a class is set");
     }
@@ -122,7 +123,7 @@ static enum ended set_class_attribute(struct capture *c, struct watched *w,
                      set->of_value);
 }
 
-static bool is_slot(const PyObject *descriptor)
+static bool is_slot_descriptor(const PyObject *descriptor)
 {
     return descriptor && Py_IS_TYPE(descriptor, &PyMemberDescr_Type);
 }
@@ -136,12 +137,13 @@ static bool is_set_by_object(struct capture *c, const struct attribute_set *set)
         return false;
     if (c->failed || type->tp_setattro != PyObject_GenericSetAttr)
         return false;
-    if (set->descriptor && Py_TYPE(set->descriptor)->tp_descr_set && !is_slot(set->descriptor))
+    if (set->descriptor && Py_TYPE(set->descriptor)->tp_descr_set &&
+        !is_slot_descriptor(set->descriptor))
         return false;
-    return value_type_known(c, set->owner, set->of);
+    return ensure_type_known(c, set->owner, set->of);
 }
 
-static enum setting classify_set(struct capture *c, const struct attribute_set *set)
+static enum setting classify_attribute_set(struct capture *c, const struct attribute_set *set)
 {
     if (!set->of)
         return SETTING_UNKNOWN;
@@ -166,7 +168,7 @@ static bool guard_descriptor(struct capture *c, const struct attribute_set *set,
     if (!set->descriptor)
         return !guard_on(c, of_class, "NO_HASATTR", set->name);
     source = source_read(c, of_class, '.', set->name, set->descriptor);
-    return value_type_known(c, set->descriptor, source);
+    return ensure_type_known(c, set->descriptor, source);
 }
 
 static enum ended break_at_class(struct capture *c, const struct attribute_set *set)
@@ -175,32 +177,32 @@ static enum ended break_at_class(struct capture *c, const struct attribute_set *
                     Py_TYPE(set->owner)->tp_name);
 }
 
-static bool has_dict(const PyTypeObject *type)
+static bool has_instance_dict(const PyTypeObject *type)
 {
     return type->tp_dictoffset || type->tp_flags & Py_TPFLAGS_MANAGED_DICT;
 }
 
-static enum ended set_attribute_of_made(struct capture *c, struct watched *w,
-                                        const struct attribute_set *set)
+static enum ended set_attribute_of_made_object(struct capture *c, struct watched *w,
+                                               const struct attribute_set *set)
 {
     struct shadow *of = set->of;
-    struct shadow *const args[] = {of, shadow_const(c, set->name), set->of_value};
+    struct shadow *const args[] = {of, shadow_new_const(c, set->name), set->of_value};
     struct shadow *of_class, *of_old, *callable;
     struct shadow **place;
 
-    if (!set->descriptor && !has_dict(Py_TYPE(set->owner)))
+    if (!set->descriptor && !has_instance_dict(Py_TYPE(set->owner)))
         return break_at_attribute_set(c);
-    if (!shadow_change(c, of))
+    if (!shadow_save_for_undo(c, of))
         return break_at_attribute_set(c);
-    of_class = class_source(c, set->owner, of);
-    place = object_place(of, set->name);
+    of_class = find_class_source(c, set->owner, of);
+    place = object_find_place(of, set->name);
     if (!of_class || (!place && !guard_descriptor(c, set, of_class)))
         return break_at_class(c, set);
     if (place && !set->old)
         return break_at_attribute_set(c);
     of_old = place ? *place : NULL;
-    callable = shadow_const(c, operator_named("setattr"));
-    if (!change(c, of, callable, place ? set->old : NULL, of_old, 3, args))
+    callable = shadow_new_const(c, get_operator("setattr"));
+    if (!add_change_effect(c, of, callable, place ? set->old : NULL, of_old, 3, args))
         return break_at_attribute_set(c);
     if (PyObject_SetAttr(set->owner, set->name, set->value))
         return ENDED_RAISED;
@@ -212,25 +214,25 @@ static enum ended set_attribute_of_made(struct capture *c, struct watched *w,
     return ENDED_NOT;
 }
 
-/* The attribute was not found. Is it certainly absent? No if a descriptor or a __getattr__ of the
- * program may provide it. */
-static bool is_absent(const struct attribute_set *set)
+/* The lookup has not found the attribute. Is it certainly absent? A descriptor or a __getattr__ of
+ * the program might still provide it. */
+static bool is_attribute_absent(const struct attribute_set *set)
 {
     if (set->descriptor)
-        return is_slot(set->descriptor);
+        return is_slot_descriptor(set->descriptor);
     return Py_TYPE(set->owner)->tp_getattro == PyObject_GenericGetAttr;
 }
 
-static enum ended set_attribute_of_read(struct capture *c, struct watched *w,
-                                        const struct attribute_set *set)
+static enum ended set_attribute_of_existing_object(struct capture *c, struct watched *w,
+                                                   const struct attribute_set *set)
 {
     struct shadow *of_class;
 
     if (set->descriptor && PyFunction_Check(set->descriptor))
         return break_at_attribute_set(c);
-    if (!set->old && !is_absent(set))
+    if (!set->old && !is_attribute_absent(set))
         return break_at_attribute_set(c);
-    of_class = class_source(c, set->owner, set->of);
+    of_class = find_class_source(c, set->owner, set->of);
     if (!of_class || !is_ordinary(c, Py_TYPE(set->owner), of_class))
         return break_at_class(c, set);
     if (!guard_descriptor(c, set, of_class))
@@ -243,7 +245,7 @@ static enum ended set_attribute_of_read(struct capture *c, struct watched *w,
 static enum ended set_by_property(struct capture *c, struct watched *w, struct attribute_set *set)
 {
     struct operands operands = {{set->owner, set->value}, {set->of, set->of_value}};
-    const struct call call = operator_call("setattr", 2, 2, &operands);
+    const struct call call = describe_operator_call("setattr", 2, 2, &operands);
     enum ended ended = call_property(c, w, set->name, set->descriptor, &call);
 
     if (is_done(ended))
@@ -263,7 +265,7 @@ enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name)
     enum setting setting;
 
     set.descriptor = descriptor;
-    setting = classify_set(c, &set);
+    setting = classify_attribute_set(c, &set);
     if (setting == SETTING_MADE || setting == SETTING_READ) {
         find_attribute(set.owner, name, &old);
         set.old = capture_keep(c, old);
@@ -274,9 +276,9 @@ enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name)
     case SETTING_CLASS:
         return set_class_attribute(c, w, &set);
     case SETTING_MADE:
-        return set_attribute_of_made(c, w, &set);
+        return set_attribute_of_made_object(c, w, &set);
     case SETTING_READ:
-        return set_attribute_of_read(c, w, &set);
+        return set_attribute_of_existing_object(c, w, &set);
     case SETTING_UNKNOWN:
         break;
     }

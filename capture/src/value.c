@@ -25,7 +25,7 @@ static bool is_registered_type(PyTypeObject *type)
     return false;
 }
 
-int value_register(PyObject *type)
+int register_array_type(PyObject *type)
 {
     if (!PyType_Check(type)) {
         PyErr_SetString(PyExc_TypeError, "expected a class");
@@ -39,7 +39,7 @@ int value_register(PyObject *type)
 }
 
 /* Return attribute NAME of MODULE if the program has imported MODULE: borrowed, or NULL. */
-static PyObject *attribute_if_imported(const char *module, const char *name)
+static PyObject *get_attribute_if_imported(const char *module, const char *name)
 {
     PyObject *found = PyDict_GetItemString(PyImport_GetModuleDict(), module);
 
@@ -48,7 +48,7 @@ static PyObject *attribute_if_imported(const char *module, const char *name)
     return PyDict_GetItemString(PyModule_GetDict(found), name);
 }
 
-void values_begin(void)
+void register_array_types(void)
 {
     static const char *const names[][2] = {
         {"numpy", "ndarray"}, {"numpy", "generic"}, {"torch", "Tensor"}};
@@ -58,9 +58,9 @@ void values_begin(void)
         PyObject *type = NULL;
 
         if (!found[i])
-            type = attribute_if_imported(names[i][0], names[i][1]);
+            type = get_attribute_if_imported(names[i][0], names[i][1]);
         if (type && PyType_Check(type))
-            found[i] = !value_register(type);
+            found[i] = !register_array_type(type);
     }
     PyErr_Clear();
 }
@@ -89,13 +89,13 @@ bool value_is_array(PyObject *value)
 }
 
 /* Return the name of the module of TYPE, or TYPE's own name. Borrowed. */
-static const char *module_of(PyTypeObject *type)
+static const char *get_type_module(PyTypeObject *type)
 {
     const char *name = type->tp_name;
     PyObject *module = NULL;
 
     if (type->tp_flags & Py_TPFLAGS_HEAPTYPE)
-        module = _PyType_Lookup(type, word_of("__module__"));
+        module = _PyType_Lookup(type, intern_word("__module__"));
     if (module && PyUnicode_CheckExact(module))
         name = PyUnicode_AsUTF8(module);
     PyErr_Clear();
@@ -103,32 +103,34 @@ static const char *module_of(PyTypeObject *type)
 }
 
 /* Is TYPE a class of numpy or torch? */
-static bool is_of_package(PyTypeObject *type)
+static bool is_array_package_type(PyTypeObject *type)
 {
-    return is_array_package(module_of(type));
+    return is_array_package(get_type_module(type));
 }
 
-bool value_is_theirs(PyObject *value)
+bool value_is_library_array(PyObject *value)
 {
-    return value_is_array(value) && !value_is_foreign(value) && is_of_package(Py_TYPE(value));
+    return value_is_array(value) && !value_may_run_code(value) &&
+           is_array_package_type(Py_TYPE(value));
 }
 
-bool value_is_quiet(PyObject *value)
+bool value_never_warns(PyObject *value)
 {
-    return value_is_theirs(value) && strncmp(module_of(Py_TYPE(value)), "numpy", 5);
+    return value_is_library_array(value) && strncmp(get_type_module(Py_TYPE(value)), "numpy", 5);
 }
 
-bool value_is_foreign(PyObject *value)
+bool value_may_run_code(PyObject *value)
 {
     OWNED PyObject *dtype = NULL, *objects = NULL;
     int failed;
 
-    if (!is_of_package(Py_TYPE(value)))
-        /* by registering the class the program promises that its operations run no other code */
+    if (!is_array_package_type(Py_TYPE(value)))
+        /* the program has promised, by registering the class, that its operations run no other
+         * code */
         return !is_registered_type(Py_TYPE(value));
-    failed = compat_optional_attribute(value, word_of("dtype"), &dtype) < 0;
+    failed = compat_optional_attribute(value, intern_word("dtype"), &dtype) < 0;
     if (dtype && !failed)
-        failed = compat_optional_attribute(dtype, word_of("hasobject"), &objects) < 0;
+        failed = compat_optional_attribute(dtype, intern_word("hasobject"), &objects) < 0;
     PyErr_Clear();
     return failed || objects == Py_True;
 }
@@ -163,7 +165,7 @@ bool value_has_array(PyObject *value, int depth)
 
 /* Is VALUE None, Ellipsis, a number, a string or a range? NotImplemented does not count, because
  * its truth value causes a warning. */
-static bool is_simple(PyObject *value)
+static bool is_plain_constant(PyObject *value)
 {
     static const PyTypeObject *const simple[] = {&PyLong_Type,    &PyBool_Type,  &PyFloat_Type,
                                                  &PyUnicode_Type, &PyBytes_Type, &PyComplex_Type,
@@ -178,7 +180,7 @@ static bool is_simple(PyObject *value)
     return false;
 }
 
-bool value_is_bound(PyObject *value)
+bool value_is_bound_method(PyObject *value)
 {
     PyObject *self = NULL;
 
@@ -189,29 +191,30 @@ bool value_is_bound(PyObject *value)
     return self && !PyModule_Check(self) && !PyType_Check(self);
 }
 
-/* Is there a weak reference to VALUE? Then the program can observe VALUE's death. */
-static bool is_watched(PyObject *value)
+/* Is there a weak reference to VALUE, through which the program can observe VALUE's death? */
+static bool has_weak_reference(PyObject *value)
 {
     const Py_ssize_t offset = Py_TYPE(value)->tp_weaklistoffset;
 
     return offset && *(PyObject **)((char *)value + offset);
 }
 
-/* Can VALUE, an array of numpy or torch, be released without running code of the program? This
- * includes the arrays of which VALUE is a view. */
-static bool array_is_quiet(PyObject *value)
+/* Can VALUE, an array of numpy or torch, be released without running code of the program? Checks
+ * the arrays of which VALUE is a view, too. */
+static bool can_release_array(PyObject *value)
 {
     OWNED PyObject *at = Py_NewRef(value);
 
     for (int depth = 0; depth < 64; depth++) {
         PyObject *base = NULL;
 
-        if (!value_is_array(at) || value_is_foreign(at) || is_watched(at))
+        if (!value_is_array(at) || value_may_run_code(at) || has_weak_reference(at))
             return false;
-        /* a registered array is trusted; a tensor's memory is in a storage, not in a base array */
-        if (!is_of_package(Py_TYPE(at)) || PyObject_HasAttr(at, word_of("data_ptr")))
+        /* end the search: the memory of a tensor is in a storage and not in a base array, and a
+         * registered class has promised that it runs no other code */
+        if (!is_array_package_type(Py_TYPE(at)) || PyObject_HasAttr(at, intern_word("data_ptr")))
             return true;
-        if (compat_optional_attribute(at, word_of("base"), &base) < 0) {
+        if (compat_optional_attribute(at, intern_word("base"), &base) < 0) {
             PyErr_Clear();
             return false;
         }
@@ -222,22 +225,23 @@ static bool array_is_quiet(PyObject *value)
     return false;
 }
 
-static bool dies_quietly(PyObject *value)
+static bool leaf_dies_quietly(PyObject *value)
 {
-    if (is_simple(value) || PyModule_Check(value))
+    if (is_plain_constant(value) || PyModule_Check(value))
         return true;
     if (PyType_Check(value))
-        return !is_watched(value);
+        return !has_weak_reference(value);
     if (PyCFunction_Check(value))
-        return !value_is_bound(value);
+        return !value_is_bound_method(value);
     if (value_is_description(value))
         return true;
-    return value_is_array(value) && array_is_quiet(value);
+    return value_is_array(value) && can_release_array(value);
 }
 
-/* Is LEAF true of VALUE or, if VALUE is a tuple, of all its items? Down to DEPTH, lists and dicts
- * count like tuples. *ITEMS limits how many items are visited. */
-static bool consists_of(bool (*leaf)(PyObject *value), PyObject *value, int depth, int *items)
+/* Does LEAF return true for VALUE, or for each of its items? VALUE may have items if it is a tuple;
+ * if DEPTH > 0, also if it is a list or dict. *ITEMS limits how many items are visited. */
+static bool is_true_of_all_items(bool (*leaf)(PyObject *value), PyObject *value, int depth,
+                                 int *items)
 {
     PyObject *key, *item;
     Py_ssize_t at = 0;
@@ -251,7 +255,7 @@ static bool consists_of(bool (*leaf)(PyObject *value), PyObject *value, int dept
              * empties the list */
             OWNED PyObject *one = Py_NewRef(PySequence_Fast_GET_ITEM(value, at));
 
-            if (!consists_of(leaf, one, depth - 1, items))
+            if (!is_true_of_all_items(leaf, one, depth - 1, items))
                 return false;
         }
         return true;
@@ -261,7 +265,7 @@ static bool consists_of(bool (*leaf)(PyObject *value), PyObject *value, int dept
     while (PyDict_Next(value, &at, &key, &item)) {
         OWNED PyObject *one = Py_NewRef(item);
 
-        if (!value_is_simple(key) || !consists_of(leaf, one, depth - 1, items))
+        if (!value_is_simple(key) || !is_true_of_all_items(leaf, one, depth - 1, items))
             return false;
     }
     return true;
@@ -270,17 +274,17 @@ static bool consists_of(bool (*leaf)(PyObject *value), PyObject *value, int dept
 /* Is VALUE immutable, and do operations on it run no code of the program? */
 bool value_is_simple(PyObject *value)
 {
-    return consists_of(is_simple, value, 0, &(int){1000});
+    return is_true_of_all_items(is_plain_constant, value, 0, &(int){1000});
 }
 
 bool value_dies_quietly(PyObject *value)
 {
-    return consists_of(dies_quietly, value, 4, &(int){1000});
+    return is_true_of_all_items(leaf_dies_quietly, value, 4, &(int){1000});
 }
 
 /* ---- shadows ---- */
 
-void *capture_room(struct capture *c, size_t size)
+void *capture_allocate(struct capture *c, size_t size)
 {
     void *room = _PyArena_Malloc(c->arena, size);
 
@@ -291,7 +295,7 @@ void *capture_room(struct capture *c, size_t size)
     return room ? memset(room, 0, size) : NULL;
 }
 
-void capture_holds(struct capture *c, PyObject *object)
+void capture_count_reference(struct capture *c, PyObject *object)
 {
     for (Py_ssize_t i = 0; c->mortal && i < c->mortal->count; i++)
         c->mortal->items[i]->source.references += c->mortal->items[i]->value == object;
@@ -305,18 +309,18 @@ PyObject *capture_keep(struct capture *c, PyObject *object)
         c->failed = true;
         return NULL;
     }
-    capture_holds(c, object);
+    capture_count_reference(c, object);
     return object;
 }
 
 struct shadow *shadow_new(struct capture *c, enum shadow_kind kind, Py_ssize_t room)
 {
-    struct shadow *made = capture_room(c, sizeof *made);
+    struct shadow *made = capture_allocate(c, sizeof *made);
 
     if (!made)
         return NULL;
     if (room) {
-        made->items = capture_room(c, sizeof *made->items * (size_t)room);
+        made->items = capture_allocate(c, sizeof *made->items * (size_t)room);
         if (!made->items)
             return NULL;
     }
@@ -326,7 +330,7 @@ struct shadow *shadow_new(struct capture *c, enum shadow_kind kind, Py_ssize_t r
     return made;
 }
 
-struct shadow *shadow_const(struct capture *c, PyObject *value)
+struct shadow *shadow_new_const(struct capture *c, PyObject *value)
 {
     struct shadow *made = capture_keep(c, value) ? shadow_new(c, SHADOW_CONST, 0) : NULL;
 
@@ -335,7 +339,7 @@ struct shadow *shadow_const(struct capture *c, PyObject *value)
     return made;
 }
 
-struct shadow *shadow_node(struct capture *c, PyObject *node, bool fixed, bool counted)
+struct shadow *shadow_new_node(struct capture *c, PyObject *node, bool fixed, bool counted)
 {
     struct shadow *made = shadow_new(c, SHADOW_NODE, 0);
 
@@ -390,11 +394,11 @@ bool shadow_fits(const struct shadow *shadow, PyObject *value)
 static bool grow_items(struct capture *c, struct shadow *shadow, Py_ssize_t room, bool keyed)
 {
     const size_t before = (size_t)shadow->room;
-    struct shadow **items = capture_room(c, sizeof *items * (size_t)room);
+    struct shadow **items = capture_allocate(c, sizeof *items * (size_t)room);
     PyObject **keys = NULL;
 
     if (keyed)
-        keys = capture_room(c, sizeof *keys * (size_t)room);
+        keys = capture_allocate(c, sizeof *keys * (size_t)room);
     if (!items || (keyed && !keys))
         return false;
     if (before)
@@ -422,7 +426,7 @@ int shadow_add(struct capture *c, struct shadow *container, PyObject *key, struc
 
 struct shadow *shadow_copy(struct capture *c, const struct shadow *shadow)
 {
-    struct shadow *made = capture_room(c, sizeof *made);
+    struct shadow *made = capture_allocate(c, sizeof *made);
 
     if (!made)
         return NULL;
@@ -433,7 +437,7 @@ struct shadow *shadow_copy(struct capture *c, const struct shadow *shadow)
 }
 
 /* Are A and B the same object, or equal objects of one immutable type? */
-static bool is_same(PyObject *a, PyObject *b)
+static bool is_same_value(PyObject *a, PyObject *b)
 {
     if (a == b)
         return true;
@@ -444,7 +448,7 @@ static bool is_same(PyObject *a, PyObject *b)
     return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
 }
 
-struct shadow **object_place(const struct shadow *object, PyObject *key)
+struct shadow **object_find_place(const struct shadow *object, PyObject *key)
 {
     for (Py_ssize_t i = 0; i < object->count; i++)
         /* compare keys as a dict does: 1 and True are the same key */
@@ -453,9 +457,9 @@ struct shadow **object_place(const struct shadow *object, PyObject *key)
     return NULL;
 }
 
-struct shadow *object_has(const struct shadow *object, PyObject *key)
+struct shadow *object_find(const struct shadow *object, PyObject *key)
 {
-    struct shadow **place = object_place(object, key);
+    struct shadow **place = object_find_place(object, key);
 
     return place ? *place : NULL;
 }
@@ -464,10 +468,10 @@ struct shadow *object_has(const struct shadow *object, PyObject *key)
  * '.'? */
 static bool is_source_at(const struct shadow *source, char step, PyObject *key)
 {
-    return source->source.step == step && is_same(source->source.key, key);
+    return source->source.step == step && is_same_value(source->source.key, key);
 }
 
-struct shadow *source_changed(const struct shadow *parent, char step, PyObject *key)
+struct shadow *source_find_changed(const struct shadow *parent, char step, PyObject *key)
 {
     for (struct shadow *one = parent->source.child; one; one = one->source.next)
         if (one->kind == SHADOW_CHANGED && is_source_at(one, step, key))
@@ -475,7 +479,7 @@ struct shadow *source_changed(const struct shadow *parent, char step, PyObject *
     return NULL;
 }
 
-bool shadow_change(struct capture *c, struct shadow *shadow)
+bool shadow_save_for_undo(struct capture *c, struct shadow *shadow)
 {
     struct shadow *was;
     struct undo *undo;
@@ -483,7 +487,7 @@ bool shadow_change(struct capture *c, struct shadow *shadow)
     if (shadow->serial > c->innermost->serial || shadow->kept >= c->innermost->serial)
         return true;
     was = shadow_copy(c, shadow);
-    undo = capture_room(c, sizeof *undo);
+    undo = capture_allocate(c, sizeof *undo);
     if (!was || !undo)
         return false;
     *undo = (struct undo){c->undo, shadow, *was};
@@ -492,7 +496,7 @@ bool shadow_change(struct capture *c, struct shadow *shadow)
     return true;
 }
 
-void shadows_back(struct capture *c, struct undo *mark)
+void shadows_undo(struct capture *c, struct undo *mark)
 {
     for (; c->undo != mark; c->undo = c->undo->before)
         *c->undo->shadow = c->undo->was;
@@ -535,17 +539,16 @@ static struct shadow *reuse_source(struct capture *c, struct shadow *one, PyObje
 
     if (value && is_changed && one->value != value)
         c->failed = true;
-    /* the value has changed since the first read */
-    if (value && !is_changed && !is_same(one->value, value))
+    if (value && !is_changed && !is_same_value(one->value, value))
         c->failed = true;
     if (c->failed)
         return NULL;
-    return one_of(c, is_changed ? one->items[0] : one);
+    return resolve_alias(c, is_changed ? one->items[0] : one);
 }
 
-/* May capture read from PARENT at STEP? A long path costs too much: each of its steps has a guard,
- * so the cost of all guards grows with the cube of the length. */
-static bool may_read(struct capture *c, struct shadow *parent, char step, PyObject *value)
+/* May capture read from PARENT at STEP? A path of many steps is refused: each step has a guard that
+ * reads the path from its start, so the cost of the guards grows with the cube of the length. */
+static bool may_read_source(struct capture *c, struct shadow *parent, char step, PyObject *value)
 {
     if (parent->source.steps == shim->deepest_path / 4)
         return false;
@@ -553,7 +556,7 @@ static bool may_read(struct capture *c, struct shadow *parent, char step, PyObje
         return false;
     if (c->foreign && !is_unchangeable(parent, step))
         return false;
-    return is_apart(c, parent);
+    return ensure_not_aliased(c, parent);
 }
 
 struct shadow *source_read(struct capture *c, struct shadow *parent, char step, PyObject *key,
@@ -562,7 +565,7 @@ struct shadow *source_read(struct capture *c, struct shadow *parent, char step, 
     struct shadow **last = &parent->source.child;
     struct shadow *one;
 
-    if (!may_read(c, parent, step, value))
+    if (!may_read_source(c, parent, step, value))
         return NULL;
     for (; *last; last = &(*last)->source.next)
         if (is_source_at(*last, step, key))
@@ -576,26 +579,26 @@ struct shadow *source_read(struct capture *c, struct shadow *parent, char step, 
     one->source.key = capture_keep(c, key);
     one->value = capture_keep(c, value);
     *last = one;
-    return c->failed ? NULL : one_of(c, one);
+    return c->failed ? NULL : resolve_alias(c, one);
 }
 
-struct shadow *source_attribute(struct capture *c, struct shadow *parent, const char *name,
-                                PyObject *value)
+struct shadow *source_read_attribute(struct capture *c, struct shadow *parent, const char *name,
+                                     PyObject *value)
 {
     OWNED PyObject *word = PyUnicode_InternFromString(name);
 
     return word ? source_read(c, parent, '.', word, value) : NULL;
 }
 
-/* Return the key of SOURCE in its guard path. */
-static PyObject *path_key(const struct shadow *source)
+/* Return the key that SOURCE has in its guard path. */
+static PyObject *get_path_key(const struct shadow *source)
 {
     if (source->source.step == 'S')
         return capture_modules;
     return source->source.key ? source->source.key : Py_None;
 }
 
-PyObject *source_path(struct capture *c, struct shadow *source)
+PyObject *source_make_path(struct capture *c, struct shadow *source)
 {
     const bool is_root = !source->source.key || source->source.step == 'C';
     OWNED PyObject *made = NULL;
@@ -603,16 +606,16 @@ PyObject *source_path(struct capture *c, struct shadow *source)
 
     if (source->source.path)
         return source->source.path;
-    before = is_root ? Py_None : source_path(c, source->source.parent);
+    before = is_root ? Py_None : source_make_path(c, source->source.parent);
     if (!before)
         return NULL;
-    made = Py_BuildValue("(OCO)", before, source->source.step, path_key(source));
+    made = Py_BuildValue("(OCO)", before, source->source.step, get_path_key(source));
     if (made)
         source->source.path = capture_keep(c, made);
     return source->source.path;
 }
 
-static bool has_root(const struct shadow *source)
+static bool has_root_source(const struct shadow *source)
 {
     while (source->source.key)
         source = source->source.parent;
@@ -621,8 +624,8 @@ static bool has_root(const struct shadow *source)
 
 int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value)
 {
-    /* a constant, or a value read from a constant, has no path */
-    PyObject *path = has_root(source) ? source_path(c, source) : NULL;
+    /* a constant has no path, nor has a value that was read from a constant */
+    PyObject *path = has_root_source(source) ? source_make_path(c, source) : NULL;
     OWNED PyObject *guard = path ? Py_BuildValue("(sOO)", kind, path, value) : NULL;
 
     if (!guard || PyList_Append(c->guards, guard)) {
@@ -630,7 +633,7 @@ int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObjec
         c->failed = true;
         return -1;
     }
-    capture_holds(c, value);
+    capture_count_reference(c, value);
     return 0;
 }
 
@@ -666,17 +669,17 @@ bool is_plain_slice(PyObject *value)
 }
 
 /* Are all items of SHADOW known? Adds guards. */
-static bool are_items_known(struct capture *c, const struct shadow *shadow)
+static bool ensure_items_known(struct capture *c, const struct shadow *shadow)
 {
     for (Py_ssize_t i = 0; i < shadow->count; i++)
-        if (!may_go_on(c) || !value_known(c, NULL, shadow->items[i]))
+        if (!may_visit_item(c) || !ensure_value_known(c, NULL, shadow->items[i]))
             return false;
     return true;
 }
 
-/* Return the kind of guard that keeps VALUE the same object, or an equal one; NULL if there is
- * none. */
-static const char *kind_of_value_guard(PyObject *value)
+/* Return the kind of a guard which ensures that later calls find the same object as VALUE, or an
+ * equal one; NULL if there is no such kind. */
+static const char *choose_value_guard_kind(PyObject *value)
 {
     if (value == Py_None || PyBool_Check(value))
         return "CONSTANT_MATCH";
@@ -698,10 +701,11 @@ static bool guard_value(struct capture *c, struct shadow *shadow)
         return true;
     if (!value || value_is_array(value) || !is_still_valid(c, value, shadow))
         return false;
-    /* each read makes a new bound method, and a guard must not keep the method's object alive */
-    if (value_is_bound(value))
+    /* refuse a bound method: each read makes a new one, and a guard must not keep the method's
+     * object alive */
+    if (value_is_bound_method(value))
         return false;
-    kind = kind_of_value_guard(value);
+    kind = choose_value_guard_kind(value);
     if (!kind)
         return false;
     guard_on(c, shadow, kind, value);
@@ -709,7 +713,7 @@ static bool guard_value(struct capture *c, struct shadow *shadow)
     return !c->failed;
 }
 
-bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
+bool ensure_value_known(struct capture *c, PyObject *value, struct shadow *shadow)
 {
     if (!shadow)
         return false;
@@ -719,14 +723,15 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
     case SHADOW_SOURCE:
         return guard_value(c, shadow);
     case SHADOW_METHOD:
-        return value_known(c, NULL, shadow->method.owner);
-    case SHADOW_NODE: /* a number that was calculated from known numbers */
-        return are_items_known(c, shadow) && shadow->node.is_number;
+        return ensure_value_known(c, NULL, shadow->method.owner);
+    /* the number is known if all numbers from which it was calculated are known */
+    case SHADOW_NODE:
+        return ensure_items_known(c, shadow) && shadow->node.is_number;
     case SHADOW_TUPLE:
     case SHADOW_LIST:
     case SHADOW_DICT:
     case SHADOW_SLICE:
-        return are_items_known(c, shadow);
+        return ensure_items_known(c, shadow);
     default:
         return false;
     }
@@ -764,7 +769,7 @@ static void guard_type(struct capture *c, PyObject *value, struct shadow *shadow
         guard_length(c, shadow, length, PySequence_Fast_GET_SIZE(value));
 }
 
-bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
+bool ensure_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
 {
     if (!shadow)
         return false;
@@ -775,21 +780,21 @@ bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
         return false;
     if (shadow->source.changed && PyDict_CheckExact(value))
         return false;
-    if (!is_apart(c, shadow))
+    if (!ensure_not_aliased(c, shadow))
         return false;
     if (shadow->source.guarded)
         return true;
-    if (should_guard_value(value) && value_known(c, value, shadow))
+    if (should_guard_value(value) && ensure_value_known(c, value, shadow))
         return true;
     guard_type(c, value, shadow);
     shadow->source.guarded = GUARDED_TYPE;
     return !c->failed;
 }
 
-/* Return the shadow of item KEY of a tuple or list. In a shape, sizes that are no inputs are
- * constants. */
-static struct shadow *sequence_part(struct capture *c, PyObject *value, struct shadow *of,
-                                    PyObject *key, PyObject *item)
+/* Return the shadow of item KEY of a tuple or list. If the tuple is a shape, a size that is no
+ * input of the graph is a constant. */
+static struct shadow *get_sequence_item_shadow(struct capture *c, PyObject *value,
+                                               struct shadow *of, PyObject *key, PyObject *item)
 {
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
     Py_ssize_t i = PyLong_AsSsize_t(key);
@@ -797,41 +802,42 @@ static struct shadow *sequence_part(struct capture *c, PyObject *value, struct s
     if (i < 0)
         i += count;
     if (is_varying_shape(of))
-        return of->items[i] ? of->items[i] : shadow_const(c, item);
+        return of->items[i] ? of->items[i] : shadow_new_const(c, item);
     if (of->kind != SHADOW_TUPLE && of->kind != SHADOW_LIST)
         return NULL;
     return of->count == count ? of->items[i] : NULL;
 }
 
-struct shadow *value_part(struct capture *c, PyObject *value, struct shadow *of, PyObject *key,
-                          PyObject *item)
+struct shadow *get_item_shadow(struct capture *c, PyObject *value, struct shadow *of, PyObject *key,
+                               PyObject *item)
 {
     if (of->kind == SHADOW_CONST)
-        return shadow_const(c, item);
+        return shadow_new_const(c, item);
     if (is_source(of) && !is_varying_shape(of)) {
         if (of->source.guarded == GUARDED_VALUE)
-            return shadow_const(c, item);
+            return shadow_new_const(c, item);
         return source_read(c, of, '[', key, item);
     }
     if (of->kind == SHADOW_DICT)
-        return PyDict_GET_SIZE(value) == of->count ? object_has(of, key) : NULL;
-    return sequence_part(c, value, of, key, item);
+        return PyDict_GET_SIZE(value) == of->count ? object_find(of, key) : NULL;
+    return get_sequence_item_shadow(c, value, of, key, item);
 }
 
-struct shadow *value_item(struct capture *c, PyObject *value, struct shadow *shadow, Py_ssize_t i)
+struct shadow *get_item_shadow_at(struct capture *c, PyObject *value, struct shadow *shadow,
+                                  Py_ssize_t i)
 {
     OWNED PyObject *number = PyLong_FromSsize_t(i);
 
     if (!number || i >= PySequence_Fast_GET_SIZE(value))
         return NULL;
-    return value_part(c, value, shadow, number, PySequence_Fast_GET_ITEM(value, i));
+    return get_item_shadow(c, value, shadow, number, PySequence_Fast_GET_ITEM(value, i));
 }
 
 int shadow_add_items(struct capture *c, struct shadow *container, PyObject *value,
                      struct shadow *of)
 {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++) {
-        struct shadow *item = value_item(c, value, of, i);
+        struct shadow *item = get_item_shadow_at(c, value, of, i);
 
         if (!item || shadow_add(c, container, NULL, item))
             return -1;
@@ -846,7 +852,7 @@ PyObject *node_new(PyObject *op, PyObject *name, PyObject *target, PyObject *arg
 {
     static PyObject *module;
     OWNED PyObject *arguments = args, *named = keywords ? keywords : PyDict_New();
-    PyTypeObject *type = (PyTypeObject *)module_has(&module, "dyntrace.graph", "Node");
+    PyTypeObject *type = (PyTypeObject *)find_module_attribute(&module, "dyntrace.graph", "Node");
     const struct {
         const char *name;
         PyObject *value;
@@ -861,14 +867,14 @@ PyObject *node_new(PyObject *op, PyObject *name, PyObject *target, PyObject *arg
         return NULL;
     made = type->tp_alloc(type, 0);
     for (size_t i = 0; made && i < Py_ARRAY_LENGTH(fields); i++)
-        if (PyObject_SetAttr(made, word_of(fields[i].name), fields[i].value))
+        if (PyObject_SetAttr(made, intern_word(fields[i].name), fields[i].value))
             Py_CLEAR(made);
     return made;
 }
 
 bool numbers_may_vary(void)
 {
-    PyObject *version = attribute_if_imported("numpy", "__version__");
+    PyObject *version = get_attribute_if_imported("numpy", "__version__");
     const char *text = version && PyUnicode_Check(version) ? PyUnicode_AsUTF8(version) : "";
 
     PyErr_Clear();
@@ -903,19 +909,19 @@ bool is_varying(struct capture *c, struct shadow *shadow)
         return false;
     while (root->source.parent)
         root = root->source.parent;
-    path = root == c->locals ? source_path(c, shadow) : NULL;
+    path = root == c->locals ? source_make_path(c, shadow) : NULL;
     if (path)
         shadow->source.varies = compare_number(c, path, shadow->value);
     PyErr_Clear();
     return shadow->source.varies == VARIES_INPUT;
 }
 
-/* Return the source of OF's attribute `shape` if it has been read, else NULL. */
-static struct shadow *find_shape(const struct shadow *of)
+/* Return the source of the attribute `shape` of OF's array; NULL if the shape has not been read. */
+static struct shadow *find_shape_source(const struct shadow *of)
 {
     struct shadow *one = of->source.child;
 
-    while (one && (one->source.step != '.' || one->source.key != word_of("shape")))
+    while (one && (one->source.step != '.' || one->source.key != intern_word("shape")))
         one = one->source.next;
     return one;
 }
@@ -934,13 +940,13 @@ static bool is_size_varying(const struct capture *c, PyObject *shape, PyObject *
     return PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC) == Py_True;
 }
 
-/* Make a source for SHAPE, the shape of OF's array, if one of its sizes is an input. Returns NULL
- * if no size is an input. */
-static struct shadow *read_shape(struct capture *c, PyObject *shape, PyObject *before,
-                                 struct shadow *of)
+/* Make a source for SHAPE, the shape of OF's array, if the graph has one of the sizes as an input.
+ * Returns NULL if it has none. */
+static struct shadow *make_shape_source(struct capture *c, PyObject *shape, PyObject *before,
+                                        struct shadow *of)
 {
     const Py_ssize_t count = PyTuple_GET_SIZE(shape);
-    struct shadow **items = capture_room(c, sizeof *items * (size_t)count);
+    struct shadow **items = capture_allocate(c, sizeof *items * (size_t)count);
     struct shadow *made = NULL;
 
     for (Py_ssize_t i = 0; items && i < count; i++) {
@@ -949,7 +955,7 @@ static struct shadow *read_shape(struct capture *c, PyObject *shape, PyObject *b
         if (!is_size_varying(c, shape, before, i))
             continue;
         if (!made)
-            made = source_attribute(c, of, "shape", shape);
+            made = source_read_attribute(c, of, "shape", shape);
         if (made && number)
             items[i] = source_read(c, made, '[', number, PyTuple_GET_ITEM(shape, i));
         if (!items[i])
@@ -961,7 +967,7 @@ static struct shadow *read_shape(struct capture *c, PyObject *shape, PyObject *b
     return made;
 }
 
-struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *of)
+struct shadow *find_varying_shape(struct capture *c, PyObject *value, struct shadow *of)
 {
     OWNED PyObject *shape = NULL;
     PyObject *path = NULL, *before = NULL;
@@ -969,38 +975,39 @@ struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *
 
     if (!is_source(of) || !of->source.key || !c->numbers || c->foreign)
         return NULL;
-    path = source_path(c, of);
-    shape = path ? PyObject_GetAttr(value, word_of("shape")) : NULL;
+    path = source_make_path(c, of);
+    shape = path ? PyObject_GetAttr(value, intern_word("shape")) : NULL;
     if (shape && c->sizes)
         before = PyDict_GetItemWithError(c->sizes, path);
     PyErr_Clear();
     if (!shape || !PyTuple_Check(shape) || !PyTuple_GET_SIZE(shape))
         return NULL;
-    made = find_shape(of);
+    made = find_shape_source(of);
     if (!made)
-        return read_shape(c, shape, before, of);
+        return make_shape_source(c, shape, before, of);
     return PyObject_RichCompareBool(made->value, shape, Py_EQ) == 1 ? made : NULL;
 }
 
-/* Return the placeholder node of SOURCE, an array or an integer that is an input: borrowed. Until
- * name_nodes() in graph.py has run, its name is its path. */
-static PyObject *placeholder_of(struct capture *c, struct shadow *source)
+/* Return the placeholder node of SOURCE, an array or an integer that is an input of the graph:
+ * borrowed. The name of the node is the path of SOURCE until name_nodes() in graph.py has run. */
+static PyObject *get_placeholder(struct capture *c, struct shadow *source)
 {
     OWNED PyObject *node = NULL;
     PyObject *path;
 
     if (source->source.placeholder)
         return source->source.placeholder;
-    path = source_path(c, source);
+    path = source_make_path(c, source);
     if (path)
-        node = node_new(word_of("placeholder"), path, path, PyTuple_New(0), NULL);
+        node = node_new(intern_word("placeholder"), path, path, PyTuple_New(0), NULL);
     if (!node || PyList_Append(c->placeholders, node) || PyList_Append(c->inputs, source->value) ||
         shadow_add(c, c->taken, NULL, source)) {
         c->failed = true;
         return NULL;
     }
-    capture_holds(c, source->value); /* c->inputs now holds a reference to the value */
-    if (!source->source.varies && value_is_foreign(source->value))
+    /* count the reference that c->inputs holds to the value */
+    capture_count_reference(c, source->value);
+    if (!source->source.varies && value_may_run_code(source->value))
         c->foreign = true;
     source->source.placeholder = capture_keep(c, node);
     return source->source.placeholder;
@@ -1009,30 +1016,31 @@ static PyObject *placeholder_of(struct capture *c, struct shadow *source)
 enum { MOST_NESTED = 8, MOST_GUARDS = 10000 };
 
 /* Return the shadow of item I of SHADOW, which is a container or the source of VALUE; or NULL. */
-static struct shadow *item_shadow_of(struct capture *c, PyObject *value, struct shadow *shadow,
-                                     Py_ssize_t i)
+static struct shadow *find_argument_item_shadow(struct capture *c, PyObject *value,
+                                                struct shadow *shadow, Py_ssize_t i)
 {
-    if (!may_go_on(c))
+    if (!may_visit_item(c))
         return NULL;
     if (shadow->kind != SHADOW_SOURCE)
         return shadow->items[i];
-    return PyList_GET_SIZE(c->guards) < MOST_GUARDS ? value_item(c, value, shadow, i) : NULL;
+    return PyList_GET_SIZE(c->guards) < MOST_GUARDS ? get_item_shadow_at(c, value, shadow, i)
+                                                    : NULL;
 }
 
-/* Convert the first COUNT items of SHADOW to arguments of a node: a new tuple, or NULL. SHADOW is a
- * container or the source of VALUE. */
-static PyObject *items_argument(struct capture *c, PyObject *value, struct shadow *shadow,
-                                Py_ssize_t count)
+/* Convert the first COUNT items of SHADOW to arguments of a graph node: a new tuple, or NULL.
+ * SHADOW is a container or the source of VALUE. */
+static PyObject *make_items_argument(struct capture *c, PyObject *value, struct shadow *shadow,
+                                     Py_ssize_t count)
 {
     PyObject *made = PyTuple_New(count);
 
     for (Py_ssize_t i = 0; made && i < count; i++) {
-        struct shadow *item = item_shadow_of(c, value, shadow, i);
+        struct shadow *item = find_argument_item_shadow(c, value, shadow, i);
         PyObject *one = NULL;
 
         if (c->nesting < MOST_NESTED && item) {
             c->nesting++;
-            one = value_argument(c, NULL, item);
+            one = make_node_argument(c, NULL, item);
             c->nesting--;
         }
         if (one)
@@ -1043,16 +1051,17 @@ static PyObject *items_argument(struct capture *c, PyObject *value, struct shado
     return made;
 }
 
-/* Make an integer that was read an input of the graph: a new reference to its placeholder. */
-static PyObject *number_argument(struct capture *c, struct shadow *shadow)
+/* Turn an integer that was read into an input of the graph. Returns a new reference to the
+ * placeholder node of this input. */
+static PyObject *make_number_argument(struct capture *c, struct shadow *shadow)
 {
     if (!shadow->source.guarded)
         guard_on(c, shadow, "TYPE_MATCH", (PyObject *)&PyLong_Type);
     shadow->source.guarded = GUARDED_TYPE;
-    return Py_XNewRef(placeholder_of(c, shadow));
+    return Py_XNewRef(get_placeholder(c, shadow));
 }
 
-static PyObject *source_argument(struct capture *c, struct shadow *shadow)
+static PyObject *make_source_argument(struct capture *c, struct shadow *shadow)
 {
     PyObject *value = shadow->value;
     OWNED PyObject *items = NULL;
@@ -1060,22 +1069,22 @@ static PyObject *source_argument(struct capture *c, struct shadow *shadow)
     if (!value)
         return NULL;
     if (value_is_array(value))
-        return value_type_known(c, value, shadow) ? Py_XNewRef(placeholder_of(c, shadow)) : NULL;
+        return ensure_type_known(c, value, shadow) ? Py_XNewRef(get_placeholder(c, shadow)) : NULL;
     if (is_varying(c, shadow))
-        return number_argument(c, shadow);
-    if (value_known(c, value, shadow))
+        return make_number_argument(c, shadow);
+    if (ensure_value_known(c, value, shadow))
         return Py_NewRef(value);
-    if (!is_sequence(value) || !value_type_known(c, value, shadow))
+    if (!is_sequence(value) || !ensure_type_known(c, value, shadow))
         return NULL;
-    items = items_argument(c, value, shadow, PySequence_Fast_GET_SIZE(value));
+    items = make_items_argument(c, value, shadow, PySequence_Fast_GET_SIZE(value));
     if (items && PyList_CheckExact(value))
         return PySequence_List(items);
     return Py_XNewRef(items);
 }
 
-static PyObject *dict_argument(struct capture *c, struct shadow *shadow)
+static PyObject *make_dict_argument(struct capture *c, struct shadow *shadow)
 {
-    OWNED PyObject *items = items_argument(c, NULL, shadow, shadow->count);
+    OWNED PyObject *items = make_items_argument(c, NULL, shadow, shadow->count);
     PyObject *made = items ? PyDict_New() : NULL;
 
     for (Py_ssize_t i = 0; made && i < shadow->count; i++)
@@ -1084,9 +1093,9 @@ static PyObject *dict_argument(struct capture *c, struct shadow *shadow)
     return made;
 }
 
-static PyObject *container_argument(struct capture *c, struct shadow *shadow)
+static PyObject *make_container_argument(struct capture *c, struct shadow *shadow)
 {
-    OWNED PyObject *items = items_argument(c, NULL, shadow, shadow->count);
+    OWNED PyObject *items = make_items_argument(c, NULL, shadow, shadow->count);
 
     if (!items)
         return NULL;
@@ -1098,7 +1107,7 @@ static PyObject *container_argument(struct capture *c, struct shadow *shadow)
                        PyTuple_GET_ITEM(items, 2));
 }
 
-PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shadow)
+PyObject *make_node_argument(struct capture *c, PyObject *value, struct shadow *shadow)
 {
     if (!shadow || c->failed)
         return NULL;
@@ -1108,15 +1117,15 @@ PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shad
     case SHADOW_NODE:
         return Py_XNewRef(shadow->node.node);
     case SHADOW_SOURCE:
-        return source_argument(c, shadow);
-    /* each run of the graph makes a new list, which code of the program must not keep */
+        return make_source_argument(c, shadow);
+    /* refuse a list if code of the program may keep it: each run of the graph makes a new list */
     case SHADOW_LIST:
-        return c->foreign ? NULL : container_argument(c, shadow);
+        return c->foreign ? NULL : make_container_argument(c, shadow);
     case SHADOW_TUPLE:
     case SHADOW_SLICE:
-        return container_argument(c, shadow);
+        return make_container_argument(c, shadow);
     case SHADOW_DICT:
-        return c->foreign ? NULL : dict_argument(c, shadow);
+        return c->foreign ? NULL : make_dict_argument(c, shadow);
     default:
         return NULL;
     }
@@ -1124,8 +1133,8 @@ PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shad
 
 /* ---- shadows of iterators, methods and sets ---- */
 
-struct shadow *iterator_shadow(struct capture *c, enum iteration how, PyObject *value,
-                               struct shadow *of)
+struct shadow *make_iterator_shadow(struct capture *c, enum iteration how, PyObject *value,
+                                    struct shadow *of)
 {
     struct shadow *made = shadow_new(c, SHADOW_ITERATOR, 0);
 
@@ -1137,18 +1146,19 @@ struct shadow *iterator_shadow(struct capture *c, enum iteration how, PyObject *
     return made;
 }
 
-/* Guard the type of OWNER: a plan reads the method from OWNER again, and must find the same one. */
-static void guard_owner(struct capture *c, struct shadow *owner)
+/* Guard the type of OWNER, so that a plan which reads the method from OWNER again finds the same
+ * method. */
+static void guard_type_of_owner(struct capture *c, struct shadow *owner)
 {
     /* the guard that an array needs as an input of the graph is enough */
     if (value_is_array(owner->value))
-        value_type_known(c, owner->value, owner);
+        ensure_type_known(c, owner->value, owner);
     else if (!owner->source.guarded)
         guard_on(c, owner, "TYPE_MATCH", (PyObject *)Py_TYPE(owner->value));
 }
 
-struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name,
-                         PyObject *function, struct shadow *source, struct shadow *bound)
+struct shadow *make_method_shadow(struct capture *c, struct shadow *owner, PyObject *name,
+                                  PyObject *function, struct shadow *source, struct shadow *bound)
 {
     struct shadow *made = shadow_new(c, SHADOW_METHOD, 0);
 
@@ -1160,19 +1170,20 @@ struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name
         made->value = function ? capture_keep(c, function) : NULL;
     }
     if (!function && is_source(owner))
-        guard_owner(c, owner);
+        guard_type_of_owner(c, owner);
     return made;
 }
 
-bool is_set(PyObject *value, const struct shadow *of)
+bool is_known_set(PyObject *value, const struct shadow *of)
 {
     if (!of || !PyAnySet_CheckExact(value))
         return false;
     return of->kind == SHADOW_CALL || of->kind == SHADOW_CONST;
 }
 
-/* Guard the items of a set that was read. Returns false if an item is not simple. */
-static bool guard_set(struct capture *c, PyObject *value, struct shadow *of)
+/* Guard the items of a set that existed before the watched call. Returns false if an item is not
+ * simple. */
+static bool guard_items_of_set(struct capture *c, PyObject *value, struct shadow *of)
 {
     OWNED PyObject *items = PySequence_Tuple(value);
 
@@ -1184,30 +1195,31 @@ static bool guard_set(struct capture *c, PyObject *value, struct shadow *of)
     return of->source.listed && !c->failed;
 }
 
-bool set_known(struct capture *c, PyObject *value, struct shadow *of)
+bool ensure_set_known(struct capture *c, PyObject *value, struct shadow *of)
 {
-    if (is_set(value, of))
+    if (is_known_set(value, of))
         return true;
     if (!PyAnySet_CheckExact(value) || !is_source(of) || c->foreign)
         return false;
-    return guard_set(c, value, of);
+    return guard_items_of_set(c, value, of);
 }
 
 /* Is VALUE a list or tuple whose items are simple and known? Adds guards. */
 static bool are_items_simple(struct capture *c, PyObject *value, struct shadow *of)
 {
-    if (!value_type_known(c, value, of))
+    if (!ensure_type_known(c, value, of))
         return false;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++) {
         PyObject *item = PySequence_Fast_GET_ITEM(value, i);
 
-        if (!value_is_simple(item) || !value_known(c, item, value_item(c, value, of, i)))
+        if (!value_is_simple(item) ||
+            !ensure_value_known(c, item, get_item_shadow_at(c, value, of, i)))
             return false;
     }
     return true;
 }
 
-bool are_known(struct capture *c, const struct call *call, bool deep)
+bool ensure_arguments_known(struct capture *c, const struct call *call, bool deep)
 {
     /* check the types of all arguments before the first guard is added */
     for (int i = 0; i < call->count; i++)
@@ -1219,7 +1231,7 @@ bool are_known(struct capture *c, const struct call *call, bool deep)
         bool is_known;
 
         if (value_is_plain(value))
-            is_known = value_known(c, value, of);
+            is_known = ensure_value_known(c, value, of);
         else
             is_known = are_items_simple(c, value, of);
         if (!is_known)

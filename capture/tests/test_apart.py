@@ -53,7 +53,7 @@ def recorded(program, python, text, *options):
                           capture_output=True, text=True, timeout=100)
 
 
-def test_compile_says_what_is_missing(without, python):
+def test_compile_raises_import_error_without_the_extension(without, python):
     for done in alone(without, python, COMPILE), recorded(without, python, COMPILE):
         assert done.stdout.startswith("ImportError dyntrace.compile needs capture, which is not in this installation (")
         assert "make PYTHONS=" in done.stdout and done.stdout.count("\n") == 1 and done.stderr == "" and done.returncode == 0
@@ -66,8 +66,8 @@ def test_run_capture_is_refused_before_the_program_starts(without, python, tmp_p
     assert not (without.parent / "t.db").exists()
 
 
-def test_a_child_without_it_runs_and_the_loss_is_recorded(without, python, tmp_path):
-    """The program is none that `run` can ask which Python it is."""
+def test_a_program_without_the_extension_runs_and_the_loss_is_recorded(without, python, tmp_path):
+    """The program is a script, so `run` cannot find out before the start which Python will run it."""
     script = tmp_path / "script"
     script.write_text(f"#!{python}\nprint('ran')\n")
     script.chmod(0o755)
@@ -78,20 +78,20 @@ def test_a_child_without_it_runs_and_the_loss_is_recorded(without, python, tmp_p
     assert "capture: its extension could not be loaded" in told
 
 
-def test_all_else_works(without, python):
+def test_other_parts_of_dyntrace_work_without_the_extension(without, python):
     for done in alone(without, python, REST), recorded(without, python, REST):
         assert done.stdout == "2 3\nTrue 1\n[]\n" and done.returncode == 0, done.stderr
 
 
-def test_it_is_loaded_only_when_it_is_asked_for(dyntrace, python):
+def test_the_extension_is_loaded_only_when_it_is_used(dyntrace, python):
     for done in alone(dyntrace, python, REST), recorded(dyntrace, python, REST):
         assert done.stdout == "2 3\nTrue 1\n[]\n" and done.returncode == 0, done.stderr
     used = "import sys, dyntrace; dyntrace.disable(print); print('_dyntrace_capture' in sys.modules)"
     assert alone(dyntrace, python, used).stdout == "True\n"
 
 
-def test_a_builtin_that_was_replaced_before_is_none(dyntrace, python):
-    """_dyntrace_capture is loaded late: what stands in builtins may be the program's by then."""
+def test_a_builtin_that_the_program_replaced_is_called(dyntrace, python):
+    """The program may replace a builtin before _dyntrace_capture is loaded."""
     text = """
 import builtins
 original = builtins.abs

@@ -36,8 +36,8 @@ def alone(dyntrace, python, tmp_path):
 # ---- what is captured does the same --------------------------------------------
 
 @pytest.mark.slow
-def test_corpus(alone):
-    """Every function by language feature; the last line says that graphs were made."""
+def test_captured_corpus_functions_do_as_uncaptured(alone):
+    """Each function of the corpus gives the same captured as uncaptured; corpus.py counts the graphs in its last line."""
     last = alone(CAPTURE / "corpus.py").stdout.splitlines()[-1]
     functions, differ, graphs, nodes = map(int, re.findall(r"\d+", last))
     assert functions > 500 and differ == 0 and graphs > 500, last
@@ -45,15 +45,15 @@ def test_corpus(alone):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("--plain",), ("--hypothesis",)])
-def test_random_functions(alone, python, words):
+def test_captured_random_functions_do_as_uncaptured(alone, python, words):
     if "--hypothesis" in words and subprocess.run([python, "-c", "import hypothesis"], capture_output=True).returncode:
         pytest.skip("no hypothesis there")
     assert alone(CAPTURE / "random_functions.py", "--count", "150", *words).stdout.startswith("150 functions, 0 differ")
 
 
 @pytest.mark.slow
-def test_lifetimes_and_warnings(alone, record, python):
-    """When objects die and what is warned of is as without: alone and recorded."""
+def test_captured_functions_keep_object_lifetimes_and_warnings(alone, record, python):
+    """Objects die, and warnings come, as without capture. Checked alone and under `dyntrace run`."""
     assert alone(CAPTURE / "lifetimes.py", "0", "80").stdout == "0 of 80 differ\n"
     assert record([CAPTURE / "lifetimes.py", "1000", "30"], python=python).out == "0 of 30 differ\n"
 
@@ -84,8 +84,8 @@ for function in f, g, h:
 
 
 @pytest.mark.slow
-def test_nothing_is_kept(alone, record, python, tmp_path):
-    """What a function made and dropped dies with the call, and a method on the stack, made anew each time, is no reason to compile anew."""
+def test_capture_keeps_no_dropped_object_alive(alone, record, python, tmp_path):
+    """Objects that a captured function makes and drops die with the call. A new bound method on the stack at each call causes no recompile."""
     (tmp_path / "kept.py").write_text(KEPT)
     trace = record(["kept.py"], python=python)
     assert trace.rows("SELECT c.qualname, count(*) FROM compile m JOIN code c USING (code_id) GROUP BY c.qualname HAVING count(*) > 2") == []
@@ -146,8 +146,8 @@ for f in whole, called, breaks, cells, divides, generator, changes, raises, warn
 """
 
 
-def test_captures_leave_no_garbage(alone):
-    """The collector finds no more than without: all that a capture drops dies by its count."""
+def test_captures_leave_no_reference_cycles(alone):
+    """The garbage collector finds no more objects than without capture: reference counts alone free what a capture drops."""
     alone(GARBAGE)
 
 
@@ -165,7 +165,7 @@ for function in f, g:
 """
 
 
-def test_metadata_of_dtypes(alone):
+def test_guards_compare_the_metadata_of_dtypes(alone):
     alone(METADATA)
 
 
@@ -250,20 +250,20 @@ def test_an_operation_on_known_values_warns_at_each_call(alone):
     alone(INVERTED)
 
 
-def test_an_attempt_that_is_left_warns_once(alone):
-    """Where an operation raises inside `try`, nothing that has warned before runs again."""
+def test_captured_operations_inside_try_warn_as_uncaptured(alone):
+    """If an operation of a graph raises inside `try`, no operation that has warned runs a second time."""
     alone(ATTEMPTS)
 
 
 @pytest.mark.slow
-def test_values_that_change_meanwhile(alone):
-    """What the program's code does to variables, cells, containers and classes of a call that is watched is seen, and no crash."""
+def test_program_code_may_change_values_during_a_watched_call(alone):
+    """Code of the program changes variables, cells, containers and classes of a watched call. Capture notices this and does not crash."""
     assert alone(CAPTURE / "changed.py").stdout == "24 cases, 0 differ\n"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ways", [(), ("trace",), ("read",), ("trace", "read")], ids="-".join)
-def test_threads_and_cells(python, dyntrace, ways):
+def test_threads_capture_functions_with_cells_while_frames_are_read(python, dyntrace, ways):
     """Threads capture, split and call functions with cells while trace functions, or another thread, read their frames."""
     done = subprocess.run([python, "-X", "faulthandler", CAPTURE / "threads.py", "2", *ways], capture_output=True, text=True, timeout=300,
                           env=dict(os.environ, PYTHONPATH=str(Path(dyntrace).parent / "lib" / "python")))
@@ -271,8 +271,8 @@ def test_threads_and_cells(python, dyntrace, ways):
 
 
 @pytest.mark.slow
-def test_wrong_compilers_are_found(alone):
-    """The judge itself: the functions agree with themselves, and each compiler that is wrong in one way is seen."""
+def test_corpus_and_random_functions_detect_wrong_compilers(alone):
+    """Tests the comparison itself: it finds no difference without a compiler, and finds each compiler that makes one kind of mistake."""
     assert ", 0 differ" in alone(CAPTURE / "corpus.py", "--compile", "identity").stdout
     for wrong, where in {"repeats": "operators", "twice": "effects", "swallows": "exceptions", "copies": "aliasing", "silent": "effects", "late": "exceptions"}.items():
         assert "differs" in alone(CAPTURE / "corpus.py", "--compile", wrong, where, status=1).stdout
@@ -332,8 +332,8 @@ def forward(a):
 """
 
 
-def test_near_the_recursion_limit(alone):
-    """What ours needs to make code and graph is not the program's depth: captured where it nearly meets the limit, a function runs as before."""
+def test_functions_are_captured_near_the_recursion_limit(alone):
+    """The Python calls with which dyntrace makes code and graphs do not count against the recursion limit of the program."""
     done = alone("""
 import inspect, sys, numpy as np, dyntrace
 x = np.ones(3)
@@ -355,7 +355,7 @@ for room in range(6, 31):
 
 
 @pytest.mark.slow
-def test_memory_and_names(alone):
+def test_graph_memory_is_bounded_and_nodes_are_named_as_by_torch_fx(alone):
     """1,000 nodes in at most 1 MB; names as torch.fx makes them."""
     done = alone("""
 import gc, tracemalloc, types, numpy as np, dyntrace
@@ -381,8 +381,8 @@ print(*[node.name for node in kept[-1].graph.nodes][:5], kept[-1].graph.nodes[-2
 
 # ---- the front -------------------------------------------------------------------
 
-def test_the_front(alone):
-    """What is compiled, taken out, broken, refused; each says so in a sentence."""
+def test_compile_disable_and_explain_with_valid_and_invalid_arguments(alone):
+    """compile(), disable(), graph_break() and explain() work; wrong arguments raise an exception with a clear message."""
     out = alone("""
 import numpy as np, dyntrace
 counts = []
@@ -442,14 +442,14 @@ print(dyntrace.explain(lambda v: v + 1)(x).graphs)
     assert out[-1] == "[GraphModule(__compiled_fn_0, 3 nodes)]"
 
 
-def test_a_split_that_fails(alone):
-    """An exception of a signal's handler comes out of the call, without one more step of the function; for another one it runs as Python."""
+def test_keyboard_interrupt_and_memory_error_while_a_function_is_split(alone):
+    """KeyboardInterrupt from a signal handler leaves the call at once; after another exception the function runs as Python."""
     out = alone("""
 import numpy as np, dyntrace
 from dyntrace import resume
 def fails(code, offset):
     raise error
-resume._split = fails
+resume._split_without_prefix = fails
 for error in KeyboardInterrupt("a handler's"), MemoryError():
     @dyntrace.compile
     def f(v):
@@ -465,9 +465,9 @@ for error in KeyboardInterrupt("a handler's"), MemoryError():
     assert out == ["KeyboardInterrupt(\"a handler's\")"] * 2 + ["a break", "[3. 3.]"] * 2
 
 
-def test_variables_named_as_ours(alone):
-    """A program's variables with the names of those that the code made for a break has for the stack; and the first part of a split function,
-    called as a function, whose such variables are in use at its break."""
+def test_program_variables_named_like_generated_ones_keep_their_values(alone):
+    """The code for a break keeps stack values in variables ___stack0, ___stack1 and so on. The program may have variables of these names,
+    and may call the first part of a split function, which uses them."""
     out = alone("""
 import types
 import numpy as np, dyntrace
@@ -497,8 +497,8 @@ print(len(kept) == 3 * len(splits))
     assert out[6].replace("[2. 2.] ", "") == "True"
 
 
-def test_a_reason_with_a_long_name(alone):
-    """A reason quotes a part of a name and may cut a letter in two. The call still returns its result."""
+def test_a_break_reason_may_truncate_a_long_name(alone):
+    """The reason of a break has only the start of a long name, which may end in the middle of a character. The call still returns its result."""
     assert alone("""
 import numpy as np, dyntrace
 exec("def f(x, c):\\n    y = x + 1\\n    z = c.a%s\\n    return y * z\\n" % ("\u00e9" * 70))
@@ -510,8 +510,8 @@ print(f(np.ones(2), C()), f(np.zeros(2), C()))
 """).stdout == "[142. 142.] [71. 71.]\n"
 
 
-def test_a_function_without_builtins(alone):
-    """What the capture itself needs is imported before the function is watched."""
+def test_a_function_without_builtins_is_captured(alone):
+    """Capture imports the modules that it needs before it watches the function, which may lack __import__."""
     assert alone("""
 import itertools, types, numpy as np, dyntrace
 def f(x, l):
@@ -524,7 +524,7 @@ print(f(np.ones(2), [1, 2, 3]), f(np.ones(2), [1, 2, 3]))
 """).stdout == "[24. 24.] [24. 24.]\n"
 
 
-def test_an_array_type_of_ones_own(alone):
+def test_operations_on_a_registered_class_go_into_graphs(alone):
     out = alone("""
 import dyntrace
 @dyntrace.register_array
@@ -538,8 +538,8 @@ print(e.result, *[node.name for node in e.graphs[0].graph.nodes])
     assert out == "5 a add output\n"  # what total() gives is no array
 
 
-def test_constants_that_cannot_be_shown(record, python):
-    """A number that Python refuses to write is in a graph all the same."""
+def test_a_graph_may_have_an_integer_that_python_refuses_to_print(record, python):
+    """A graph may have an integer with so many digits that Python refuses to convert it to a string."""
     trace = record(["-c", """
 import dyntrace
 @dyntrace.register_array
@@ -557,8 +557,8 @@ assert explained.graph_count == 1 and str(explained).count("cannot be shown") ==
     assert trace.rows("SELECT count(*) FROM graph_node WHERE args LIKE '%cannot be shown: ValueError%'") == [(4,)]
 
 
-def test_importing_costs_nothing_more(alone):
-    """What `import dyntrace` loads is what it loaded before there was a compiler."""
+def test_import_dyntrace_does_not_import_capture(alone):
+    """`import dyntrace` does not import dyntrace.capture and its modules."""
     out = alone("import sys, dyntrace\nprint(sorted(name for name in sys.modules if 'dyntrace' in name))").stdout
     assert out == "['dyntrace', 'dyntrace._native', 'dyntrace.config', 'dyntrace.record']\n"
 
@@ -583,8 +583,8 @@ def sections(text):
     return re.findall(r"^((?:__compiled_fn_\d+ <|ORIGINAL BYTECODE|MODIFIED BYTECODE|GRAPH BREAK|GUARDS:)[^\n]*)\n(.*?)(?=^__compiled_fn_\d+ <|^ORIGINAL|^MODIFIED|^GRAPH BREAK|^GUARDS|\Z)", text, re.M | re.S)
 
 
-def test_seed_as_printed(alone, tmp_path):
-    """The printouts of the page: graph, original and modified bytecode, guards; then those of the resume function."""
+def test_explain_prints_graphs_bytecode_and_guards_of_toy_example(alone, tmp_path):
+    """explain() prints the graph, the original and modified bytecode and the guards; then the same for the resume function."""
     assert alone(TOY).stdout.startswith(TABLE)
     text = TOY.read_text().partition("for step")[0] + "print(dyntrace.explain(toy_example)(np.ones(10), np.full(10, -1.0)))"
     found = sections(alone(text).stdout)
@@ -612,8 +612,8 @@ def toy(dyntrace, python, tmp_path_factory):
     return holds(trace)
 
 
-def test_seed_from_the_trace(toy, dyntrace):
-    """show, why and the rows tell what the program was told: graph, bytecode before and after, guards, the break, its resume functions."""
+def test_show_and_why_report_the_graph_and_break_of_toy_example(toy, dyntrace):
+    """`show`, `why` and the views report graph, bytecode before and after, guards, the break and its resume functions."""
     shown = subprocess.run([dyntrace, "show", "toy_example", toy], capture_output=True, text=True).stdout
     assert "graph __compiled_fn_0, 8 nodes" in shown and "call_method    sum_1     sum" in shown
     assert "bytecode before" in shown and "bytecode after" in shown and re.search(r"TENSOR_MATCH +a\b", shown)
@@ -644,7 +644,7 @@ sys.exit(3)
 """
 
 
-def test_an_unchanged_script_is_captured(alone, dyntrace, python, record, tmp_path):
+def test_run_capture_captures_an_unchanged_script(alone, dyntrace, python, record, tmp_path):
     plain = alone(SCRIPT, status=3)
     trace = record([tmp_path / "program.py"], "--capture", python=python, status=3)
     assert plain.stdout.replace("[]", "['dyntrace.capture']") == trace.out and trace.err == ""
@@ -677,8 +677,8 @@ print(read(o), add(o, numpy.ones(2)), [type(what).__name__ for what in gc.get_re
 """
 
 
-def test_an_object_that_is_looked_at_gets_no_dict(alone, python, record, tmp_path):
-    """Its class keeps the values of its attributes in place until somebody asks for its dict, which gc would see."""
+def test_capture_creates_no_dict_of_an_object(alone, python, record, tmp_path):
+    """CPython creates the __dict__ of an object when code reads it, which the program can notice with gc. Capture creates no dict."""
     plain = alone(LOOKED_AT)
     assert "dict" not in plain.stdout
     assert record([tmp_path / "program.py"], "--capture", python=python).out == plain.stdout
@@ -704,8 +704,8 @@ print([name for name in seen if name in ("raises", "raised")])
 """
 
 
-def test_a_graph_that_raises_is_one_call(alone, python, record, tmp_path):
-    """What tells the program's lines of it is no call of the program's function, for a recording nor a trace function."""
+def test_a_call_whose_graph_raises_is_recorded_once(alone, python, record, tmp_path):
+    """The function that corrects the traceback is no call of the program: neither the recording nor a trace function gets it."""
     assert alone(RAISES).stdout == "raised\n" * 3 + "['raises']\n"
     trace = record([tmp_path / "program.py"], python=python)
     assert trace.rows("SELECT count(*) FROM frames WHERE qualname = 'raises' AND filename LIKE '%program.py'") == [(5,)]
@@ -732,8 +732,8 @@ sys.last = Last() # in a cycle: it goes when the modules have gone
 """
 
 
-def test_what_is_deleted_at_the_end(record, python, tmp_path):
-    """Where there is no sys.modules any more nothing is watched, and no guard looks for it there."""
+def test_destructors_at_interpreter_exit_run_under_run_capture(record, python, tmp_path):
+    """At interpreter exit sys.modules is gone: capture watches no call, and no guard reads sys.modules."""
     (tmp_path / "program.py").write_text(LAST)
     plain = subprocess.run([python, tmp_path / "program.py"], capture_output=True, text=True)
     if "numpy" in plain.stderr:
@@ -747,7 +747,7 @@ def test_what_is_deleted_at_the_end(record, python, tmp_path):
     (["--frames", "none"], "--capture needs the hook that --frames none leaves out: give one of the two"),
     (["--torch", "shim"], "--capture compiles, and --torch shim watches torch compile: give one of the two"),
     (["--torch", "observe"], "--capture compiles, and --torch observe watches torch compile: give one of the two")])
-def test_what_does_not_go_together(run, tmp_path, words, said):
+def test_run_capture_refuses_conflicting_options(run, tmp_path, words, said):
     done = run("run", "--capture", *words, "-o", tmp_path / "t.db", "-c", "1")
     assert (done.returncode, one_line(done.stderr)) == (2, f"dyntrace: run: {said}\n")
     assert not (tmp_path / "t.db").exists()

@@ -11,7 +11,7 @@ from dyntrace._capture_native import native as captures
 from dyntrace._native import native
 from dyntrace.capture import Compiled
 from dyntrace.graph import Node
-from dyntrace._capture import guards_of
+from dyntrace._capture import make_guards
 
 class Array:
     def __init__(self, *items): self.items = items
@@ -52,7 +52,7 @@ def finish(record):
             elif node.op == "output": return of(node.args[0])
             elif node.op == "call_method": values[node] = getattr(of(node.args[0]), node.target)(*of(node.args[1:]))
             else: values[node] = node.target(*of(node.args))
-    return run, guards_of(record)
+    return run, make_guards(record)
 
 def compile(function):
     return Compiled(native._call_under, function, captures.Capture((finish, "eager", None, False, False)))
@@ -492,8 +492,8 @@ SLOW = {"deep and hostile", "large functions", "what operations may do"}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in PROGRAMS])
-def test_programs(dyntrace, python, name, tmp_path):
-    """What is printed is what the program prints as it is; and graphs, breaks and entries are as they are written here."""
+def test_programs_print_the_expected_results_graphs_and_breaks(dyntrace, python, name, tmp_path):
+    """A program prints the results of its functions, and the graphs, breaks and cache entries that PROGRAMS lists."""
     program, said = PROGRAMS[name]
     (tmp_path / "program.py").write_text(COMMON + program)
     done = subprocess.run([python, "-X", "faulthandler", tmp_path / "program.py"], capture_output=True, text=True, timeout=300,

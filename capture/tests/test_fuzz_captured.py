@@ -20,19 +20,19 @@ CRASHED = {445372350: "settrace,setprofile,frame_trace,jump,monitor,frame_write,
 
 
 @pytest.mark.parametrize("seed, without", CRASHED.items())
-def test_what_crashed(dyntrace, python, seed, without):
+def test_fuzzer_seeds_that_once_crashed_do_not_crash(dyntrace, python, seed, without):
     done = subprocess.run([sys.executable, str(FUZZER), "--python", python, "--build", os.path.dirname(dyntrace), "--without", without, str(seed)],
                           capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]
 
 
-def test_cpython_survives_the_jumps_by_itself(dyntrace, python, tmp_path):
+def test_jumps_of_the_fuzzer_do_not_crash_cpython_without_dyntrace(dyntrace, python, tmp_path):
     """Functions whose stack is deeper than what CPython can judge: an act must not jump in them."""
     runner = Captured(python, os.path.dirname(dyntrace), "alone", str(tmp_path))
     assert runner.run([334] * 3, control=True, only=["jump", "plain"]) is None
 
 
-def test_hostile_functions(dyntrace, python):
+def test_captured_hostile_functions_do_not_crash(dyntrace, python):
     """No process ends by a signal, hangs or stops early."""
     done = subprocess.run([sys.executable, str(FUZZER), "--python", python, "--build", os.path.dirname(dyntrace), "--without", "-", *map(str, SEEDS)],
                           capture_output=True, text=True, timeout=1200)

@@ -95,9 +95,9 @@ def open(path: str | os.PathLike[str]) -> Trace:
     dyntrace.trace.TraceError
         The file does not exist, or is not a readable trace. The message says why.
     """
-    from .trace import _open
+    from .trace import _open_trace
 
-    return _open(path)
+    return _open_trace(path)
 
 
 def load_ipython_extension(ipython: Any) -> None:

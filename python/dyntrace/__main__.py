@@ -3,7 +3,7 @@
 import os
 import sys
 
-from .record import _program
+from .record import _find_program
 
 
 def main(words):
@@ -13,7 +13,7 @@ def main(words):
     elif words == ["doctor"]:
         words = ["doctor", sys.executable]
     try:
-        program = _program()
+        program = _find_program()
         os.execv(program, ["dyntrace", *words])
     except RuntimeError as error:
         return "dyntrace: %s" % error

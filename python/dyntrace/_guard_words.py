@@ -54,28 +54,29 @@ def type_name(kind):
     return clip(type.__repr__(kind)[8:-2])
 
 
-def _plain(text):
-    return str.__str__(text)  # VALUE may be of a subclass of str that the program has made
+def _to_plain_str(text):
+    return str.__str__(text)  # the program may have defined a subclass of str
 
 
 def exception_text(error, whole):
     """Describe the exception ERROR: its type and, if WHOLE, its message."""
     try:
-        said = _plain(str(error))[:100] if whole else ""
+        said = _to_plain_str(str(error))[:100] if whole else ""
     except Exception:
         said = ""
     return clip(type_name(type(error)) + (": " + said if said else ""))
 
 
-def _own_name(value, kind):
-    """Return the name that functions, modules and code objects carry, or None."""
+def _get_own_name(value, kind):
+    """Return the name that VALUE itself has, if it is a function, module or code object, else
+    None."""
     if kind is types.FunctionType:
         return value.__qualname__
     if kind is types.CodeType:
         return value.co_qualname
     if issubclass(kind, types.ModuleType):
         name = (types.ModuleType.__dict__["__dict__"].__get__(value) or {}).get("__name__")
-        return _plain(name) if issubclass(type(name), str) else None
+        return _to_plain_str(name) if issubclass(type(name), str) else None
     return None
 
 
@@ -89,21 +90,25 @@ def object_text(value):
         return "class %s at %#x" % (type_name(value), id(value))
     if issubclass(kind, types.BuiltinFunctionType):
         return "builtin %s at %#x" % (value.__name__, id(value))
-    return "%s %s at %#x" % (type_name(kind), (_own_name(value, kind) or "object")[:100], id(value))
+    return "%s %s at %#x" % (
+        type_name(kind),
+        (_get_own_name(value, kind) or "object")[:100],
+        id(value),
+    )
 
 
-def _container(value, kind, depth):
+def _describe_container(value, kind, depth):
     left, right = "{}" if kind is dict else "[]" if kind is list else "()"
     size = len(value)
     if depth == DEPTH and size:
         return left + "..." + right
     if kind is dict:  # copy the items, because a __repr__ may change the dict
         shown = [
-            "%s: %s" % (_text(key, depth + 1), _text(item, depth + 1))
+            "%s: %s" % (_describe(key, depth + 1), _describe(item, depth + 1))
             for key, item in list(itertools.islice(value.items(), ITEMS))
         ]
     else:
-        shown = [_text(item, depth + 1) for item in value[:ITEMS]]
+        shown = [_describe(item, depth + 1) for item in value[:ITEMS]]
     return (
         left
         + ", ".join(shown)
@@ -112,7 +117,7 @@ def _container(value, kind, depth):
     )
 
 
-def _array(value, kind):
+def _describe_array(value, kind):
     """Describe an array or tensor without its elements. Returns None if VALUE has no shape."""
     try:
         if kind is memoryview or hasattr(kind, "dtype") or hasattr(kind, "requires_grad"):
@@ -120,14 +125,14 @@ def _array(value, kind):
             if issubclass(type(shape), tuple):  # torch.Size is a subclass of tuple
                 return "%s of shape %s" % (
                     type_name(kind),
-                    _container(tuple.__getitem__(shape, slice(None)), tuple, 0),
+                    _describe_container(tuple.__getitem__(shape, slice(None)), tuple, 0),
                 )
     except Exception:
         pass
     return None
 
 
-def _text(value, depth):
+def _describe(value, depth):
     kind = type(value)
     if kind is str:
         return repr(value[:MOST])
@@ -142,36 +147,36 @@ def _text(value, depth):
     if kind is int and value.bit_length() > 512:
         return "an int of %d bits" % value.bit_length()
     if kind is tuple or kind is list or kind is dict:
-        return _container(value, kind, depth)
+        return _describe_container(value, kind, depth)
     if (
-        _own_name(value, kind)
+        _get_own_name(value, kind)
         or issubclass(kind, (type, types.BuiltinFunctionType))
         or type.__getattribute__(kind, "__repr__") is object.__repr__
     ):
         return object_text(value)
-    array = _array(value, kind)
+    array = _describe_array(value, kind)
     if array:
         return array
     try:
-        return _plain(repr(value))
+        return _to_plain_str(repr(value))
     except Exception as error:
         return "%s object whose repr raised %s" % (type_name(kind), exception_text(error, True))
 
 
 def text(value):
-    """Return a short text for VALUE. Calls the program's __repr__. Only exceptions of that __repr__
-    outside Exception (KeyboardInterrupt) are passed on."""
-    return clip(_text(value, 0))
+    """Return a short text for VALUE. Calls a __repr__ of the program. If the __repr__ raises an
+    Exception, the text says so; other exceptions, such as KeyboardInterrupt, are raised."""
+    return clip(_describe(value, 0))
 
 
-def _sorted(keys):
-    """Return KEYS sorted by their texts, so that equal sets of keys get the same text."""
+def _sort_keys(keys):
+    """Return KEYS sorted by their texts. Equal sets of keys then get the same text."""
     return tuple(sorted(keys, key=text))
 
 
-def hidden(keep, name=None):
-    """Return the text that stands for a value that may not be recorded. NAME is the name of its
-    type."""
+def hidden_value_text(keep, name=None):
+    """Return the text to record in place of a value that --values forbids. NAME is the name of the
+    value's type."""
     if keep == OFF:
         return "value not recorded (--values off)"
     return "%s: value not recorded (--values types)" % (name or "object")
@@ -197,56 +202,57 @@ def _is_simple(value, depth=100):
     return id(type(value)) in _SIMPLE
 
 
-def _value(leaf, value):
+def _prepare_value(leaf, value):
     leaf.expected, leaf.type = text(value), type_name(type(value))
     return not _is_simple(value), (), value, 0, 0
 
 
-def _not_value(leaf, value):
-    taken = _value(leaf, value)
+def _prepare_not_value(leaf, value):
+    taken = _prepare_value(leaf, value)
     leaf.expected = "not " + leaf.expected
     return taken
 
 
-def _keys(leaf, keys):
-    taken = _value(leaf, keys)
-    leaf.expected = text(_sorted(keys))
+def _prepare_keys(leaf, keys):
+    taken = _prepare_value(leaf, keys)
+    leaf.expected = text(_sort_keys(keys))
     return taken
 
 
-def _key(leaf, key):
+def _prepare_key(leaf, key):
     hash(key)
-    return _value(leaf, key)
+    return _prepare_value(leaf, key)
 
 
-def _name(leaf, name):
+def _prepare_name(leaf, name):
     if not issubclass(type(name), str):
         raise TypeError("%s: expected a str, got %s" % (leaf.name, type(name).__name__))
-    return _value(leaf, _plain(name))
+    return _prepare_value(leaf, _to_plain_str(name))
 
 
-def _object(leaf, value):
+def _prepare_object(leaf, value):
     leaf.expected, leaf.type = object_text(value), type_name(type(value))
-    return False, (leaf.named(value),), None, 0, 0
+    return False, (leaf.with_death_reason(value),), None, 0, 0
 
 
-def _type(leaf, kind):
+def _prepare_type(leaf, kind):
     if not issubclass(type(kind), type):
         raise TypeError("%s: expected a type, got %s" % (leaf.name, type(kind).__name__))
-    taken = _object(leaf, kind)
+    taken = _prepare_object(leaf, kind)
     leaf.exact, leaf.expected = leaf.expected, type_name(kind)
     return taken
 
 
-def _function(leaf, function):
-    """Guard a function or a bound method. Each access makes a new bound method, so the guard names
-    the method's function, or a builtin's definition, and the object that it is bound to."""
+def _prepare_function(leaf, function):
+    """Guard a function or a bound method. Each access makes a new bound method. So for a method the
+    guard names the underlying function (or the definition of a builtin) and the object that the
+    method is bound to."""
     kind = type(function)
     if kind is types.MethodType:
         owner, name, objects = (
             function.__self__,
             object_text(function.__func__),
-            (leaf.named(function.__func__),),
+            (leaf.with_death_reason(function.__func__),),
         )
     elif issubclass(kind, types.BuiltinFunctionType) and not issubclass(
         type(function.__self__), types.ModuleType
@@ -255,30 +261,36 @@ def _function(leaf, function):
     else:
         owner = None
     if owner is None:
-        return _object(leaf, function)
+        return _prepare_object(leaf, function)
     leaf.expected, leaf.type = "%s of %s" % (name, object_text(owner)), type_name(kind)
-    return False, (*objects, leaf.named(owner)), function if objects[0] is None else None, 0, 0
+    return (
+        False,
+        (*objects, leaf.with_death_reason(owner)),
+        function if objects[0] is None else None,
+        0,
+        0,
+    )
 
 
-def _builtin(leaf, function):
+def _prepare_builtin(leaf, function):
     if not callable(function):
         raise TypeError("%s: expected a callable, got %s" % (leaf.name, type(function).__name__))
-    return _function(leaf, function)
+    return _prepare_function(leaf, function)
 
 
-def _alive(leaf, value=None):
-    """Guard a weak reference, or the result of calling one."""
+def _prepare_alive(leaf, value=None):
+    """Guard a weak reference, or the object to which a weak reference refers."""
     if issubclass(type(value), weakref.ref):
         value = weakref.ref.__call__(value)
-    return False, () if value is None else (leaf.named(value),), None, 0, 0
+    return False, () if value is None else (leaf.with_death_reason(value),), None, 0, 0
 
 
-def _length(leaf, length):
+def _prepare_length(leaf, length):
     leaf.expected = "%d" % index(length)
     return False, (), None, index(length), 0
 
 
-def _bound(leaf, low, high):
+def _prepare_bound(leaf, low, high):
     leaf.expected = (
         "at least %d" % low
         if high is None
@@ -297,30 +309,36 @@ def _bound(leaf, low, high):
     )
 
 
-def _divisible(leaf, by):
+def _prepare_divisible(leaf, by):
     if index(by) < 1:
         raise ValueError("%s: %d is no divisor: give 1 or more" % (leaf.name, by))
     leaf.expected = "a multiple of %d" % by
     return False, (), None, by, 0
 
 
-def _nothing(leaf):
+def _prepare_nothing(leaf):
     return False, (), None, 0, 0
 
 
-def _call(leaf, check, expression):
+def _prepare_call(leaf, check, expression):
     leaf.expected, leaf.type = expression, type_name(type(check))
     return False, (), check, 0, 0
 
 
-def _tensor(leaf, value, wanted, check, words):
-    """Guard a tensor like the example VALUE. WANTED has the example's properties: (name, value) of
-    its attributes, dtype first, or nothing; its buffer's format and itemsize; sizes; strides, or
-    None; the dispatch keys with torch's functions that return them, or None. CHECK, if it is not
-    None, compares all these properties. WORDS describes them."""
+def _prepare_tensor(leaf, value, wanted, check, words):
+    """Guard a tensor by the example VALUE. WANTED has the example's properties, a tuple of
+
+        (name, value) of its attributes, dtype first; empty for a plain buffer
+        the format and the itemsize of the buffer
+        sizes
+        strides, or None
+        the dispatch keys with torch's functions that return them, or None
+
+    CHECK is a function that compares all these properties, or None. WORDS describes the
+    properties."""
     leaf.expected, leaf.exact = "%s %s" % (type_name(type(value)), words), object_text(type(value))
     leaf.tensor = weakref.ref(type(value)), wanted
-    return False, (leaf.named(type(value)),), (value, *wanted[:5], check), 0, 0
+    return False, (leaf.with_death_reason(type(value)),), (value, *wanted[:5], check), 0, 0
 
 
 # ---- texts for actual values -------------------------------------------------
@@ -349,18 +367,18 @@ def _actual_value(leaf, value):
     return text(value)
 
 
-def _actual_equal(leaf, value):
+def _actual_unequal(leaf, value):
     actual, name = text(value), type_name(type(value))
     if actual != leaf.expected or name == leaf.type:
         return actual
     return "%s (%s)" % (actual, name), "%s (%s)" % (leaf.expected, leaf.type)
 
 
-def _actual_without(leaf, value):
+def _actual_without_attribute(leaf, value):
     return type_name(type(value)) + " without it", "an attribute " + leaf.expected
 
 
-def _actual_with(leaf, value):
+def _actual_with_attribute(leaf, value):
     return type_name(type(value)) + " with it", "no attribute " + leaf.expected
 
 
@@ -374,7 +392,9 @@ def _actual_length(leaf, value):
 
 def _actual_keys(leaf, value):
     return (
-        text(_sorted(dict.keys(value))) if issubclass(type(value), dict) else type_name(type(value))
+        text(_sort_keys(dict.keys(value)))
+        if issubclass(type(value), dict)
+        else type_name(type(value))
     )
 
 
@@ -386,7 +406,7 @@ def _actual_key(leaf, value):
     return "there, one of %d" % dict.__len__(value), "no key " + leaf.expected
 
 
-def _actual_different(leaf, *values):
+def _actual_same_objects(leaf, *values):
     for second in range(len(values)):
         for first in range(second):
             if values[first] is values[second]:
@@ -403,7 +423,7 @@ def strides_of(value):
     return stride() if callable(stride) else getattr(value, "strides", None)
 
 
-def _differs(what, wanted, got, dimension=-1):
+def _describe_difference(what, wanted, got, dimension=-1):
     at = what if dimension < 0 else "%s[%d] =" % (what, dimension)
     return "%s %s" % (at, got), "%s %s" % (at, wanted), what, dimension
 
@@ -412,16 +432,16 @@ def _actual_tensor(leaf, value):
     of, wanted = leaf.tensor
     if type(value) is not of():
         return "class " + type_name(type(value)), leaf.exact, "type", -1
-    return tensor_differs(wanted, value) or "the same by now"
+    return find_tensor_difference(wanted, value) or "the same by now"
 
 
-def same_tensor(wanted, value):
-    return not tensor_differs(wanted, value)
+def is_same_tensor(wanted, value):
+    return not find_tensor_difference(wanted, value)
 
 
-def tensor_differs(wanted, value):
-    """Return the first property of VALUE that is not as in WANTED (see _tensor): a tuple as above.
-    Returns None if there is none."""
+def find_tensor_difference(wanted, value):
+    """Find the first property of the tensor VALUE that differs from WANTED (see _prepare_tensor).
+    Returns (actual, expected, aspect, dimension), or None if no property differs."""
     attributes, format, itemsize, sizes, strides, keys = wanted
     for name, wanted in attributes:
         try:
@@ -429,11 +449,11 @@ def tensor_differs(wanted, value):
         except AttributeError:
             return name + " missing", "%s %s" % (name, text(wanted)), name, -1
         if got is not wanted and not wanted == got:
-            return _differs(name, text(wanted), text(got))
+            return _describe_difference(name, text(wanted), text(got))
     if attributes:
         got = keys and (keys[1](value) | keys[2]()) - keys[3]()
         if keys and keys[0] != got:
-            return _differs("dispatch_keys", text(keys[0]), text(got))
+            return _describe_difference("dispatch_keys", text(keys[0]), text(got))
         found = [("size", sizes, value.shape), ("stride", strides, strides and strides_of(value))]
     else:
         try:
@@ -442,22 +462,22 @@ def tensor_differs(wanted, value):
         except (BufferError, ValueError):
             return "no buffer", None, "type", -1
         if (view.format, view.itemsize) != (format, itemsize):
-            return _differs("dtype", text(format), text(view.format))
+            return _describe_difference("dtype", text(format), text(view.format))
     for what, wanted, got in found:
         if wanted is None:
             continue
         if got is None:
             return "no strides", None, what, -1
         if len(got) != len(wanted):
-            return _differs("ndim", len(wanted), len(got))
+            return _describe_difference("ndim", len(wanted), len(got))
         for i, number in enumerate(wanted):
             if number is not None and number != index(got[i]):
-                return _differs(what, number, index(got[i]), i)
+                return _describe_difference(what, number, index(got[i]), i)
     for name, wanted in attributes:
         got = getattr(value, name)
         any_metadata = getattr(got, "metadata", None) or getattr(wanted, "metadata", None)
         if got is not wanted and any_metadata:
-            return _differs(name, text(wanted), text(got) + " with other metadata")
+            return _describe_difference(name, text(wanted), text(got) + " with other metadata")
     return None
 
 
@@ -486,52 +506,79 @@ VALUE, KIND, TYPE, SIZE, TENSOR, NOTHING = range(6)
 Kind = namedtuple("Kind", "words aspect reveals take actual check stays", defaults=(None, False))
 
 KINDS = {
-    "TYPE_MATCH": Kind("type({s}) is {e}", "type", TYPE, _type, _actual_type),
-    "ID_MATCH": Kind("{s} is {e}", "identity", VALUE, _object, _actual_object),
-    "EQUALS_MATCH": Kind("{s} == {e}", "value", VALUE, _value, _actual_equal),
-    "NONE_MATCH": Kind("{s} is {e}", "value", KIND, _value, _actual_value),
-    "NOT_NONE": Kind("{s} is {e}", "value", KIND, _not_value, _actual_value),
-    "TRUE_MATCH": Kind("{s} is {e}", "value", KIND, _value, _actual_value, "NONE_MATCH"),
-    "FALSE_MATCH": Kind("{s} is {e}", "value", KIND, _value, _actual_value, "NONE_MATCH"),
-    "HASATTR": Kind("hasattr({s}, {e})", "attribute", VALUE, _name, _actual_without, stays=True),
+    "TYPE_MATCH": Kind("type({s}) is {e}", "type", TYPE, _prepare_type, _actual_type),
+    "ID_MATCH": Kind("{s} is {e}", "identity", VALUE, _prepare_object, _actual_object),
+    "EQUALS_MATCH": Kind("{s} == {e}", "value", VALUE, _prepare_value, _actual_unequal),
+    "NONE_MATCH": Kind("{s} is {e}", "value", KIND, _prepare_value, _actual_value),
+    "NOT_NONE": Kind("{s} is {e}", "value", KIND, _prepare_not_value, _actual_value),
+    "TRUE_MATCH": Kind("{s} is {e}", "value", KIND, _prepare_value, _actual_value, "NONE_MATCH"),
+    "FALSE_MATCH": Kind("{s} is {e}", "value", KIND, _prepare_value, _actual_value, "NONE_MATCH"),
+    "HASATTR": Kind(
+        "hasattr({s}, {e})",
+        "attribute",
+        VALUE,
+        _prepare_name,
+        _actual_without_attribute,
+        stays=True,
+    ),
     "NO_HASATTR": Kind(
-        "not hasattr({s}, {e})", "attribute", VALUE, _name, _actual_with, stays=True
+        "not hasattr({s}, {e})",
+        "attribute",
+        VALUE,
+        _prepare_name,
+        _actual_with_attribute,
+        stays=True,
     ),
-    "DICT_LENGTH": Kind("len({s}) == {e}", "length", TYPE, _length, _actual_length),
-    "LIST_LENGTH": Kind("len({s}) == {e}", "length", TYPE, _length, _actual_length),
-    "TUPLE_LENGTH": Kind("len({s}) == {e}", "length", TYPE, _length, _actual_length),
-    "SEQUENCE_LENGTH": Kind("len({s}) == {e}", "length", SIZE, _length, _actual_length, stays=True),
-    "DICT_KEYS": Kind("{s}.keys() == set({e})", "keys", VALUE, _keys, _actual_keys),
-    "DICT_CONTAINS": Kind("{e} in {s}", "keys", VALUE, _key, _actual_key),
-    "DICT_NOT_CONTAINS": Kind("{e} not in {s}", "keys", VALUE, _key, _actual_key),
-    "FUNCTION_MATCH": Kind("{s} is {e}", "identity", VALUE, _function, _actual_object),
-    "CLOSURE_MATCH": Kind("{s}.__code__ is {e}", "identity", VALUE, _object, _actual_code),
+    "DICT_LENGTH": Kind("len({s}) == {e}", "length", TYPE, _prepare_length, _actual_length),
+    "LIST_LENGTH": Kind("len({s}) == {e}", "length", TYPE, _prepare_length, _actual_length),
+    "TUPLE_LENGTH": Kind("len({s}) == {e}", "length", TYPE, _prepare_length, _actual_length),
+    "SEQUENCE_LENGTH": Kind(
+        "len({s}) == {e}", "length", SIZE, _prepare_length, _actual_length, stays=True
+    ),
+    "DICT_KEYS": Kind("{s}.keys() == set({e})", "keys", VALUE, _prepare_keys, _actual_keys),
+    "DICT_CONTAINS": Kind("{e} in {s}", "keys", VALUE, _prepare_key, _actual_key),
+    "DICT_NOT_CONTAINS": Kind("{e} not in {s}", "keys", VALUE, _prepare_key, _actual_key),
+    "FUNCTION_MATCH": Kind("{s} is {e}", "identity", VALUE, _prepare_function, _actual_object),
+    "CLOSURE_MATCH": Kind("{s}.__code__ is {e}", "identity", VALUE, _prepare_object, _actual_code),
     "BUILTIN_MATCH": Kind(
-        "{s} is {e}", "identity", VALUE, _builtin, _actual_object, "FUNCTION_MATCH"
+        "{s} is {e}", "identity", VALUE, _prepare_builtin, _actual_object, "FUNCTION_MATCH"
     ),
-    "MODULE_MATCH": Kind("{s} is {e}", "identity", VALUE, _object, _actual_object, "ID_MATCH"),
+    "MODULE_MATCH": Kind(
+        "{s} is {e}", "identity", VALUE, _prepare_object, _actual_object, "ID_MATCH"
+    ),
     "WEAKREF_ALIVE": Kind(
-        "{s} is alive", "alive", NOTHING, _alive, lambda leaf, value: ("dead", "alive")
+        "{s} is alive", "alive", NOTHING, _prepare_alive, lambda leaf, value: ("dead", "alive")
     ),
-    "GLOBAL_STATE": Kind("{s} == {e}", "state", VALUE, _value, _actual_equal, "EQUALS_MATCH"),
-    "TENSOR_MATCH": Kind("{s} is {e}", None, TENSOR, _tensor, _actual_tensor),
-    "SHAPE_BOUND": Kind("{s} is {e}", "value", SIZE, _bound, _actual_value, stays=True),
-    "SHAPE_DIVISIBLE": Kind("{s} is {e}", "value", SIZE, _divisible, _actual_value, stays=True),
-    # guards of several sources, or guards that are checked last
+    "GLOBAL_STATE": Kind(
+        "{s} == {e}", "state", VALUE, _prepare_value, _actual_unequal, "EQUALS_MATCH"
+    ),
+    "TENSOR_MATCH": Kind("{s} is {e}", None, TENSOR, _prepare_tensor, _actual_tensor),
+    "SHAPE_BOUND": Kind("{s} is {e}", "value", SIZE, _prepare_bound, _actual_value, stays=True),
+    "SHAPE_DIVISIBLE": Kind(
+        "{s} is {e}", "value", SIZE, _prepare_divisible, _actual_value, stays=True
+    ),
+    # guards that compare several sources, or that are checked last
     "SHAPE_EQUAL": Kind(
-        "{s} are equal", "relation", SIZE, _nothing, lambda leaf, *values: text(values), stays=True
+        "{s} are equal",
+        "relation",
+        SIZE,
+        _prepare_nothing,
+        lambda leaf, *values: text(values),
+        stays=True,
     ),
     "NO_ALIASING": Kind(
-        "{s} are different objects", "relation", NOTHING, _nothing, _actual_different
+        "{s} are different objects", "relation", NOTHING, _prepare_nothing, _actual_same_objects
     ),
-    "LAMBDA": Kind("{e}", None, VALUE, _call, lambda leaf, *values: ("False", "True"), stays=True),
+    "LAMBDA": Kind(
+        "{e}", None, VALUE, _prepare_call, lambda leaf, *values: ("False", "True"), stays=True
+    ),
 }
 RELATIONS = {"SHAPE_EQUAL", "NO_ALIASING", "LAMBDA"}
 
 
-def _steps(path):
-    """Return PATH as the extension reads it: L['x'] is one step, without the dict of all locals,
-    and a method's call is one step."""
+def _merge_steps(path):
+    """Convert PATH to the steps that the extension executes. L['x'] becomes a single step, for
+    which no dict of all locals is made. A method call becomes a single step, too."""
     steps, at = [], 0
     while at < len(path):
         (what, key, _), after = path[at], path[at + 1][:2] if at + 1 < len(path) else ("", None)
@@ -571,17 +618,18 @@ class Leaf:
         )
         self.expected = self.exact = self.type = self.tensor = None
 
-    def taken(self, arguments):
-        """Return the arguments for src/tracer/guards/build.c."""
+    def native_arguments(self, arguments):
+        """Return the arguments for the C function that makes a guard
+        (src/tracer/guards/build.c)."""
         stays, *rest = self.kind.take(self, *arguments)
         return (
             self.kind.check or self.name,
-            tuple(map(_steps, self.paths)),
+            tuple(map(_merge_steps, self.paths)),
             stays or self.kind.stays,
             *rest,
         )
 
-    def named(self, value):
+    def with_death_reason(self, value):
         return value, "%s died, which guard %d named: %s of %s" % (
             object_text(value),
             self.ordinal,
@@ -589,14 +637,15 @@ class Leaf:
             self.source,
         )
 
-    def row(self, keep):
-        """Return (kind, source, expression), as far as they may be recorded."""
+    def make_row(self, keep):
+        """Return (kind, source, expression) of the guard, without the values that KEEP forbids to
+        record."""
         source = self.source if keep == ALL else self.bare
-        return self.name, source, self.kind.words.format(s=source, e=self.wanted(keep))
+        return self.name, source, self.kind.words.format(s=source, e=self.expected_text(keep))
 
-    def shows(self, keep, values=()):
-        """May the guard's expected value be recorded? With VALUES, for which the guard failed: may
-        these values be recorded, too?"""
+    def may_record(self, keep, values=()):
+        """May the guard's expected value be recorded? With VALUES, actual values for which the
+        guard failed: may these be recorded as well?"""
         reveals = NOTHING if keep == ALL else self.kind.reveals
         if reveals == SIZE:
             return keep == TYPES and self.are_shapes and all(type(value) is int for value in values)
@@ -604,41 +653,49 @@ class Leaf:
             not values if reveals == KIND else reveals != VALUE and keep == TYPES
         )
 
-    def wanted(self, keep):
-        if not self.shows(keep):
-            return hidden(keep, self.type)
+    def expected_text(self, keep):
+        if not self.may_record(keep):
+            return hidden_value_text(keep, self.type)
         return self.expected or self.kind.words.format(
             s=self.source if keep == ALL else self.bare, e=""
         )
 
-    def failure(self, step, error, values, keep):
-        """Describe a failure: (expected, actual, aspect, dimension). The check saw VALUES, and
-        raised ERROR if that is not None. Without VALUES, the guard's source could not be read from
-        step STEP on; for a relation, source number STEP could not be read."""
+    def describe_failure(self, step, error, values, keep):
+        """Describe why the guard failed: return (expected, actual, aspect, dimension).
+
+        VALUES are the values that the guard's sources had. ERROR is the exception that the check
+        raised, or None. If VALUES is empty, a value could not be read: STEP is the step of the
+        guard's source at which this failed or, if the guard has several sources, the number of the
+        source.
+        """
         expected, actual, aspect, dimension = None, None, self.aspect, self.dimension
         if error is None and values:
             try:
-                actual, expected, aspect, dimension = self.seen(values, keep)
+                actual, expected, aspect, dimension = self.describe_values(values, keep)
             except Exception as raised:
                 error = raised
         elif error is None and self.name in RELATIONS:
             actual = "source %d of %d is not there" % (step + 1, len(self.paths))
         elif error is None:
-            actual = self.nothing_there(step, keep)
+            actual = self.describe_missing(step, keep)
         if error is not None:
             where = self.paths[0][step][2] + " " if not values and keep == ALL else ""
             actual = "%sraised %s" % (where, exception_text(error, keep == ALL))
-        return expected or self.wanted(keep), actual, aspect, dimension
+        return expected or self.expected_text(keep), actual, aspect, dimension
 
-    def seen(self, values, keep):
-        """Describe VALUES, for which the guard does not hold: (actual, expected or None, aspect,
+    def describe_values(self, values, keep):
+        """Describe VALUES, for which the guard failed. Returns (actual, expected or None, aspect,
         dimension)."""
-        shows = self.shows(keep, values)
+        shows = self.may_record(keep, values)
         if shows or self.kind.reveals == TENSOR:
             found = self.kind.actual(self, *values)
             found = (found,) if type(found) is str else found
         else:
-            found = (hidden(keep, None if self.name in RELATIONS else type_name(type(values[0]))),)
+            found = (
+                hidden_value_text(
+                    keep, None if self.name in RELATIONS else type_name(type(values[0]))
+                ),
+            )
         actual, expected, aspect, dimension = (
             found + (None, self.aspect, self.dimension)[len(found) - 1 :]
         )
@@ -649,10 +706,10 @@ class Leaf:
                 if aspect is None
                 else aspect + " " if dimension < 0 else "%s[%d] = " % (aspect, dimension)
             )
-            actual = expected = at + hidden(keep)
+            actual = expected = at + hidden_value_text(keep)
         return actual, expected, aspect, dimension
 
-    def nothing_there(self, step, keep):
+    def describe_missing(self, step, keep):
         what, key, source = self.paths[0][step]
         if what == "." or what == "[":
             local = step == 1 and what == "[" and self.paths[0][0][0] == "L" and type(key) is str
@@ -678,12 +735,12 @@ class Tree(native.GuardTree):
     # src/tracer/guards/check.c calls the methods below.
 
     def _rows(self, keep):
-        return [leaf.row(keep) for leaf in self._leaves]
+        return [leaf.make_row(keep) for leaf in self._leaves]
 
     def _why(self, found, keep):
         """Describe the failures FOUND, which the extension's _explain() returned. Returns a list of
         (ordinal, expected, actual, aspect or None, dimension or -1)."""
         return [
-            (ordinal, *self._leaves[ordinal].failure(step, error, values, keep))
+            (ordinal, *self._leaves[ordinal].describe_failure(step, error, values, keep))
             for ordinal, step, error, values in found
         ]

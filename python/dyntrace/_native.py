@@ -55,7 +55,7 @@ def load(extension, lacks):
     return module
 
 
-def _load():
+def _load_native():
     package = sys.modules[__package__]
     if getattr(package, "__file__", None) and not hasattr(package, "_MODULES"):
         raise ImportError(
@@ -72,4 +72,4 @@ if not TYPE_CHECKING:
     def __getattr__(name):
         if name != "native":
             raise AttributeError("module %r has no attribute %r" % (__name__, name))
-        return globals().setdefault("native", _load())
+        return globals().setdefault("native", _load_native())

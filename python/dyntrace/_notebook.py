@@ -43,7 +43,7 @@ def load(ipython):
         _dyntrace.functions().df, _dyntrace.why("f"), _dyntrace.sql("SELECT ...")
         """
         given = magic_arguments.parse_argstring(dyntrace, line)
-        run = _prepare(ipython, cell)
+        run = _make_runner(ipython, cell)
         active = _native.native._active()
         if not run:
             return
@@ -52,7 +52,7 @@ def load(ipython):
             ipython.user_ns[given.output] = Trace(active)
             run()
             return
-        path, finish = (given.file, None) if given.file else _temporary()
+        path, finish = (given.file, None) if given.file else _make_temporary()
         options = {"force": given.force, "values": given.values, "argv": not given.no_argv}
         try:
             with record(path, **options) as trace:
@@ -63,23 +63,26 @@ def load(ipython):
         if finish:
             finish(trace)
         ipython.user_ns[given.output] = trace
-        first = trace._first()  # computed once, for the text and for the HTML
-        display({"text/plain": trace._text(first), "text/html": trace._html(first)}, raw=True)
+        # compute the page once, because both the text and the HTML show it
+        first = trace._make_first_page()
+        display(
+            {"text/plain": trace._make_text(first), "text/html": trace._make_html(first)}, raw=True
+        )
 
     # A Trace is a str, so IPython would show its repr(). Show the trace's page instead; but if the
     # trace is an item of a container, e.g. of a list, show the repr().
     def show(trace, printer, cycle):
         is_whole = len(printer.stack) == 1
-        printer.text(trace._text(trace._first()) if is_whole else repr(trace))
+        printer.text(trace._make_text(trace._make_first_page()) if is_whole else repr(trace))
 
     ipython.register_magic_function(dyntrace, "cell")
     ipython.display_formatter.formatters["text/plain"].for_type(Trace, show)
 
 
-def _prepare(ipython, cell):
-    """Return a function that runs CELL as the rest of the cell that IPYTHON is running: its value
-    and its error become those of that cell. Returns None if CELL has a syntax error, which has been
-    shown.
+def _make_runner(ipython, cell):
+    """Return a function that runs CELL, the lines below %%dyntrace. IPYTHON uses the value or the
+    error of these lines as that of the whole cell. Returns None if CELL has a syntax error, which
+    has been shown.
     """
     from IPython.core.error import UsageError
     from IPython.core.interactiveshell import ExecutionResult
@@ -94,7 +97,7 @@ def _prepare(ipython, cell):
         result.error_before_exec = error
         return None
     waits = ipython.should_run_async(cell, transformed_cell=text)
-    if waits and _loop_runs():
+    if waits and _is_loop_running():
         raise UsageError(
             "%%dyntrace cannot record a cell that awaits: write "
             "`with dyntrace.record('t.db') as trace:` around its lines"
@@ -117,8 +120,8 @@ def _run_at_once(coroutine):
         pass
 
 
-def _loop_runs():
-    """Does this thread run an event loop already, as in a kernel?"""
+def _is_loop_running():
+    """Does this thread already run an event loop, as a notebook kernel does?"""
     asyncio = sys.modules.get("asyncio")
     try:
         return bool(asyncio and asyncio.get_running_loop())
@@ -126,21 +129,22 @@ def _loop_runs():
         return False
 
 
-def _temporary():
-    """A path for a trace, and a function that has the file removed when its Trace goes."""
+def _make_temporary():
+    """Return a path for a temporary trace, and a function finish(trace) which makes the file
+    disappear when the object TRACE is released."""
     import tempfile
     import weakref
 
     folder = tempfile.mkdtemp(prefix="dyntrace_cell_")
 
     def finish(trace):
-        trace._finish = weakref.finalize(trace, _remove, folder, os.getpid())
+        trace._finish = weakref.finalize(trace, _remove_folder, folder, os.getpid())
 
     return os.path.join(folder, "cell.db"), finish
 
 
-def _remove(folder, pid):
-    if os.getpid() == pid:  # a forked child does not own the file
+def _remove_folder(folder, pid):
+    if os.getpid() == pid:  # delete nothing in a forked child: the file belongs to the parent
         import shutil
 
         shutil.rmtree(folder, ignore_errors=True)

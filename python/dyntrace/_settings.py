@@ -42,7 +42,7 @@ class Sources:
     def __init__(self, folder):
         self.folder, self._texts, self._configs = folder, {}, {}
 
-    def text(self, name):
+    def read_text(self, name):
         if name not in self._texts:
             try:
                 with open("%s/%s" % (self.folder, name), encoding="utf-8") as file:
@@ -55,28 +55,28 @@ class Sources:
     def version(self):
         import re
 
-        found = re.search(r"__version__\s*=\s*['\"]([^'\"]+)", self.text("version.py"))
+        found = re.search(r"__version__\s*=\s*['\"]([^'\"]+)", self.read_text("version.py"))
         return "torch %s" % found[1] if found else "this torch"
 
     def has_function(self, file, name):
         """Does FILE define the function NAME? Returns True if FILE does not exist."""
         import re
 
-        text = self.text(file)
+        text = self.read_text(file)
         return not text or re.search(r"^def %s\(" % re.escape(name), text, re.M) is not None
 
-    def parameters(self, file, name):
-        """Return the parameters of the last function NAME in FILE, or None if they are not
-        known."""
+    def list_parameters(self, file, name):
+        """Return the parameters of the function NAME in FILE, or None if they are not known. If
+        there are several, the last one counts."""
         import ast
 
         found = None
-        for node in _parsed(self.text(file)):
+        for node in _parse_module(self.read_text(file)):
             if isinstance(node, ast.FunctionDef) and node.name == name:
                 found = {one.arg for one in node.args.args + node.args.kwonlyargs}
         return found
 
-    def backends(self):
+    def list_backends(self):
         """Return the names of the backends that come with this torch or are installed as
         packages."""
         import glob
@@ -85,7 +85,7 @@ class Sources:
 
         names = {"inductor"}
         for path in glob.glob("%s/_dynamo/backends/*.py" % self.folder):
-            text = self.text(path[len(self.folder) + 1 :])
+            text = self.read_text(path[len(self.folder) + 1 :])
             names.update(re.findall(r"^@?register_\w*backend\(\s*name=\"([^\"]+)\"", text, re.M))
             names.update(
                 re.findall(r"^@register_\w*backend(?:\([^)]*\))?[^\n]*\ndef (\w+)", text, re.M)
@@ -98,11 +98,11 @@ class Sources:
             pass
         return names
 
-    def modes(self):
+    def list_modes(self):
         """Return the modes of torch.compile(mode=...), or None if they are not known."""
         import ast
 
-        for node in _parsed(self.text("_inductor/__init__.py")):
+        for node in _parse_module(self.read_text("_inductor/__init__.py")):
             if isinstance(node, ast.FunctionDef) and node.name == "list_mode_options":
                 for inner in ast.walk(node):
                     value = getattr(inner, "value", None)
@@ -112,7 +112,7 @@ class Sources:
                         return {key.value for key in value.keys if isinstance(key, ast.Constant)}
         return None
 
-    def config(self, module):
+    def read_config_names(self, module):
         """Return {name: (annotation or "", default or None, alias or None)} for a config module, or
         None if that is not known.
 
@@ -120,12 +120,12 @@ class Sources:
         """
         if module not in self._configs:
             found = {}
-            _collect(_parsed(self.text(_CONFIGS[module])), "", found)
+            _collect_names(_parse_module(self.read_text(_CONFIGS[module])), "", found)
             self._configs[module] = found or None
         return self._configs[module]
 
 
-def _parsed(text):
+def _parse_module(text):
     import ast
 
     try:
@@ -134,27 +134,27 @@ def _parsed(text):
         return []
 
 
-def _collect(nodes, prefix, found):
-    """Add to FOUND the names that NODES, statements of a config module, assign."""
+def _collect_names(nodes, prefix, found):
+    """Add to FOUND the names to which NODES, statements of a config module, assign values."""
     import ast
 
     for node in nodes:
         if isinstance(node, ast.ClassDef):
-            _collect(node.body, "%s%s." % (prefix, node.name), found)
+            _collect_names(node.body, "%s%s." % (prefix, node.name), found)
             if node.bases or node.decorator_list:
                 found["%s%s.*" % (prefix, node.name)] = "", None, None
         elif isinstance(node, (ast.If, ast.Try)):
             for block in "body", "orelse", "finalbody":
-                _collect(getattr(node, block, ()), prefix, found)
+                _collect_names(getattr(node, block, ()), prefix, found)
             for handler in getattr(node, "handlers", ()):
-                _collect(handler.body, prefix, found)
+                _collect_names(handler.body, prefix, found)
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
             annotation = (
                 ast.unparse(node.annotation)
                 if isinstance(node, ast.AnnAssign)
                 else "bool" if _is_bool(node.value) else ""
             )
-            default, alias = _default(node.value)
+            default, alias = _read_default(node.value)
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 if isinstance(target, ast.Name):
                     found[prefix + target.id] = annotation, default, alias
@@ -171,9 +171,9 @@ def _is_bool(node):
     )
 
 
-def _default(node):
-    """Return (default, alias): the constant NODE, or the arguments `default` and `alias` if NODE is
-    a call of Config()."""
+def _read_default(node):
+    """Return (default, alias) of NODE, the value in a config declaration. For a call of Config()
+    these are its arguments `default` and `alias`; otherwise the default is the constant NODE."""
     import ast
 
     keywords = {one.arg: one.value for one in getattr(node, "keywords", ())}
@@ -188,7 +188,7 @@ def _default(node):
 # ---- values ----
 
 
-def _literal(text):
+def _read_literal(text):
     import ast
 
     try:
@@ -197,22 +197,22 @@ def _literal(text):
         return text
 
 
-def _one_of(text, *words):
+def _read_one_of(text, *words):
     if text not in words:
         raise Refused("is %s, not %s" % (" or ".join(words), text))
     return _LITERALS[text]
 
 
-def _count(text, least):
-    value = _literal(text)
+def _read_count(text, least):
+    value = _read_literal(text)
     if type(value) is not int or value < least:
         raise Refused("is a number from %d on, not %s" % (least, text))
     return value
 
 
-def config_value(text, annotation, default):
-    """Convert TEXT to a value for a config whose declaration has ANNOTATION, as text, and
-    DEFAULT."""
+def convert_config_value(text, annotation, default):
+    """Convert TEXT to a value of a config name. ANNOTATION, a text, and DEFAULT are those of the
+    declaration of this name."""
     import re
 
     words = set(re.findall(r"\w+", annotation))
@@ -220,7 +220,7 @@ def config_value(text, annotation, default):
     if not annotation and default is not None:
         kinds = {type(default).__name__}
     choices = re.findall(r"['\"]([^'\"]*)['\"]", annotation) if "Literal" in words else []
-    value = _literal(text)
+    value = _read_literal(text)
     if value is None and (default is None or words & {"Optional", "None", "NoneType"}):
         return None
     if type(value).__name__ in kinds:
@@ -241,8 +241,9 @@ def config_value(text, annotation, default):
 # ---- do the user's texts name a function or model? ----
 
 
-def names_code(function, code):
-    """Does FUNCTION, as a user writes it, name CODE? Examples: f, Net.forward, model.py:12."""
+def is_name_of_code(function, code):
+    """Does FUNCTION, a text that the user wrote, name CODE? Examples of texts: f, Net.forward,
+    model.py:12."""
     name = code.co_qualname
     if function in (name, code.co_name) or name.endswith("." + function):
         return True
@@ -254,14 +255,14 @@ def names_code(function, code):
     )
 
 
-def names_model(function, model):
-    """Does FUNCTION name MODEL, torch.compile()'s argument, which is a function, a method or a
-    module?"""
+def is_name_of_model(function, model):
+    """Does FUNCTION, a text that the user wrote, name `model`, the argument of torch.compile()? The
+    model may be a function, a method, a partial or a torch.nn.Module."""
     for _ in range(8):
         kind = type(model)
         code = getattr(model, "__code__", None) if kind.__name__ == "function" else None
         if code is not None:
-            return names_code(function, code)
+            return is_name_of_code(function, code)
         inner = getattr(model, "__func__", None) if kind.__name__ == "method" else None
         if inner is not None and not _is_module(model.__self__):
             model = inner
@@ -275,7 +276,7 @@ def names_model(function, model):
     return (
         function == type(model).__qualname__
         or forward is not None
-        and names_code(function, forward)
+        and is_name_of_code(function, forward)
     )
 
 
@@ -299,16 +300,16 @@ class Source:
         except SyntaxError:
             raise Refused("is no source: %s; write L['x'], self.k or L['args'][0]" % text) from None
         self.text, self.steps = text, []
-        self.scope, self.name = self._root(node)
+        self.scope, self.name = self._parse_root(node)
 
     def __str__(self):
-        return self._written(self.steps)
+        return self._format(self.steps)
 
-    def outer(self):
-        """Return the source without its last step, in torch's spelling."""
-        return self._written(self.steps[:-1])
+    def write_without_last_step(self):
+        """Return the source without its last step, spelled as torch spells sources."""
+        return self._format(self.steps[:-1])
 
-    def _written(self, steps):
+    def _format(self, steps):
         text = "%s[%r]" % (self.scope, self.name)
         for kind, key in steps:
             text = (
@@ -318,7 +319,7 @@ class Source:
             )
         return text
 
-    def _root(self, node):
+    def _parse_root(self, node):
         import ast
 
         if isinstance(node, ast.Name) and node.id not in "LG":
@@ -328,9 +329,9 @@ class Source:
             and isinstance(node.value, ast.Name)
             and node.value.id in "LG"
         ):
-            return node.value.id, self._constant(node.slice)
-        root = self._inner(node)
-        step = self._step(node)
+            return node.value.id, self._parse_constant(node.slice)
+        root = self._parse_inner(node)
+        step = self._parse_step(node)
         if self.steps[-1:] == [("attribute", "__dict__")] and step and step[0] == "item":
             # torch's text for the attribute k of the class of L['x']:
             # dict(type(L['x']).__dict__)['k']
@@ -339,36 +340,36 @@ class Source:
             self.steps.append(step)
         return root
 
-    def _inner(self, node):
+    def _parse_inner(self, node):
         import ast
 
         if isinstance(node, (ast.Attribute, ast.Subscript)):
-            return self._root(node.value)
+            return self._parse_root(node.value)
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
             and node.func.attr in ("size", "stride")
         ):
-            return self._root(node.func.value)
+            return self._parse_root(node.func.value)
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
             and node.func.id in ("type", "dict")
             and len(node.args) == 1
         ):
-            return self._root(node.args[0])
+            return self._parse_root(node.args[0])
         raise Refused("is no source: %s; write L['x'], self.k or L['args'][0]" % self.text)
 
-    def _step(self, node):
+    def _parse_step(self, node):
         import ast
 
         if isinstance(node, ast.Attribute):
             return None if node.attr == "shape" else ("attribute", node.attr)
         if isinstance(node, ast.Subscript):
-            return "item", self._constant(node.slice)
+            return "item", self._parse_constant(node.slice)
         return ("type", None) if getattr(node.func, "id", "") == "type" else None
 
-    def _constant(self, node):
+    def _parse_constant(self, node):
         import ast
 
         try:
@@ -376,8 +377,9 @@ class Source:
         except ValueError:
             raise Refused("is no source: %s; its keys are constants" % self.text) from None
 
-    def could_be_in(self, code):
-        """Does a call of CODE have this variable?"""
+    def can_be_read_in(self, code):
+        """Does CODE have the variable with which this source begins, as an argument, a free
+        variable or a global?"""
         if self.scope == "G":
             return self.name in code.co_names
         count = (
@@ -388,10 +390,11 @@ class Source:
         )
         return self.name in code.co_varnames[:count] or self.name in code.co_freevars
 
-    def values(self, call, last=None):
-        """Return a list of the root's value and the value after each step up to LAST. Raises one of
-        NO_VALUE."""
-        value = call.globals[self.name] if self.scope == "G" else call.get(self.name)
+    def read_values(self, call, last=None):
+        """Return a list of the values on the way to the source's value: the variable's value, then
+        the value after each of the steps[:last]. Raises one of NO_VALUE if a value does not
+        exist."""
+        value = call.globals[self.name] if self.scope == "G" else call.get_variable(self.name)
         found = [value]
         for kind, key in self.steps[:last]:
             value = (
@@ -419,7 +422,7 @@ class Source:
         if self.scope == "G":
             call.globals[self.name] = value
         else:
-            call.set(self.name, value)
+            call.set_variable(self.name, value)
         return None
 
 
@@ -429,10 +432,10 @@ class Call:
     def __init__(self, locals, globals, function):
         self.locals, self.globals, self.function, self.changed = locals, globals, function, {}
 
-    def get(self, name):
+    def get_variable(self, name):
         return self.locals[name]
 
-    def set(self, name, value):
+    def set_variable(self, name, value):
         free = self.function.__code__.co_freevars
         if name in free:
             self.function.__closure__[free.index(name)].cell_contents = value
@@ -459,55 +462,55 @@ class Setting:
             function,
         )
         self.over = self.used = False
-        self.read(value)
+        self.parse_value(value)
 
-    def read(self, value):
-        """Parse VALUE. Raises Refused."""
+    def parse_value(self, value):
+        """Parse VALUE, the text that the user gave. Raises Refused."""
 
     def check(self, sources):
         """Raise Refused if the torch with the source files SOURCES does not support this
         setting."""
 
-    def use(self):
+    def note_used(self):
         if not self.used:
             self.used = True
-            _say(self.number, "")
+            _record_setting_state(self.number, "")
 
     def refuse(self, why):
         if not self.over:
             self.over = True
-            _say(self.number, why)
+            _record_setting_state(self.number, why)
 
-    def is_for(self, code):
-        return not self.over and (self.function is None or names_code(self.function, code))
+    def applies_to(self, code):
+        return not self.over and (self.function is None or is_name_of_code(self.function, code))
 
 
 class CompileArgument(Setting):
     """A setting of an argument of torch.compile()."""
 
-    def read(self, value):
+    def parse_value(self, value):
         if self.name == "dynamic":
-            self.value = _one_of(value, "True", "False", "None")
+            self.value = _read_one_of(value, "True", "False", "None")
         elif self.name in ("fullgraph", "isolate_recompiles"):
-            self.value = _one_of(value, "True", "False")
+            self.value = _read_one_of(value, "True", "False")
         elif not value:
             raise Refused("has no value")
 
     def check(self, sources):
-        known = sources.parameters("__init__.py", "compile")
+        known = sources.list_parameters("__init__.py", "compile")
         if known and self.name not in known:
             raise Refused("torch.compile() of %s has no %s" % (sources.version, self.name))
         if self.name == "mode":
-            modes = sources.modes()
+            modes = sources.list_modes()
             if modes and self.value not in modes:
                 raise Refused(
                     "%s has no such mode: %s" % (sources.version, ", ".join(sorted(modes)))
                 )
 
     def check_backend(self, sources):
-        """Raise Refused if torch knows no such backend. Not checked before the program runs,
-        because the program may register backends."""
-        names = sources.backends()
+        """Raise Refused if torch knows no backend of this name. This is not checked before the
+        program runs, because the program may register backends."""
+        names = sources.list_backends()
         registry = sys.modules.get("torch._dynamo.backends.registry")
         for known in "_BACKENDS", "_COMPILER_FNS":
             names.update(getattr(registry, known, ()))
@@ -522,16 +525,16 @@ class CompileArgument(Setting):
         if (
             self.over
             or self.function is not None
-            and not names_model(self.function, locals.get("model"))
+            and not is_name_of_model(self.function, locals.get("model"))
         ):
             return {}
         if self.name not in locals:
             self.refuse("torch.compile() of this torch has no %s" % self.name)
             return {}
-        self.check(_sources())
+        self.check(_get_torch_sources())
         if self.name == "backend":
-            self.check_backend(_sources())
-        self.use()
+            self.check_backend(_get_torch_sources())
+        self.note_used()
         changed = {self.name: self.value}
         # torch.compile() accepts only one of the arguments mode and options
         if self.name == "mode" and locals.get("options") is not None:
@@ -544,7 +547,7 @@ class Stance(Setting):
     @FUNC it is set only during calls of the function FUNC."""
 
     def check(self, sources):
-        text = sources.text("_dynamo/eval_frame.py")
+        text = sources.read_text("_dynamo/eval_frame.py")
         if text and 'stance == "%s"' % self.value not in text:
             import re
 
@@ -558,7 +561,7 @@ class Stance(Setting):
         eval_frame = sys.modules["torch._dynamo.eval_frame"]
         before = eval_frame._stance
         sys.modules["torch.compiler"].set_stance(self.value)
-        self.use()
+        self.note_used()
         return lambda: eval_frame._set_stance(before)
 
 
@@ -567,16 +570,16 @@ class SkipGuards(Setting):
 
     calls = 0
 
-    def read(self, value):
+    def parse_value(self, value):
         if value in _LITERALS:
             raise Refused(
                 "is after how many calls it begins, by which all must be compiled: %s=10"
                 % self.name
             )
-        self.value = _count(value, 1)
+        self.value = _read_count(value, 1)
 
     def check(self, sources):
-        if sources.text("compiler/__init__.py") and self.name not in sources.text(
+        if sources.read_text("compiler/__init__.py") and self.name not in sources.read_text(
             "compiler/__init__.py"
         ):
             raise Refused("%s has no skip_guard_eval_unsafe" % sources.version)
@@ -591,7 +594,7 @@ class SkipGuards(Setting):
             sys.modules["torch.compiler"].set_stance(
                 before.stance, skip_guard_eval_unsafe=True, force_backend=before.backend
             )
-        self.use()
+        self.note_used()
         return None if self.function is None else lambda: eval_frame._set_stance(before)
 
 
@@ -599,18 +602,19 @@ class Config(Setting):
     """A setting of a name in one of torch's config modules. The value is forced in the same way as
     torch's environment variables force it."""
 
-    def read(self, value):
+    def parse_value(self, value):
         self.key = self.name[len("config.") :] if self.name.startswith("config.") else self.name
         self.entry = self.module = None
         for module in _CONFIGS:
             if self.key.startswith(module + "."):
                 self.module, self.key = module, self.key[len(module) + 1 :]
 
-    def find(self, sources):
-        """Return the module that has the name, and how the name is declared there."""
+    def find_declaration(self, sources):
+        """Return the config module that declares the name, and (annotation, default, alias) of the
+        declaration. The module is None if only the traced process can tell."""
         found = {}
         for module in [self.module] if self.module else _CONFIGS:
-            names = sources.config(module)
+            names = sources.read_config_names(module)
             if names is None:
                 # the sources cannot be read: let the traced process find out whether the name
                 # exists
@@ -624,7 +628,8 @@ class Config(Setting):
         if not found:
             import difflib
 
-            every = sorted({name for module in _CONFIGS for name in sources.config(module) or ()})
+            modules = [sources.read_config_names(module) or () for module in _CONFIGS]
+            every = sorted({name for names in modules for name in names})
             near = difflib.get_close_matches(self.key, every, 3, 0.75)
             raise Refused(
                 "%s has no config %s%s"
@@ -638,16 +643,16 @@ class Config(Setting):
         return next(iter(found.values()))
 
     def check(self, sources):
-        _, (annotation, default, alias) = self.find(sources)
+        _, (annotation, default, alias) = self.find_declaration(sources)
         if not alias:
-            config_value(self.value, annotation, default)
+            convert_config_value(self.value, annotation, default)
 
-    def resolve(self):
+    def find_entry(self):
         """Return the module, the key and the entry that hold the config, and the value converted
         for it."""
         import importlib
 
-        module, _ = self.find(_sources())
+        module, _ = self.find_declaration(_get_torch_sources())
         names = [module] if module else [self.module] if self.module else _CONFIGS
         key = self.key
         for name in names:
@@ -672,19 +677,21 @@ class Config(Setting):
             module,
             key,
             entry,
-            config_value(self.value, "" if annotation == "NoneType" else annotation, default),
+            convert_config_value(
+                self.value, "" if annotation == "NoneType" else annotation, default
+            ),
         )
 
     def force(self):
         """Force the value. Returns a function that restores the old value."""
         if self.entry is None:
-            self.entry = self.resolve()
-        return _hold(*self.entry)
+            self.entry = self.find_entry()
+        return _force_config(*self.entry)
 
 
-def _hold(module, key, entry, value):
-    """Force a name of a config MODULE, whose record is ENTRY, in all threads. Returns a function
-    that undoes it."""
+def _force_config(module, key, entry, value):
+    """Force the config name KEY of MODULE to VALUE, in all threads. ENTRY is torch's record of the
+    name. Returns a function that restores the old value."""
     before = getattr(module, key)
     # setting the value makes torch drop its cached hash of the config values
     setattr(module, key, value)
@@ -703,14 +710,15 @@ class OfValue(Setting):
     """A setting that changes a value of the program. The user gives the value as a source, e.g.
     L['x'], which is read in calls of a function."""
 
-    def read(self, value):
+    def parse_value(self, value):
         self.source = Source(value)
 
-    def could_be_in(self, code):
-        """Can a call of CODE reach the value? A global may belong to another function that CODE
-        calls, which only the FUNC in the user's setting can tell."""
+    def can_be_read_in(self, code):
+        """Can a call of CODE reach the value? If the value is a global and the user named a
+        function (@FUNC), assume that it can, because a function that CODE calls may use the
+        global."""
         named = self.source.scope == "G" and self.function is not None
-        return named or self.source.could_be_in(code)
+        return named or self.source.can_be_read_in(code)
 
 
 class Mark(OfValue):
@@ -741,34 +749,34 @@ class Mark(OfValue):
     listed = False
 
     def apply(self, call):
-        tensor, dimensions = self.find(call)
+        tensor, dimensions = self.find_tensor(call)
         if tensor is None and not self.listed:
-            self.list(call)
+            self.add_to_torch_list(call)
         done = getattr(tensor, self.ATTRIBUTE[self.name], ())
         for dimension in dimensions:
             if dimension not in done:
                 getattr(sys.modules["torch._dynamo.decorators"], self.name)(tensor, dimension)
-            self.use()
+            self.note_used()
 
-    def find(self, call):
-        """Return the tensor and the dimensions to mark. If the source's last step is an item of a
-        tensor, such as L['x'].shape[1], the item is the dimension."""
+    def find_tensor(self, call):
+        """Return the tensor and the dimensions to mark. If the source is a single size of a tensor,
+        such as L['x'].shape[1], mark only this dimension."""
         tensor = sys.modules["torch"].Tensor
         try:
-            value = self.source.values(call)[-1]
+            value = self.source.read_values(call)[-1]
         except NO_VALUE:
             value = None
-        outer = self.source.values(call, -1)[-1] if self.source.steps else None
+        outer = self.source.read_values(call, -1)[-1] if self.source.steps else None
         if isinstance(outer, tensor):
             kind, at = self.source.steps[-1]
             dimension = at + outer.dim() if kind == "item" and type(at) is int and at < 0 else at
             return outer, [dimension] if kind == "item" and dimension in range(outer.dim()) else []
         return (value, range(value.dim())) if isinstance(value, tensor) else (None, [])
 
-    def list(self, call):
-        """Put the source into torch's list, if its value is a number or a dimension of a numpy
-        array."""
-        values = self.source.values(call)
+    def add_to_torch_list(self, call):
+        """If the source's value is a number, or one size of a numpy array, add the source to
+        torch's list of dynamic (unbacked, static) sources."""
+        values = self.source.read_values(call)
         if type(values[-1]) in (int, float):
             entry = str(self.source)
         elif (
@@ -776,7 +784,10 @@ class Mark(OfValue):
             and type(values[-2]).__name__ == "ndarray"
             and self.source.steps[-1][0] == "item"
         ):
-            entry = "___from_numpy(%s):%s" % (self.source.outer(), self.source.steps[-1][1])
+            entry = "___from_numpy(%s):%s" % (
+                self.source.write_without_last_step(),
+                self.source.steps[-1][1],
+            )
         else:
             return
         config = sys.modules["torch.compiler.config"]
@@ -792,14 +803,14 @@ class Mark(OfValue):
                 "%s is no tensor, and torch's %s is for all functions: leave out @%s"
                 % (self.source, name, self.function)
             )
-        _hold(
+        _force_config(
             config,
             name,
             config._config[name],
             ",".join(filter(None, (getattr(config, name), entry))),
         )
         self.listed = True
-        self.use()
+        self.note_used()
 
 
 class Tensor(OfValue):
@@ -807,14 +818,14 @@ class Tensor(OfValue):
     torch sees the call."""
 
     def apply(self, call):
-        values = self.source.values(call)
+        values = self.source.read_values(call)
         number = values[-1]
         if isinstance(number, bool) or not (
             isinstance(number, (int, float, complex)) or _is_numpy_number(number)
         ):
             return
         self.source.assign(call, values, sys.modules["torch"].tensor(number))
-        self.use()
+        self.note_used()
 
 
 def _is_numpy_number(value):
@@ -825,7 +836,7 @@ def _is_numpy_number(value):
 class GuardFilter(Setting):
     """Passes all guards of a compile to one of torch.compiler's functions for guard_filter_fn."""
 
-    def read(self, value):
+    def parse_value(self, value):
         if not value.isidentifier():
             raise Refused(
                 "is the name of a function of torch.compiler, such as skip_guard_on_globals_unsafe"
@@ -833,7 +844,7 @@ class GuardFilter(Setting):
 
     def check(self, sources):
         _check_filters(sources)
-        text = sources.text("compiler/__init__.py")
+        text = sources.read_text("compiler/__init__.py")
         if text and not sources.has_function("compiler/__init__.py", self.value):
             import re
 
@@ -843,9 +854,9 @@ class GuardFilter(Setting):
                 % (sources.version, self.value, ", ".join(names) or "it has none of its kind")
             )
 
-    def keep(self, entries):
+    def choose_guards(self, entries):
         kept = [bool(one) for one in getattr(sys.modules["torch.compiler"], self.value)(entries)]
-        self.use()
+        self.note_used()
         return kept
 
 
@@ -853,7 +864,7 @@ class DropGuard(Setting):
     """Leaves out the guards of one kind on one source. This is unsafe: if the value of the source
     changes, torch runs code that was compiled for the old value."""
 
-    def read(self, value):
+    def parse_value(self, value):
         self.kind, _, source = value.partition(" ")
         self.source = source.strip().replace('"', "'")
         if not self.kind:
@@ -862,13 +873,13 @@ class DropGuard(Setting):
     def check(self, sources):
         _check_filters(sources)
 
-    def keep(self, entries):
-        kept = [not self.drops(entry) for entry in entries]
+    def choose_guards(self, entries):
+        kept = [not self.drops_guard(entry) for entry in entries]
         if not all(kept):
-            self.use()
+            self.note_used()
         return kept
 
-    def drops(self, entry):
+    def drops_guard(self, entry):
         kinds = (entry.guard_type, *(entry.derived_guard_types or ()))
         # a guard may have two names, for example x and L['x']
         names = (entry.name, getattr(entry.orig_guard, "name", ""))
@@ -876,7 +887,7 @@ class DropGuard(Setting):
 
 
 def _check_filters(sources):
-    known = sources.parameters("_dynamo/eval_frame.py", "_optimize")
+    known = sources.list_parameters("_dynamo/eval_frame.py", "_optimize")
     if known and "guard_filter_fn" not in known:
         raise Refused("%s has no guard_filter_fn" % sources.version)
 
@@ -885,8 +896,8 @@ class Limit(Setting):
     """A setting of a limit of dyntrace's own evaluator, for calls under a compiler other than
     torch."""
 
-    def read(self, value):
-        self.value = _count(value, 0)
+    def parse_value(self, value):
+        self.value = _read_count(value, 0)
 
 
 class Trial(Setting):
@@ -894,13 +905,13 @@ class Trial(Setting):
     compare their return values. VALUE ends in a space and the function's qualified name. FUNCTION
     is the FILE:LINE of the function."""
 
-    def read(self, value):
+    def parse_value(self, value):
         self.value, _, self.qualname = value.rpartition(" ")
 
-    def is_for(self, code):
-        return code.co_qualname == self.qualname and super().is_for(code)
+    def applies_to(self, code):
+        return code.co_qualname == self.qualname and super().applies_to(code)
 
-    def give(self, watch):
+    def configure_watch(self, watch):
         if self.name == "try.calls":
             watch.calls = int(self.value)
         elif self.name == "try.values":
@@ -984,34 +995,35 @@ def begin(texts):
         try:
             _settings.append(parse(number, text))
         except Refused as error:
-            _say(number, str(error))
-    for setting in _of(Trial):  # it is no error if the function of a trial is never called
-        setting.use()
-    _watch()
+            _record_setting_state(number, str(error))
+    # never report a setting of `dyntrace try` as unused: its function may never be called
+    for setting in _active_settings(Trial):
+        setting.note_used()
+    _install_plans()
 
 
-def _watch():
-    """Watch calls only as long as a setting needs it."""
-    need = any(_needs_calls(one) for one in _settings)
+def _install_plans():
+    """Tell the extension to call plan() and limits(), each only as long as a setting needs this."""
+    need = any(_needs_plan(one) for one in _settings)
     import _dyntrace
 
-    _dyntrace._set_plans(plan if need else None, limits if _of(Limit) else None)
+    _dyntrace._set_plans(plan if need else None, limits if _active_settings(Limit) else None)
 
 
-def _needs_calls(setting):
-    """Does SETTING change calls? Other settings take effect once, when torch's compiler is
-    loaded."""
+def _needs_plan(setting):
+    """Does SETTING still need the extension to call plan()? A Config or Stance for all functions
+    needs it only until torch's compiler is loaded, where it takes effect once."""
     if isinstance(setting, Limit) or setting.over:
         return False
     once = isinstance(setting, (Config, Stance)) and setting.function is None
     return not (once and "torch._dynamo" in sys.modules)
 
 
-def _of(*kinds):
+def _active_settings(*kinds):
     return [one for one in _settings if isinstance(one, kinds) and not one.over]
 
 
-def _sources():
+def _get_torch_sources():
     global _known
     if _known is None:
         import os
@@ -1020,7 +1032,7 @@ def _sources():
     return _known
 
 
-def _say(number, why):
+def _record_setting_state(number, why):
     import _dyntrace
 
     _dyntrace._note(
@@ -1028,9 +1040,9 @@ def _say(number, why):
     )
 
 
-def _each(settings, act):
-    """Call ACT for each of SETTINGS. A setting whose ACT raises is refused; the others act
-    nevertheless."""
+def _apply_each(settings, act):
+    """Call ACT for each of SETTINGS, and return the results. If ACT raises for a setting, that
+    setting is refused."""
     results = []
     for setting in settings:
         try:
@@ -1049,10 +1061,10 @@ def limits(code):
     file = code.co_filename
     # dyntrace's own functions, such as the canary, have no limits
     ours = file == "<dyntrace>" or file.startswith(__file__[: -len("_settings.py")])
-    for setting in [] if ours else _of(Limit):
-        if setting.is_for(code):
+    for setting in [] if ours else _active_settings(Limit):
+        if setting.applies_to(code):
             found[setting.name] = setting.value
-            setting.use()
+            setting.note_used()
     return found["limit"], found["accumulated_limit"]
 
 
@@ -1066,48 +1078,58 @@ def plan(code):
     """
     file, name = code.co_filename, code.co_qualname
     if name == "<module>":
-        return (ALWAYS, _compiler_loads) if file.endswith("/torch/_dynamo/__init__.py") else None
+        return (
+            (ALWAYS, _on_compiler_loading) if file.endswith("/torch/_dynamo/__init__.py") else None
+        )
     if file.endswith("/torch/__init__.py"):
         return (
-            (ALWAYS, _compile_called)
-            if name == "compile" and "fullgraph" in code.co_varnames and _of(CompileArgument)
+            (ALWAYS, _change_compile_arguments)
+            if name == "compile"
+            and "fullgraph" in code.co_varnames
+            and _active_settings(CompileArgument)
             else None
         )
     if file.endswith("/torch/_dynamo/eval_frame.py"):
-        if name == "_optimize" and _of(GuardFilter, DropGuard):
-            return ALWAYS, _optimize_called
+        if name == "_optimize" and _active_settings(GuardFilter, DropGuard):
+            return ALWAYS, _add_guard_filter
         wrapper = (
             name.startswith("_TorchDynamoContext.__call__.<locals>.") and "fn" in code.co_freevars
         )
-        stances = _of(SkipGuards) + [one for one in _of(Stance) if one.function is not None]
-        return (ALWAYS, _wrapper_called) if wrapper and stances else None
+        stances = _active_settings(SkipGuards) + [
+            one for one in _active_settings(Stance) if one.function is not None
+        ]
+        return (ALWAYS, _set_stances_for_call) if wrapper and stances else None
     if file.endswith("/torch/_dynamo/convert_frame.py"):
-        scoped = [one for one in _of(Config) if one.function is not None]
-        return (ALWAYS, _compile_begins) if name == "_compile" and scoped else None
-    wanted = [one for one in _of(Mark, Tensor) if one.is_for(code) and one.could_be_in(code)]
-    change = _Arguments(code, wanted).change if wanted else _unchanged
-    if any(one.is_for(code) for one in _of(Trial) if one.function is not None):
-        return LOOKED_AT, change, _watch_of_trial()
+        scoped = [one for one in _active_settings(Config) if one.function is not None]
+        return (ALWAYS, _force_configs_for_compile) if name == "_compile" and scoped else None
+    wanted = [
+        one
+        for one in _active_settings(Mark, Tensor)
+        if one.applies_to(code) and one.can_be_read_in(code)
+    ]
+    change = _Arguments(code, wanted).change if wanted else _change_nothing
+    if any(one.applies_to(code) for one in _active_settings(Trial) if one.function is not None):
+        return LOOKED_AT, change, _get_trial_watch()
     return (LOOKED_AT, change) if wanted else None
 
 
-def _unchanged(locals, globals, function):
+def _change_nothing(locals, globals, function):
     return None
 
 
 _trial_watch = None
 
 
-def _watch_of_trial():
-    """Return the watch function for the calls of the function of `dyntrace try`. All code objects
-    of the function share it."""
+def _get_trial_watch():
+    """Return the watch function for the function that `dyntrace try` examines. All code objects of
+    this function share it."""
     global _trial_watch
     if _trial_watch is None:
         from . import _trial
 
         _trial_watch = _trial.Watch()
-        for setting in _of(Trial):
-            setting.give(_trial_watch)
+        for setting in _active_settings(Trial):
+            setting.configure_watch(_trial_watch)
     return _trial_watch
 
 
@@ -1124,7 +1146,7 @@ class _Arguments:
             if _torch_skips(self.code):
                 self.settings = [one for one in self.settings if one.function is not None]
         call = Call(locals, globals, function)
-        _each(
+        _apply_each(
             [one for one in self.settings if not one.over],
             lambda setting: self.apply(setting, call),
         )
@@ -1146,77 +1168,84 @@ def _torch_skips(code):
         return False
 
 
-def _compiler_loads(locals, globals, function):
+def _on_compiler_loading(locals, globals, function):
     """Called when the module code of torch._dynamo is about to run. Returns the function to call
     afterwards."""
-    _each(_settings, lambda setting: setting.check(_sources()))
-    return _compiler_loaded
+    _apply_each(_settings, lambda setting: setting.check(_get_torch_sources()))
+    return _on_compiler_loaded
 
 
-def _compiler_loaded():
-    _each([one for one in _of(Config) if one.function is None], _force)
-    _each([one for one in _of(Stance) if one.function is None], Stance.set)
-    _watch()
+def _on_compiler_loaded():
+    _apply_each([one for one in _active_settings(Config) if one.function is None], _force_and_note)
+    _apply_each([one for one in _active_settings(Stance) if one.function is None], Stance.set)
+    _install_plans()
 
 
-def _force(setting):
+def _force_and_note(setting):
     setting.force()
-    setting.use()
+    setting.note_used()
 
 
-def _compile_called(locals, globals, function):
+def _change_compile_arguments(locals, globals, function):
     changed = {}
-    for one in _each(_of(CompileArgument), lambda setting: setting.apply({**locals, **changed})):
+    for one in _apply_each(
+        _active_settings(CompileArgument), lambda setting: setting.apply({**locals, **changed})
+    ):
         changed.update(one)
     return changed or None
 
 
-def _wrapper_called(locals, globals, function):
-    """Called for each call of torch.compile()'s result. Returns a function that undoes what was
-    set, or None."""
+def _set_stances_for_call(locals, globals, function):
+    """Called for each call of a function that torch.compile() has returned. Sets stances. Returns a
+    function that restores the old stances, or None."""
     model = function.__closure__[function.__code__.co_freevars.index("fn")].cell_contents
-    wanted = [one for one in _of(Stance) if one.function is not None] + _of(SkipGuards)
-    wanted = [one for one in wanted if one.function is None or names_model(one.function, model)]
-    undo = [one for one in _each(wanted, lambda setting: setting.set()) if one is not None]
-    return _undo_all(undo) if undo else None
+    wanted = [
+        one for one in _active_settings(Stance) if one.function is not None
+    ] + _active_settings(SkipGuards)
+    wanted = [
+        one for one in wanted if one.function is None or is_name_of_model(one.function, model)
+    ]
+    undo = [one for one in _apply_each(wanted, lambda setting: setting.set()) if one is not None]
+    return _make_undo(undo) if undo else None
 
 
-def _compile_begins(locals, globals, function):
-    """Called when torch compiles a frame. Returns a function that undoes what was set, or None."""
+def _force_configs_for_compile(locals, globals, function):
+    """Called when torch begins to compile a frame. Forces configs. Returns a function that restores
+    the old values, or None."""
     undo = []
-    for setting in _of(Config):
-        if setting.function is not None and names_code(setting.function, locals["code"]):
-            undo += _each([setting], Config.force)
-            setting.over or setting.use()
-    return _undo_all(undo) if undo else None
+    for setting in _active_settings(Config):
+        if setting.function is not None and is_name_of_code(setting.function, locals["code"]):
+            undo += _apply_each([setting], Config.force)
+            setting.over or setting.note_used()
+    return _make_undo(undo) if undo else None
 
 
-def _undo_all(undo):
-    def back():
+def _make_undo(undo):
+    def undo_all():
         for one in reversed(undo):
             one()
 
-    return back
+    return undo_all
 
 
-def _optimize_called(locals, globals, function):
-    """Called when torch.compile(), or another caller, creates a frame evaluator. Adds our guard
-    filter."""
+def _add_guard_filter(locals, globals, function):
+    """Called for each call of torch._dynamo's _optimize(), also when torch.compile() makes it. Adds
+    our guard filter to the arguments."""
     if "guard_filter_fn" not in locals:
-        for setting in _of(GuardFilter, DropGuard):
+        for setting in _active_settings(GuardFilter, DropGuard):
             setting.refuse("this torch has no guard_filter_fn")
         return None
     theirs = locals["guard_filter_fn"]
 
-    def keep(entries):
+    def filter_guards(entries):
         import _dyntrace
 
         kept = [True] * len(entries) if theirs is None else [bool(one) for one in theirs(entries)]
         compiling = _dyntrace._compiling()
-        for setting in _of(GuardFilter, DropGuard):
-            if setting.function is None or compiling and setting.is_for(compiling[1]):
-                for more in _each([setting], lambda setting: setting.keep(entries)):
+        for setting in _active_settings(GuardFilter, DropGuard):
+            if setting.function is None or compiling and setting.applies_to(compiling[1]):
+                for more in _apply_each([setting], lambda setting: setting.choose_guards(entries)):
                     kept = [one and other for one, other in zip(kept, more)]
         return kept
 
-    return {"guard_filter_fn": keep}
+    return {"guard_filter_fn": filter_guards}

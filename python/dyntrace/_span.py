@@ -6,48 +6,75 @@ dyntrace, and frames of dyntrace hold no arguments. If the result is a generator
 extension passes it to the function that find_stepper() has returned.
 """
 
-import functools
 import inspect
+import types
 
 
-def around(span, function):
-    """Return a function of FUNCTION's kind, each of whose calls is within SPAN, from its first step
-    to its last."""
+def find_stepper(function):
+    """Return a function stepper(span, inner). INNER is the result of FUNCTION, e.g. a generator.
+    stepper() returns an object of the same kind, which opens SPAN at its first step and closes SPAN
+    after its last step."""
     if inspect.isasyncgenfunction(function):
-        return functools.wraps(function)(_async_generator(span, function))
-    if inspect.iscoroutinefunction(function):
+        make = _step_async_generator
+    elif inspect.iscoroutinefunction(function):
+        make = _step_coroutine
+    elif function.__code__.co_flags & inspect.CO_ITERABLE_COROUTINE:
+        make = _step_old_coroutine
+    else:
+        make = _step_generator
 
-        @functools.wraps(function)
-        async def coroutine(*args, **kwargs):
-            with span:
-                return await function(*args, **kwargs)
+    def stepper(span, inner):
+        made = make(span, _Unstarted(inner) if make is _step_coroutine else inner)
+        made.__name__, made.__qualname__ = inner.__name__, inner.__qualname__
+        return made
 
-        return coroutine
-
-    @functools.wraps(function)
-    def generator(*args, **kwargs):
-        with span:
-            return (yield from function(*args, **kwargs))
-
-    return generator
+    return stepper
 
 
-def _async_generator(span, function):
-    async def generator(*args, **kwargs):
-        inner = function(*args, **kwargs)
-        with span:
-            step = inner.__anext__()
-            while True:
-                try:
-                    value = await step
-                except StopAsyncIteration:
-                    return
-                try:
-                    step = inner.asend((yield value))
-                except GeneratorExit:
-                    await inner.aclose()
-                    raise
-                except BaseException as error:
-                    step = inner.athrow(error)
+class _Unstarted:
+    """Holds a coroutine that a wrapping coroutine awaits. If neither is ever awaited, only the
+    wrapping one warns."""
 
-    return generator
+    __slots__ = ("inner",)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __del__(self):
+        if self.inner is not None:
+            self.inner.close()
+
+    def take(self):
+        inner, self.inner = self.inner, None
+        return inner
+
+
+def _step_generator(span, inner):
+    with span:
+        return (yield from inner)
+
+
+@types.coroutine
+def _step_old_coroutine(span, inner):
+    with span:
+        return (yield from inner)
+
+
+async def _step_coroutine(span, unstarted):
+    with span:
+        return await unstarted.take()
+
+
+async def _step_async_generator(span, inner):
+    with span:
+        step = inner.__anext__()
+        while True:
+            try:
+                values = [await step]
+            except StopAsyncIteration:
+                return
+            del step  # release the step, because it refers to the value that was sent
+            try:
+                step = inner.asend((yield values.pop()))
+            except BaseException as error:
+                step = inner.athrow(error)

@@ -40,7 +40,7 @@ def attach(wanted, late):
             try:
                 _attached = _attach(sys.modules["torch"], wanted, late)
             except Exception as error:
-                notes.loss("torch bridge: not attached: %s" % private.error(error))
+                notes.loss("torch bridge: not attached: %s" % private.describe_error(error))
     notes.torch(*_attached)
 
 
@@ -52,8 +52,8 @@ def _attach(torch, wanted, late):
     if late and wanted != OBSERVE:
         why = "its compiler was loaded before the recording began"
     elif wanted != OBSERVE:
-        why = _why_not_our_evaluator(version, module, wanted == SHIM) or _canary()
-    _bridge(torch, module)
+        why = _why_not_our_evaluator(version, module, wanted == SHIM) or _run_canary()
+    _register_parts(torch, module)
     if wanted == OBSERVE or why:
         from . import _torch_observe
 
@@ -63,14 +63,14 @@ def _attach(torch, wanted, late):
             "observe",
             why and "torch %s is observed, not run on dyntrace's evaluator: %s" % (version, why),
         )
-    _replace(module)
+    _replace_attributes(module)
     return version, "shim", ""
 
 
 def _why_not_our_evaluator(version, module, asked):
-    """Return why torch cannot run on our evaluator, or "" if it can. ASKED, which `--torch shim`
-    sets, allows a pair of versions that was never tested."""
-    ours = _attributes()
+    """Return why torch cannot run on our evaluator, or "" if it can. ASKED: the user gave `--torch
+    shim`, so versions of torch and Python that were never tested together are allowed."""
+    ours = _make_attributes()
     unknown = [
         name
         for name in dir(module)
@@ -96,7 +96,7 @@ def _why_not_our_evaluator(version, module, asked):
     owner = _dyntrace._owner()
     if owner != "-" and "_dyntrace" not in owner:
         return "%s has taken CPython's place for a frame evaluator" % owner
-    if not asked and _minor(version) not in versions.TESTED.get(sys.version_info[:2], ()):
+    if not asked and _parse_minor(version) not in versions.TESTED.get(sys.version_info[:2], ()):
         return (
             "it was not tested with Python %d.%d; --torch shim runs it all the same"
             % sys.version_info[:2]
@@ -104,7 +104,7 @@ def _why_not_our_evaluator(version, module, asked):
     return ""
 
 
-def _minor(version):
+def _parse_minor(version):
     parts = version.split(".")
     try:
         return int(parts[0]), int(parts[1])
@@ -112,20 +112,19 @@ def _minor(version):
         return None
 
 
-def _attributes():
-    """Return replacements for the attributes of torch._C._dynamo.eval_frame. Torch's entry state is
-    replaced by our entry itself (cache.c). Functions that every call or compile runs through are
-    written in C, where the program's trace functions do not see them. The functions here only set
-    or return a value."""
+def _make_attributes():
+    """Return replacements for the attributes of torch._C._dynamo.eval_frame, by name. Functions
+    that run in every call or compile are written in C, because trace functions of the program would
+    see Python functions. The Python functions below only set or return a value."""
     part = _dyntrace._torch_bridge
     types = dict.fromkeys(("_CacheEntry", "_PrecompileEntry", "_ExtraState"), _dyntrace.CacheEntry)
     return {
         **_dyntrace._torch_attributes(),
         **types,
         "_PyInterpreterFrame": _dyntrace.DynamoFrameType,
-        "set_guard_error_hook": _setter("guard_error_hook"),
+        "set_guard_error_hook": _make_setter("guard_error_hook"),
         "set_guard_complete_hook": functools.partial(part, "guard_complete_hook"),
-        "set_bytecode_debugger_callback": _setter("debugger"),
+        "set_bytecode_debugger_callback": _make_setter("debugger"),
         "get_bytecode_debugger_callback": functools.partial(part, "debugger"),
         "register_breakpoint_code": _register_breakpoint,
         "set_eval_frame_override": functools.partial(part, "override"),
@@ -134,11 +133,11 @@ def _attributes():
     }
 
 
-def _setter(name):
-    def set(value):  # returns None, not the old value
+def _make_setter(name):
+    def set_part(value):  # unlike _torch_bridge(), return None and not the old value
         _dyntrace._torch_bridge(name, value)
 
-    return set
+    return set_part
 
 
 def _register_breakpoint(code):
@@ -153,8 +152,8 @@ def _set_c_recursion_limit(limit):
     _dyntrace._torch_bridge("c_recursion_limit", operator.index(limit))
 
 
-def _replace(module):
-    ours = _attributes()
+def _replace_attributes(module):
+    ours = _make_attributes()
     for name in dir(module):
         if name in ours:
             setattr(module, name, ours[name])
@@ -162,31 +161,34 @@ def _replace(module):
             setattr(module, name, _dyntrace.skip_code)
 
 
-def _first(facts):
-    """Return FACTS.begin, with the work before its first call that needs all of torch._dynamo
-    imported."""
+def _prepare_at_first_call(facts):
+    """Return a function that is called in place of FACTS.begin for the first compile. It also does
+    the work that must wait until torch._dynamo is imported completely. Later compiles call
+    FACTS.begin directly."""
 
-    def begin(compile, code):
+    def prepare_and_begin(compile, code):
         _dyntrace._torch_bridge("begin", facts.begin)
         facts.prepare()
         observe = sys.modules.get(__package__ + "._torch_observe")
         if observe:
-            observe.watch_deaths()
+            observe.wrap_invalidate()
         return facts.begin(compile, code)
 
-    return begin
+    return prepare_and_begin
 
 
-def _bridge(torch, module):
-    """Pass the bridge's functions to the extension. If one cannot be imported, less is recorded."""
+def _register_parts(torch, module):
+    """Pass to the extension the Python functions and torch objects that its C code uses
+    (src/tracer/torch/bridge.c). If one of our modules cannot be imported, fewer facts are
+    recorded."""
     parts = {
         part: getattr(module, name)
         for name, part in versions.ANSWERS.items()
         if hasattr(module, name)
     }
     parts.update(
-        while_tracing=versions.decides_while_tracing(_minor(str(torch.__version__))) or None,
-        rules_by_thread=versions.rules_by_thread(_minor(str(torch.__version__))) or None,
+        while_tracing=versions.decides_while_tracing(_parse_minor(str(torch.__version__))) or None,
+        rules_by_thread=versions.rules_by_thread(_parse_minor(str(torch.__version__))) or None,
         tensor=getattr(torch, "Tensor", None),
         override=getattr(getattr(module, "_EvalFrameOverride", None), "NONE", None),
         range=getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None),
@@ -196,13 +198,13 @@ def _bridge(torch, module):
 
         parts.update(guards=_torch_guards.Guards, describe=_torch_guards.describe)
     except Exception as error:
-        notes.loss("torch bridge: guards: %s" % private.error(error))
+        notes.loss("torch bridge: guards: %s" % private.describe_error(error))
     try:
         from . import _torch_facts
 
-        parts.update(begin=_first(_torch_facts), end=_torch_facts.end)
+        parts.update(begin=_prepare_at_first_call(_torch_facts), end=_torch_facts.end)
     except Exception as error:
-        notes.loss("torch bridge: compiles: %s" % private.error(error))
+        notes.loss("torch bridge: compiles: %s" % private.describe_error(error))
     for name, part in parts.items():
         _dyntrace._torch_bridge(name, part)
 
@@ -234,21 +236,23 @@ class _Guarded:
         return True
 
 
-def _canary():
-    """Return why our evaluator cannot be trusted in this process, or "" if a test run works."""
+def _run_canary():
+    """Make our evaluator replace the code of a small function, and call this function. Returns why
+    the evaluator cannot be trusted in this process, or ""."""
     monitoring = getattr(sys, "monitoring", None)
     if sys.gettrace() or sys.getprofile() or monitoring and any(map(monitoring.get_tool, range(6))):
         # do not test: a trace or profile function of the program would see the calls of the test
         return ""
     try:
-        return _canary_of(sys._getframe)
+        return _test_replacement(sys._getframe)
     except BaseException as error:
         return "the function that it replaced raised %s" % type(error).__name__
 
 
-def _canary_of(getframe):
-    """Run other code in place of a function's, and check everything that must stay the same.
-    Returns "" if it did, otherwise what is wrong."""
+def _test_replacement(getframe):
+    """Run a function whose code is replaced. Check its results, the depth of the stack, the
+    traceback of an exception, and the reference count of an argument. Returns what is wrong, or
+    ""."""
     scope = {"_getframe": getframe}
     exec(compile(_CANARY, "<dyntrace>", "exec"), scope)
     original, depth, code = scope["original"], scope["depth"], scope["compiled"].__code__
@@ -258,7 +262,7 @@ def _canary_of(getframe):
     def callback(frame, entry, state):
         return _Guarded(code) if frame.f_code is original.__code__ else None
 
-    def run():
+    def call_replaced():
         nonlocal prior, error
         prior = _dyntrace.set_eval_frame(callback)
         try:
@@ -272,9 +276,9 @@ def _canary_of(getframe):
             _dyntrace.set_eval_frame(prior)
         return results, deep
 
-    # while the bridge runs, tracing is off and the evaluator decides nothing; call_tracing changes
-    # that
-    results, deep = sys.call_tracing(run, ())
+    # The extension calls attach() while CPython's tracing is off, and then the evaluator ignores
+    # all frames. call_tracing() turns tracing on for the test.
+    results, deep = sys.call_tracing(call_replaced, ())
     _dyntrace.reset_code(original.__code__)
     names, at = [], error.__traceback__ if error else None
     while at:
@@ -290,7 +294,7 @@ def _canary_of(getframe):
             results[0][4],
             deep + 1,
         )
-    if names != ["run", "compiled"]:
+    if names != ["call_replaced", "compiled"]:
         return (
             "a traceback through a function that it replaced is another than it should be: %s"
             % names

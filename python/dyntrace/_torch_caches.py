@@ -40,13 +40,14 @@ _current = None
 _lost = None
 
 
-def hook(current, lost):
-    """Wrap torch's trace_structured. Called once torch._dynamo is imported. Modules that imported
-    the function by name get the wrapper, too."""
+def wrap_trace_structured(current, lost):
+    """Wrap torch's trace_structured. Called once, when torch._dynamo is imported. CURRENT() returns
+    the compile that runs on this thread; LOST(where, error) records a loss. Modules that have
+    imported trace_structured by name get the wrapper, too."""
     global _current, _lost
     _current, _lost = current, lost
     theirs = sys.modules["torch._logging"].trace_structured
-    ours = native._around(None, theirs, _told)
+    ours = native._around(None, theirs, _on_trace_structured)
     for name, module in list(sys.modules.items()):
         if (
             name.partition(".")[0] == "torch"
@@ -55,22 +56,22 @@ def hook(current, lost):
             module.trace_structured = ours
 
 
-def ended(label, compile):
-    """Note that the compile with this LABEL has ended."""
+def note_ended(label, compile):
+    """Note that COMPILE, our id of the compile with torch's label LABEL, has ended."""
     _compiles[label] = compile
     _compiles.move_to_end(label)
     if len(_compiles) > 1000:
         _compiles.popitem(last=False)
 
 
-def missed(compile):
-    """Record a miss of torch's precompiled code, if the program uses such code: a frame had to be
-    compiled."""
+def note_miss(compile):
+    """Record a miss of torch's cache of precompiled code: the program uses this cache
+    (caching_precompile), but COMPILE was necessary."""
     if getattr(sys.modules.get("torch._dynamo.config"), "caching_precompile", False):
         notes.listing(compile, "precompile_cache_miss", "{}")
 
 
-def _told(token, name, metadata_fn=dict, *_, payload_fn=None, **__):
+def _on_trace_structured(token, name, metadata_fn=dict, *_, payload_fn=None, **__):
     if name == "artifact":
         name = metadata_fn().get("name")
     if name == "after_post_grad_graph":  # the name of this graph in torch 2.8 and 2.9
@@ -82,48 +83,50 @@ def _told(token, name, metadata_fn=dict, *_, payload_fn=None, **__):
     ):
         return
     try:
-        _note(name, payload_fn)
+        _record_listing(name, payload_fn)
     except Exception as error:
         _lost("what torch's caches did", error)
 
 
-def _note(name, payload_fn):
-    if name in _TEXTS and not private.whole():  # the texts contain the program's constants
+def _record_listing(name, payload_fn):
+    # do not record texts that contain constants of the program
+    if name in _TEXTS and not private.may_show_all():
         return
-    compile = _compile()
+    compile = _find_compile()
     if compile is not None:
         text = payload_fn()
-        notes.listing(compile, name, text if name in _TEXTS else _event(text))
+        notes.listing(compile, name, text if name in _TEXTS else _shorten_report(text))
 
 
-def _compile():
+def _find_compile():
     token = _current()
     label = str(sys.modules["torch._guards"].CompileContext.current_compile_id())
     return token.id if token is not None and token.label == label else _compiles.get(label)
 
 
-def _event(said):
-    """Return those parts of torch's report on a cache that are kept. Of the components of a key
-    only hashes, names and the beginnings of values are kept."""
+def _shorten_report(said):
+    """Return SAID, torch's report about a cache lookup, as JSON, without the parts that we do not
+    keep. Each component of the cache key keeps its hash, its name and the beginning of its
+    value."""
     said = json.loads(said) if type(said) is str else said
     kept = {name: said[name] for name in _KEPT if said.get(name) is not None}
     parts = said.get("components")
     if type(parts) is list:
-        kept["components"] = list(dict.fromkeys(map(_part, parts[:_PARTS])))
+        kept["components"] = list(dict.fromkeys(map(_shorten_component, parts[:_PARTS])))
     for name in "cache_bypass_reason", "_reason":
         if name in kept:
-            kept[name] = private.reason(str(kept[name]))[:2000]
+            kept[name] = private.strip_reason(str(kept[name]))[:2000]
     return json.dumps(kept, default=lambda other: type(other).__name__)
 
 
-def _part(line):
-    """Shorten a component, "[hash] name: value". For the hundreds of inductor's settings the value
-    is left out."""
+def _shorten_component(line):
+    """Shorten a component of a cache key, "[hash] name: value". The values of inductor's hundreds
+    of settings are left out."""
     hash, mark, rest = str(line).partition("] ")
     name, colon, value = rest.partition(": ")
     value = (
         " ".join(value[: 2 * _VALUE].split())[:_VALUE]
-        if private.whole() and not name.startswith("inductor_config")
+        if private.may_show_all() and not name.startswith("inductor_config")
         else ""
     )
     return "%s%s%s%s%s" % (hash[:_HASH], mark, name[:_NAME], colon, value)

@@ -140,22 +140,22 @@ class _Break:
     __slots__ = ("code", "line", "offset", "reason", "user_stack", "targets")
 
 
-def _lost(where, error):
+def _note_loss(where, error):
     global _losses
     _losses += 1
     if _losses <= _LOSSES_MAX:
         try:
-            notes.loss("facts of compiling: %s: %s" % (where, private.error(error)))
+            notes.loss("facts of compiling: %s: %s" % (where, private.describe_error(error)))
         except Exception:
             pass
 
 
-def _try(where, function, *values):
+def _call_safely(where, function, *values):
     """Return FUNCTION(*VALUES). If it raises, return None and write a loss row."""
     try:
         return function(*values)
     except Exception as error:
-        _lost(where, error)
+        _note_loss(where, error)
 
 
 # ---- functions that the evaluator calls: before the first compile, and around each compile
@@ -173,18 +173,18 @@ def prepare():
         )
         _node_class = sys.modules["torch.fx.node"].Node
     except (KeyError, AttributeError) as error:
-        _lost("prepare", error)
+        _note_loss("prepare", error)
         return
     for hook in (
-        _hook_events,
-        _hook_unsupported,
-        _hook_skipped,
-        _hook_break,
-        _hook_caches,
+        _wrap_chromium_event,
+        _wrap_add_to_stats,
+        _wrap_skip_frame,
+        _wrap_compile_reason,
+        _wrap_trace_structured,
         _skip_ourselves,
         _note_rank_given,
     ):
-        _try(hook.__name__, hook)
+        _call_safely(hook.__name__, hook)
 
 
 def begin(compile, code):
@@ -208,23 +208,26 @@ def end(token, result, error):
     del state.events[token.event_depth :]
     state.phase = -1  # any number: the evaluator has recorded another phase meanwhile
     _write_phase(state)
-    outcome = _try("outcome", _note_outcome, token, result, error)
-    made = _made_code(result)
-    # Do little for frames that torch skipped without looking at them: there may be thousands.
+    outcome = _call_safely("outcome", _note_outcome, token, result, error)
+    made = _get_made_code(result)
+    # Frames that torch skipped without analysing them get no listings: there may be thousands. They
+    # have no label.
     if token.label and outcome != "limit":
-        _try("listing", _note_listings, token, result, made)
-        caches.ended(token.label, token.id)
+        _call_safely("listing", _note_listings, token, result, made)
+        caches.note_ended(token.label, token.id)
     if made is not None:
-        _try("caches", caches.missed, token.id)
-        _try("origin", notes.origin, made, token.code, "compiled")
+        _call_safely("caches", caches.note_miss, token.id)
+        _call_safely("origin", notes.origin, made, token.code, "compiled")
     if token.breaks:
-        _try("graph breaks", _note_breaks, token, made)
+        _call_safely("graph breaks", _note_breaks, token, made)
     if not _rank_known and token.label:
-        _try("rank", _note_rank)
+        _call_safely("rank", _note_rank)
 
 
-def _hook_caches():
-    caches.hook(lambda: _thread.compiles[-1] if _thread.compiles else None, _lost)
+def _wrap_trace_structured():
+    caches.wrap_trace_structured(
+        lambda: _thread.compiles[-1] if _thread.compiles else None, _note_loss
+    )
 
 
 def _note_rank_given():
@@ -274,22 +277,22 @@ def _skip_ourselves():
 # ---- outcome
 
 
-def _made_code(result):
-    """Return the code that the compile made, or None. Torch 2.6 returns the guarded code itself,
-    later versions return a wrapper."""
+def _get_made_code(result):
+    """Return the code object that the compile made, or None. Torch 2.6 returns the guarded code
+    itself; later versions return it in another object."""
     code = getattr(getattr(result, "guarded_code", result), "code", None)
     return code if isinstance(code, types.CodeType) else None
 
 
 def _note_outcome(token, result, error):
-    outcome, reason, sticky = _outcome(token, result, error)
+    outcome, reason, sticky = _classify_outcome(token, result, error)
     if outcome == "declined":
-        reason = _with_places(reason, _places_of(token))
+        reason = _append_places(reason, _find_declined_places(token))
     notes.compile(token.id, token.label, outcome, reason[:_REASON_BOUND], sticky)
     return outcome
 
 
-def _places(stack):
+def _format_stack(stack):
     """Return the lines of a StackSummary, outermost first, like a traceback without the source
     lines."""
     return [
@@ -298,16 +301,18 @@ def _places(stack):
     ]
 
 
-def _places_of(token):
-    """Return the program's stack at the operation for which torch declined the frame."""
+def _find_declined_places(token):
+    """Return the lines of the program's stack at the operation because of which torch declined the
+    frame. Returns [] if the reason may be another than the last unsupported operation."""
     what = token.unsupported.partition("\n")[0]
-    failure = _suppressed_failure(token)
-    return _places(token.unsupported_at) if what and (what in failure or not failure) else []
+    failure = _find_suppressed_failure(token)
+    return _format_stack(token.unsupported_at) if what and (what in failure or not failure) else []
 
 
-def _with_places(reason, places):
-    """Append PLACES to REASON. REASON is cut so that they fit; if there are too many, the outermost
-    are left out. Names of files and functions are no values, so --values does not hide them."""
+def _append_places(reason, places):
+    """Append PLACES, lines of a stack, to REASON. If there are too many lines, the outermost are
+    left out. If the text is too long, REASON is cut. Names of files and functions are not values,
+    so --values does not hide them."""
     added = "".join("\n" + place for place in places[-_PLACES_BOUND:])
     if not added or len(added) > notes.REASON // 2:
         return reason
@@ -315,12 +320,12 @@ def _with_places(reason, places):
     return reason[: notes.REASON - len(added)] + added
 
 
-def _outcome(token, result, error):
-    """Return (outcome, reason, sticky) for _notes.compile(). Sticky says that the answer holds for
-    later calls, too."""
+def _classify_outcome(token, result, error):
+    """Return (outcome, reason, sticky) of a compile for _notes.compile(). Sticky: does torch's
+    answer also apply to later calls of the code? None if this is not known."""
     if error is not None:
-        return "error", private.reason(_exception_text(error)), None
-    if _made_code(result) is not None:
+        return "error", private.strip_reason(_exception_text(error)), None
+    if _get_made_code(result) is not None:
         return "compiled", "", None
     strategy = getattr(result, "frame_exec_strategy", None)
     said = getattr(result, "skip_reason", None) or ""
@@ -347,18 +352,18 @@ def _outcome(token, result, error):
         action, sticky = "SKIP", True
     else:
         return "declined", "torch returned %s" % type(result).__name__, None
-    failure = _suppressed_failure(token)
-    # torch says that it skips the frame, but this is a failure
+    failure = _find_suppressed_failure(token)
+    # torch also raises SkipFrame for a graph break in a loop, but that does not count as skipped
     in_loop = not failure and "graph break in a" in token.skipped
     if token.skipped and not failure:
         cause = "Unsupported: %s\n" % token.unsupported if in_loop and token.unsupported else ""
         failure = cause + "SkipFrame: " + token.skipped
-    limit = _limit(failure)
+    limit = _find_limit(failure)
     if limit:
         return "limit", limit, sticky
     reason = (
-        said + (": " if said and failure else "") if private.whole() else ""
-    ) + private.reason(failure)
+        said + (": " if said and failure else "") if private.may_show_all() else ""
+    ) + private.strip_reason(failure)
     if action == "RUN_ONLY":
         # Torch answers RUN_ONLY only if a limit is reached. The metrics may not name the limit, so
         # return the reason that is known.
@@ -371,9 +376,9 @@ def _outcome(token, result, error):
     return ("skipped" if excluded else "declined"), reason, sticky
 
 
-def _suppressed_failure(token):
-    """Return the exception that torch met and suppressed, "Type: message", from the metrics of this
-    compile; or ""."""
+def _find_suppressed_failure(token):
+    """Return the exception that torch caught and suppressed in this compile, as "Type: message",
+    from torch's compilation metrics; "" if there was none."""
     if not token.label:
         return ""
     metrics = getattr(_dynamo_utils, "_compilation_metrics", ())
@@ -386,8 +391,9 @@ def _suppressed_failure(token):
     return ""
 
 
-def _limit(failure):
-    """Return which limit was reached, from the text of a failure; or ""."""
+def _find_limit(failure):
+    """Return which limit was reached, from FAILURE, the text of an exception; "" if it names
+    none."""
     found = re.search(r"Limit type: (\w+)|^\w+: (\w+_limit) reached", failure)
     if not found:
         return ""
@@ -401,10 +407,10 @@ def _exception_text(error):
     """Return the type and the first line of an exception. For an exception of torch, return the
     whole text with explanation and hints. Does not call a __str__ that the program has defined."""
     kind = type(error)
-    if kind.__str__ is BaseException.__str__ or _of_torch(kind):
+    if kind.__str__ is BaseException.__str__ or _is_of_torch(kind):
         lines = [line.strip() for line in str(error)[:_REASON_BOUND].splitlines() if line.strip()]
         message = lines[0] if lines else ""
-        if _of_torch(kind):
+        if _is_of_torch(kind):
             message = "\n".join(lines)
         # after torch's "backend='inductor' raised:" the exception is in the next line
         elif message.endswith(":") and len(lines) > 1:
@@ -420,12 +426,12 @@ def _exception_text(error):
 # ---- phases and graphs
 
 
-def _hook_events():
-    # torch's empty function, or another one that was put there before us
+def _wrap_chromium_event():
+    # the function is empty in torch, but the program may have replaced it
     filled = _dynamo_utils.record_chromium_event_internal
 
     _dynamo_utils.record_chromium_event_internal = native._around(
-        None, filled, lambda token, event: _try("phase", _event, event)
+        None, filled, lambda token, event: _call_safely("phase", _record_event, event)
     )
 
 
@@ -441,19 +447,20 @@ def _write_phase(state):
         state.phase = number
 
 
-def _event(event):
-    """Record the beginning or the end of something that torch times. Times are in microseconds, as
-    a float, which is exact to a quarter of a microsecond."""
+def _record_event(event):
+    """Handle EVENT, which torch reports at the begin ("B") or end ("E") of a phase. event["ts"] is
+    wall clock in microseconds, a float, which is exact to a quarter of a microsecond."""
     state = _thread
     name = event["name"]
     if event["ph"] == "B":
         token = state.compiles[-1] if state.compiles else None
         if token is not None and not token.label:
-            token.label = _label(event)
+            token.label = _read_label(event)
         start = int(event["ts"] * 1000)
         if name == "backend_compile" and token is not None:
-            _try("graph", _graph, token)
-            start = time.time_ns()  # the time for making our text is not the backend's
+            _call_safely("graph", _record_graph, token)
+            # start later, so that the time for our text of the graph does not count
+            start = time.time_ns()
         if len(state.events) >= _EVENTS_MAX:
             state.events.clear()
         state.events.append((name, start))
@@ -469,7 +476,7 @@ def _event(event):
         del state.events[position:]
         if name in _PHASES:
             _write_phase(state)
-        label = _label(event)
+        label = _read_label(event)
         token = state.compiles[-1] if state.compiles else None
         # A backward may be compiled when it is first needed. It has the label of its forward, and
         # no compile of its own.
@@ -477,13 +484,14 @@ def _event(event):
         notes.phase(compile, name, start, max(start, int(event["ts"] * 1000)), label)
 
 
-def _label(event):
+def _read_label(event):
     label = (event.get("args") or {}).get("compile_id")
     return "" if label is None or label == "None" else str(label)
 
 
-def _graph(token):
-    """Record the graph that the backend is about to get."""
+def _record_graph(token):
+    """Record the graph that torch is about to pass to the backend. The graph is in a local variable
+    of one of torch's frames on this stack."""
     frame, module, name = sys._getframe(2), None, ""
     for _ in range(20):
         frame = frame.f_back
@@ -504,7 +512,7 @@ def _graph(token):
     name = str(name or getattr(module, "_backend_id", "") or "graph_%d" % token.graphs)
     rows, lines = [], []
     try:
-        _thread.names = None if private.whole() else {}
+        _thread.names = None if private.may_show_all() else {}
         with _torch._C.DisableTorchFunction():
             _render_graph(module, name, rows, lines, 0)
     finally:  # record the nodes and lines that have been collected, even after an exception
@@ -518,7 +526,7 @@ def _render_graph(module, name, rows, lines, depth):
     lines.append("%s:" % name)
     at = where = None
     for node in module.graph.nodes:
-        op, node_name, arguments, keywords = node.op, _name(node), node.args, node.kwargs
+        op, node_name, arguments, keywords = node.op, _name_node(node), node.args, node.kwargs
         target, args = _target(node.target), _text(arguments)
         if _thread.names is not None and op not in _CALLS:
             target = node_name
@@ -547,7 +555,7 @@ def _render_graph(module, name, rows, lines, depth):
                 right = "%s.%s(%s)" % (receiver, target, inside)
             else:
                 right = "%s%s(%s)" % ("self." if op == "call_module" else "", target, inside)
-        lines.append("    %s%s = %s" % (node_name, _annotation(node), right))
+        lines.append("    %s%s = %s" % (node_name, _describe_shape(node), right))
     if depth < 8:
         for child_name, child in module.named_children():
             if hasattr(child, "graph"):
@@ -558,20 +566,20 @@ def _render_graph(module, name, rows, lines, depth):
 _CALLS = ("call_function", "call_method")
 
 
-def _name(node):
-    """Return a node's name. Torch makes the names of inputs and attributes from the program's keys,
-    which are values; if these may not be shown, make up a name."""
+def _name_node(node):
+    """Return the name of NODE; if values may not be shown, a made-up name. Torch derives names of
+    inputs and attributes from keys of the program, which are values."""
     names = _thread.names
     if names is None or node.op in _CALLS or node.op == "output":
         return node.name
     return names.setdefault(node, "%s_%d" % (node.op, len(names)))
 
 
-def _annotation(node):
-    """Return the shape that torch found for a value. Reads only torch's fake tensors, because other
-    objects may run the program's code."""
+def _describe_shape(node):
+    """Return ": dtype[shape]" for the value of NODE, or "". Only torch's fake tensors are read,
+    because reading other objects may run the program's code."""
     value = node.meta.get("example_value", node.meta.get("val"))
-    if private.kept() == "off":
+    if private.values_option() == "off":
         return ""
     if type(value).__name__ != "FakeTensor":
         return ""
@@ -604,7 +612,7 @@ _functions = (
 _target_texts = {}  # builtin -> text; builtins are never freed
 
 
-def _of_torch(kind):
+def _is_of_torch(kind):
     return kind.__module__.partition(".")[0] in ("torch", "builtins")
 
 
@@ -615,7 +623,7 @@ def _target(target):
     if builtin and target in _target_texts:
         return _target_texts[target]
     kind = type(target)
-    if builtin or _of_torch(kind):
+    if builtin or _is_of_torch(kind):
         text = getattr(target, "__name__", None)
         # do not call torch._get_qualified_name() for a lambda: it would read the source file
         if text == "<lambda>":
@@ -641,7 +649,7 @@ def _text(value, depth=0):
     program's objects."""
     kind = type(value)
     if kind is _node_class:
-        return _name(value)
+        return _name_node(value)
     if kind in _AS_REPR and _thread.names is not None and value is not None:
         return "<%s>" % kind.__name__
     if kind in _AS_REPR:
@@ -649,31 +657,32 @@ def _text(value, depth=0):
             repr(value) if kind is not str or len(value) <= _BOUND else repr(value[:_BOUND]) + "..."
         )
     if isinstance(value, _node_class):
-        return _name(value)
+        return _name_node(value)
     if depth > 6:
         return "..."
     if isinstance(value, (tuple, list)):
-        inside = _texts(value, depth)
+        inside = _describe_all(value, depth)
         if isinstance(value, tuple):
             return "(%s,)" % inside if len(value) == 1 else "(%s)" % inside
         return "[%s]" % inside
     if isinstance(value, dict):
-        return "{%s}" % _texts(value.items(), depth)
+        return "{%s}" % _describe_all(value.items(), depth)
     if kind is slice:
-        return "slice(%s)" % _texts((value.start, value.stop, value.step), depth)
+        return "slice(%s)" % _describe_all((value.start, value.stop, value.step), depth)
     if (
         kind.__name__
         in ("dtype", "device", "layout", "memory_format", "SymInt", "SymFloat", "SymBool")
         and kind.__module__.partition(".")[0] == "torch"
     ):
         return str(value)
-    if callable(value) and _of_torch(kind):
+    if callable(value) and _is_of_torch(kind):
         return _target(value)
     return "<%s>" % kind.__name__
 
 
-def _texts(values, depth):
-    """Describe several values, separated by commas. The items of a dict come as pairs."""
+def _describe_all(values, depth):
+    """Describe several values, separated by commas. If VALUES is not a list or tuple, it has the
+    items of a dict: pairs of key and value."""
     pairs = not isinstance(values, (tuple, list))
     parts, length = [], 0
     for value in values:
@@ -693,72 +702,77 @@ def _texts(values, depth):
 # ---- graph breaks
 
 
-def _hook_unsupported():
+def _wrap_add_to_stats():
     unsupported = sys.modules["torch._dynamo.exc"].Unsupported
 
-    def after(token, self, category="unimplemented"):
+    def note_counted_break(token, self, category="unimplemented"):
         if _thread.compiles and category == "graph_break":
-            _try("graph break", _counted_break, self, sys._getframe(1))
+            _call_safely("graph break", _note_counted_break, self, sys._getframe(1))
         elif _thread.compiles:
             _thread.compiles[-1].unsupported = getattr(self, "msg", "")
             _thread.compiles[-1].unsupported_at = getattr(self, "real_stack", None)
 
-    unsupported.add_to_stats = native._around(None, unsupported.add_to_stats, after)
+    unsupported.add_to_stats = native._around(None, unsupported.add_to_stats, note_counted_break)
 
 
-def _hook_skipped():
-    """Some versions of torch do not return why they skip a frame. The reason is only in an
-    exception that torch raises and catches, so watch that exception."""
+def _wrap_skip_frame():
+    """Wrap SkipFrame.__init__ in versions of torch that do not return why they skip a frame. In
+    these versions the reason is only in this exception, which torch raises and catches."""
     if hasattr(
         getattr(sys.modules.get("torch._dynamo.types"), "ConvertFrameReturn", None), "skip_reason"
     ):
         return
     skipped = sys.modules["torch._dynamo.exc"].SkipFrame
 
-    def after(token, self, *words):
+    def note_skip_reason(token, self, *words):
         if _thread.compiles:
             _thread.compiles[-1].skipped = str(words[0]) if words else ""
 
-    skipped.__init__ = native._around(None, skipped.__init__, after)
+    skipped.__init__ = native._around(None, skipped.__init__, note_skip_reason)
 
 
-def _hook_break():
+def _wrap_compile_reason():
     reason_class = sys.modules["torch._dynamo.output_graph"].GraphCompileReason
 
-    def after(token, self):
+    def note_end_reason(token, self):
         if _thread.compiles and getattr(self, "graph_break", False):
-            # frame 1 is the __init__ that dataclass generated
-            _try("graph break", _reasoned_break, self, sys._getframe(2))
+            # frame 1 is the __init__ that dataclass has generated
+            _call_safely("graph break", _note_break_reason, self, sys._getframe(2))
 
-    reason_class.__post_init__ = native._around(None, reason_class.__post_init__, after)
+    reason_class.__post_init__ = native._around(None, reason_class.__post_init__, note_end_reason)
 
 
-def _counted_break(error, frame):
-    """Record a break that torch has just counted. FRAME handles the instruction."""
+def _note_counted_break(error, frame):
+    """Record a graph break that torch has just counted. FRAME is torch's Python frame that
+    translates the instruction at which the graph breaks."""
     token = _thread.compiles[-1]
     token.counted = error.msg
     _add_break(token, frame, error.msg, getattr(error, "real_stack", None), True)
 
 
-def _reasoned_break(reason, frame):
-    """Called when torch records why a graph ends: because of the break that was just counted, or
-    because of one that torch never counts."""
+def _note_break_reason(reason, frame):
+    """Called when torch records the REASON why a graph ends. If torch has just counted this break,
+    the break has a row already. Otherwise torch never counts the break, so add a row."""
     token = _thread.compiles[-1]
     counted, token.counted = token.counted, None
     if counted is not None and counted == reason.reason:
         return
     text = str(reason.reason)
     cause = frame.f_locals.get("exc") or frame.f_locals.get("excp")
-    cause = getattr(cause, "msg", None) or (token.unsupported if text == "step_unsupported" else "")
+    cause, user_stack = getattr(cause, "msg", None), reason.user_stack
+    if not cause and text == "step_unsupported":
+        # take the stack of the unsupported operation: the stack of REASON ends at the earlier
+        # statement at which torch breaks the graph instead
+        cause, user_stack = token.unsupported, token.unsupported_at or user_stack
     if cause and cause != text:
         text += "\n" + cause
-    _add_break(token, frame, text, reason.user_stack, False)
+    _add_break(token, frame, text, user_stack, False)
 
 
 def _add_break(token, frame, reason, user_stack, counted):
     found = _Break()
-    found.reason = private.reason(reason)[:_REASON_BOUND]
-    found.user_stack = "\n".join(_places(user_stack))
+    found.reason = private.strip_reason(reason)[:_REASON_BOUND]
+    found.user_stack = "\n".join(_format_stack(user_stack))
     found.code, found.line, found.offset, found.targets = token.code, -1, -1, ()
     translator, instruction = frame.f_locals.get("self"), frame.f_locals.get("inst")
     if not hasattr(translator, "current_instruction"):
@@ -767,7 +781,7 @@ def _add_break(token, frame, reason, user_stack, counted):
         if not hasattr(instruction, "offset"):
             instruction = translator.current_instruction
         found.code = getattr(translator, "f_code", token.code)
-        found.offset = _offset(found.code, translator.instructions, instruction)
+        found.offset = _find_offset(found.code, translator.instructions, instruction)
         line = getattr(instruction.positions, "lineno", None) or getattr(translator, "lineno", None)
         found.line = line if isinstance(line, int) else -1
         # The resume function begins after the instruction. If the instruction is a jump, a second
@@ -799,7 +813,7 @@ def _add_break(token, frame, reason, user_stack, counted):
     token.places.add(place)
 
 
-def _offset(code, instructions, instruction):
+def _find_offset(code, instructions, instruction):
     """Return the offset in CODE of INSTRUCTION, one of torch's INSTRUCTIONS. Torch rewrites some
     instructions and renumbers the offsets. So search CODE for the instruction with the same
     operation and source position; if there are several, take the one with the same number among
@@ -819,9 +833,9 @@ def _offset(code, instructions, instruction):
 
 
 def _note_breaks(token, made):
-    """Record the breaks of a compile. Only the last break is where the compiled code stops and
-    calls the resume functions; after each of the others the analysis started over."""
-    resumes = _resume_codes(token, made)
+    """Record the graph breaks of a compile. The compiled code ends at the last break and calls the
+    resume functions there: after each earlier break torch has restarted its analysis."""
+    resumes = _find_resume_codes(token, made)
     metadata = getattr(_resume_cache, "generated_code_metadata", {})
     for _, code in resumes:
         origin = getattr(metadata.get(code) if code in metadata else None, "code", token.code)
@@ -842,10 +856,10 @@ def _note_breaks(token, made):
         )
 
 
-def _resume_codes(token, made):
-    """Return [(offset, code)] for the resume functions that the compiled code calls. Torch names
-    them by the offset at which they continue and puts them among the frame's globals: as a
-    function, a code object, or a function that makes closures."""
+def _find_resume_codes(token, made):
+    """Return [(offset, code)] for the resume functions that the compiled code MADE calls. Torch
+    stores a resume function in the frame's globals, as a function, a code object or a function that
+    makes closures. The name has the offset at which the resume function begins."""
     if made is None or token.globals is None:
         return []
     resumes = []
@@ -883,7 +897,7 @@ _listings = collections.OrderedDict()
 
 
 def _note_listings(token, result, made):
-    known, whole = _listings.get(id(token.code)), private.whole()
+    known, whole = _listings.get(id(token.code)), private.may_show_all()
     if known is None or known[0]() is not token.code or known[2] != whole:
         known = _listings[id(token.code)] = (
             weakref.ref(token.code),
@@ -904,14 +918,14 @@ def _note_listings(token, result, made):
     root = getattr(guards, "root", None)
     # without values a listing would add nothing to the rows of the table `guard`
     if root is not None and whole:
-        notes.listing(token.id, "guards", _guards(root))
+        notes.listing(token.id, "guards", _list_guards(root))
 
 
-def _guards(root):
-    """Return the tree of guards as text: each manager's source and its guards. str(manager) has
-    little more and takes four times as long."""
+def _list_guards(root):
+    """Return the tree of guards as text: the source and the guards of each manager. torch's own
+    text, str(manager), tells little more and takes four times as long."""
     lines = []
-    _guards_below(root, "", "", lines)
+    _list_guards_below(root, "", "", lines)
     epilogue = getattr(root, "get_epilogue_lambda_guards", None)
     for guard in epilogue() if epilogue else ():
         lines.append(
@@ -922,7 +936,7 @@ def _guards(root):
     return "\n".join(lines)
 
 
-def _guards_below(manager, indent, role, lines):
+def _list_guards_below(manager, indent, role, lines):
     if manager is None or len(lines) > _GUARDS_MAX:
         return
     lines.append("%s+- %s%s" % (indent, role, manager.get_source() if indent else "root"))
@@ -934,10 +948,10 @@ def _guards_below(manager, indent, role, lines):
         )
     if hasattr(manager, "get_key_value_managers"):  # the manager of a dict whose order matters
         for position, (key, value) in sorted(manager.get_key_value_managers().items()):
-            _guards_below(key, indent, "key %d: " % position, lines)
-            _guards_below(value, indent, "value %d: " % position, lines)
+            _list_guards_below(key, indent, "key %d: " % position, lines)
+            _list_guards_below(value, indent, "value %d: " % position, lines)
     for child in manager.get_child_managers():
-        _guards_below(child, indent, "", lines)
+        _list_guards_below(child, indent, "", lines)
 
 
 class _Hidden:

@@ -59,15 +59,15 @@ from ._torch_values import (
     Missing,
     Scope,
     Unreadable,
-    attribute_of,
+    read_attribute_name,
     clip,
     describe,
     evaluate,
-    need,
-    quiet,
+    require_type,
+    disable_torch_function,
     read,
     runs_program,
-    torch_here,
+    get_torch,
     type_name,
 )
 
@@ -98,9 +98,9 @@ _comments = {}  # comment -> the file and line that it names
 _paths = {}  # path as torch shortens it -> whole path
 
 
-def _split(part):
-    """Split one verbose code part of torch into code and comment: "L['k'] == 2 # return x * k #
-    a/b.py:12 in f"."""
+def _split_code_part(part):
+    """Split PART, one of torch's verbose code parts, into code and comment: "L['k'] == 2 # return x
+    * k # a/b.py:12 in f"."""
     if len(part) > 2 * MAX_TEXT:
         part = part[:MAX_TEXT] + part[-MAX_TEXT:]
     code, mark, comment = part.partition("  # ")
@@ -118,9 +118,9 @@ def _split(part):
     return clip(code, MAX_TEXT), comment
 
 
-def _place(comment):
-    """Return 'File "a/b.py", line 12, in f' for a comment that ends "# a/b.py:12 in f", or "" if
-    the place is not in the program's own code."""
+def _find_user_line(comment):
+    """Return 'File "a/b.py", line 12, in f' for a comment that ends "# a/b.py:12 in f". Returns ""
+    if this line is not in the program's own code."""
     if not comment:
         return ""
     place = _comments.get(comment)
@@ -131,15 +131,15 @@ def _place(comment):
         for found in _PLACE.finditer("# " + comment[-2 * MAX_SENTENCE :]):
             path, line, function = found.groups()
             if not path.lstrip("(").startswith("_dynamo/"):
-                place = 'File "%s", line %s, in %s' % (_whole_path(path.strip()), line, function)
+                place = 'File "%s", line %s, in %s' % (_restore_path(path.strip()), line, function)
         _comments[comment] = place
     return place
 
 
-def _whole_path(short):
-    """Return the whole path for a path that torch has shortened. torch cuts the prefix that the
-    path shares with torch's own folder, and one character more. torch reads the source line by
-    linecache, which therefore knows the whole path."""
+def _restore_path(short):
+    """Return the whole path for SHORT, a path that torch has shortened by the prefix that it shares
+    with torch's own folder, and one character more. torch reads source lines by linecache, so
+    linecache's cache has the whole path."""
     whole = _paths.get(short)
     if whole is None:
         if len(_paths) >= MAX_CACHE:
@@ -155,15 +155,18 @@ def _whole_path(short):
     return whole
 
 
-def _sentence(parts):
+def _join_sentence(parts):
     return clip(" ".join("; ".join(str(part) for part in parts[:4]).split()), MAX_SENTENCE)
 
 
-_CHAIN = re.compile(r"[LG]\['[^']*'\](?:\.\w+(?:\(\))?|\['[^']*'\]|\[\d+\])*")
+_STEPS = r"(?:\.\w+(?:\(\))?|\['[^']*'\]|\[\d+\])*"
+_FIRST = r"[LG]\['[^']*'\]"
+# Torch's source of a class attribute reads from the class: dict(type(L['self']).__dict__)['rate']
+_CHAIN = re.compile(rf"(?:dict\(type\({_FIRST}{_STEPS}\)\.__dict__\)|{_FIRST}){_STEPS}")
 
 
-def _sources_in(text):
-    """Return a short list of the call's values that an expression mentions: "L['x'].size()[0],
+def _find_sources(text):
+    """Return the first few sources in the expression TEXT, for example "L['x'].size()[0],
     L['y'].size()[1]"."""
     return ", ".join(list(dict.fromkeys(_CHAIN.findall(text[:MAX_TEXT])))[:MAX_ITEMS])
 
@@ -177,12 +180,12 @@ _AMBIENT = {
 }
 
 
-def _ambient_source(kind, expression):
+def _name_ambient_source(kind, expression):
     if kind in _AMBIENT:
         return _AMBIENT[kind]
     if "saved_tensors_hooks" in expression:
         return "saved tensors hooks"
-    return _sources_in(expression)
+    return _find_sources(expression)
 
 
 # ---- walking through torch's tree of guards ------------------------------------------------------
@@ -226,8 +229,8 @@ class _Step:
         return self.parent.accessors[self.index]
 
 
-def _walk(root):
-    """Yield every manager in torch's present order of evaluation."""
+def _walk_tree(root):
+    """Yield a _Step for every manager, in torch's present order of evaluation."""
     serial = 0
     todo = [(root, None, None)]
     while todo:
@@ -247,8 +250,8 @@ def _walk(root):
             if bare or source == parent.said:
                 kind = type(step.how).__name__
                 if kind == "GetAttrGuardAccessor":
-                    # a manager that exists only for hasattr() has its parent's source
-                    name = attribute_of(step.how)
+                    # a manager that exists only for hasattr() has the source of its parent
+                    name = read_attribute_name(step.how)
                     if source == parent.said:
                         source = step.source = "%s.%s" % (source, name)
                 if bare:
@@ -281,9 +284,9 @@ _HASATTR = frozenset(("HASATTR", "NO_HASATTR"))
 _ORDINARY = frozenset(("GuardManager", "RootGuardManager"))
 
 
-def _mark(guard):
-    """Return a guard's identity, which does not depend on the tree's order. Two guards with the
-    same mark check the same condition."""
+def _hash_guard(guard):
+    """Return a hash of GUARD that does not depend on the guard's position in the tree. Guards with
+    the same hash check the same condition."""
     kind, source, parts, _ = guard
     return hash((kind, source)) if parts is None else hash((kind, source, *parts))
 
@@ -303,27 +306,27 @@ class _GuardLook:
     def __init__(self, look, guard, value):
         self.look, self.value = look, value
         self.kind, self.source, parts, self.leaf = guard
-        self.codes = list(dict.fromkeys(_split(part)[0] for part in parts or ()))
+        self.codes = list(dict.fromkeys(_split_code_part(part)[0] for part in parts or ()))
         self.expression = " and ".join(self.codes)
         self.ambient = self.source == "L"
         if self.ambient:
-            self.source = _ambient_source(self.kind, self.expression)
+            self.source = _name_ambient_source(self.kind, self.expression)
 
-    def holds(self, code):
-        """Does the expression CODE hold? None if unknown."""
+    def does_hold(self, code):
+        """Does the expression CODE hold? Returns None if it cannot be evaluated."""
         try:
             return bool(evaluate(code, self.look.scope))
         except Exception:
             return None
 
-    def evaluated(self, source):
+    def evaluate_text(self, source):
         try:
             return describe(evaluate(source, self.look.scope))
         except Unreadable:
             return "?"
 
-    def text_of(self, helper):
-        """Return the result of one of torch's helper functions for the value, as text."""
+    def describe_by_helper(self, helper):
+        """Call one of torch's helper functions with the value, and return the result as text."""
         try:
             return describe(self.look.scope.helpers[helper](self.value))
         except Exception:
@@ -362,31 +365,35 @@ class _Look:
         self._alive = None  # id of an object -> weak reference to the object, see find_by_id()
 
     def run(self, most=MAX_CAUSES):
-        """Fill `causes` with up to MOST causes: the first one always, the others as far as the time
-        limit allows. The limit is in processor time, so that a busy machine changes nothing."""
-        ordinals = self.guards._places()
+        """Fill `causes` with at most MOST causes. If MOST is above 1, stop at the time limit. The
+        limit is in processor time, because other programs on the machine must not matter."""
+        ordinals = self.guards._make_places()
         end = time.thread_time() + MAX_SECONDS
         # serial of a step -> what was found at the step:
         #     ("is", value)           the value was read
         #     ("missing", [source])   the value does not exist; [] once that has been reported
         #     ("skip", None)          the value was not read
         values = {}
-        steps = _walk(self.root)
-        self._step(next(steps), values, ordinals)
-        with quiet():  # like torch, from the root's children on
+        steps = _walk_tree(self.root)
+        self._check_step(next(steps), values, ordinals)
+        with disable_torch_function():  # as torch does for all managers below the root
             for step in steps:
                 if len(self.causes) >= most or most > 1 and time.thread_time() > end:
                     self.cut = len(self.causes) < most
                     break
-                self._step(step, values, ordinals)
+                self._check_step(step, values, ordinals)
         del self.causes[most:]
 
-    def decide(self, ordinal):
-        """Explain guard ORDINAL, which ended the check. Only the values on the path to this guard
-        are read, so no time limit is needed."""
-        ordinals = self.guards._places()
-        for step in _walk(self.root):
-            found = [guard for guard in step.guards if ordinals.next(_mark(guard)) == ordinal]
+    def explain_one(self, ordinal):
+        """Return the causes of the guard ORDINAL, which ended the check. Reads only the values on
+        the path to this guard, so there is no time limit."""
+        ordinals = self.guards._make_places()
+        for step in _walk_tree(self.root):
+            found = [
+                guard
+                for guard in step.guards
+                if ordinals.next_ordinal(_hash_guard(guard)) == ordinal
+            ]
             if found:
                 break
         else:
@@ -394,34 +401,34 @@ class _Look:
         path, values, state, value, self.causes = [step], {}, "skip", None, []
         while path[0].parent is not None:
             path.insert(0, path[0].parent)
-        with quiet():
+        with disable_torch_function():
             for each in path:
-                state, value = values[each.serial] = self._value(each, values)
+                state, value = values[each.serial] = self._read_step_value(each, values)
             if state == "is":
-                self._guard(step, found[0], value, ordinal)
+                self._check_guard(step, found[0], value, ordinal)
         return self.causes
 
-    def _cause(self, ordinal, kind, source, expected, actual, aspect=None, dimension=-1):
+    def _add_cause(self, ordinal, kind, source, expected, actual, aspect=None, dimension=-1):
         self.causes.append(
             (ordinal, kind, source, expected, actual, aspect or ASPECT.get(kind, ""), dimension)
         )
 
-    def _step(self, step, values, ordinals):
-        state, value = self._value(step, values)
+    def _check_step(self, step, values, ordinals):
+        state, value = self._read_step_value(step, values)
         values[step.serial] = state, value
         for guard in step.guards:
-            ordinal = ordinals.next(_mark(guard))
+            ordinal = ordinals.next_ordinal(_hash_guard(guard))
             if state == "missing" and value:
-                self._cause(ordinal, guard[0], value.pop(), "present", "missing", "attribute")
+                self._add_cause(ordinal, guard[0], value.pop(), "present", "missing", "attribute")
             elif state == "is":
                 try:
-                    senseless = self._guard(step, guard, value, ordinal)
+                    senseless = self._check_guard(step, guard, value, ordinal)
                 except Exception:
                     senseless = False
                 if senseless:
                     values[step.serial] = state, value = "skip", None
 
-    def _value(self, step, values):
+    def _read_step_value(self, step, values):
         if step.parent is None:
             return "is", self.scope.locals
         parent, index = step.parent, step.index
@@ -430,7 +437,7 @@ class _Look:
             return state, value
         try:
             if type(index) is tuple:
-                items = self._items(parent, value, values)
+                items = self._list_items(parent, value, values)
                 if index[1] >= len(items):
                     raise Missing
                 return "is", items[index[1]][index[0] == "value"]
@@ -440,30 +447,35 @@ class _Look:
         except Exception:
             return "skip", None
 
-    def _items(self, parent, value, values):
-        """Return a dict's items, as many as its managers need. Listed once."""
+    def _list_items(self, parent, value, values):
+        """Return the first items of a dict, as many as its managers need. Caches them in VALUES."""
         key = ("items", parent.serial)
         if key not in values:
             last = max(parent.manager.get_key_value_managers(), default=-1)
             if last >= MAX_DICT:
                 raise Unreadable
-            values[key] = list(itertools.islice(dict.items(need(value, dict)), last + 1))
+            values[key] = list(itertools.islice(dict.items(require_type(value, dict)), last + 1))
         return values[key]
 
-    def _guard(self, step, guard, value, ordinal):
-        """Check one guard. Returns True if the manager's further guards would mean nothing."""
+    def _check_guard(self, step, guard, value, ordinal):
+        """Check one guard, and add causes if it does not hold. Returns True if VALUE is of a type
+        for which the manager's further guards make no sense."""
         kind, source, parts, leaf = guard
         if leaf is None:
-            return self._ordered_dict(step, value, ordinal) if kind == "DICT_LENGTH" else False
+            return (
+                self._check_ordered_dict(step, value, ordinal) if kind == "DICT_LENGTH" else False
+            )
         if kind == "NO_TENSOR_ALIASING":
             other = self.tensors.setdefault(id(value), source)
             if other != source:
-                self._cause(ordinal, kind, source, "its own tensor", "the same tensor as " + other)
+                self._add_cause(
+                    ordinal, kind, source, "its own tensor", "the same tensor as " + other
+                )
             return False
         if kind == "MAPPING_KEYS_MATCH" and type(value) is not types.MappingProxyType:
             return True  # torch's own check would crash here
         if kind in _RELATIONS:
-            self._relation(guard, value, ordinal)
+            self._check_relation(guard, value, ordinal)
             return False
         if not callable(leaf) or self.asks_program and kind in _HASATTR:
             return False
@@ -474,16 +486,16 @@ class _Look:
             pass
         rows = _GuardLook(self, guard, value).explain()
         for row in rows or ():
-            self._cause(ordinal, kind, *row)
+            self._add_cause(ordinal, kind, *row)
         if kind == "TENSOR_MATCH":
-            torch = torch_here()
+            torch = get_torch()
             return torch is None or not issubclass(type(value), torch.Tensor)
         return kind in _TYPE_KINDS or kind == "DICT_LENGTH" and not issubclass(type(value), dict)
 
-    def _relation(self, guard, value, ordinal):
-        """Check a relation, a guard that several managers share and that collects their values.
-        torch cannot check it alone, but its expression can be evaluated. It counts as failing at
-        the last manager reached."""
+    def _check_relation(self, guard, value, ordinal):
+        """Check a relation, a guard of several managers, of which each adds its value. torch's
+        check object cannot be called for a relation alone, so evaluate the guard's expression. The
+        failure is reported for the last of these managers."""
         kind, parts = guard[0], tuple(guard[2])
         if parts in self.relations:
             start, end = self.relations[parts]
@@ -491,16 +503,19 @@ class _Look:
             return
         look = _GuardLook(self, guard, value)
         rows = None
-        if kind == "STORAGE_OVERLAPPING" or any(look.holds(code) is False for code in look.codes):
+        if kind == "STORAGE_OVERLAPPING" or any(
+            look.does_hold(code) is False for code in look.codes
+        ):
             rows = look.explain()
         start = len(self.causes)
         for row in rows or ():
-            self._cause(ordinal, kind, *row)
+            self._add_cause(ordinal, kind, *row)
         self.relations[parts] = start, len(self.causes)
 
-    def alive(self, identity):
-        """Return the object that torch's guard names by its id, or None. torch left a finalizer on
-        the object when it made the guard."""
+    def find_by_id(self, identity):
+        """Return the object with the id IDENTITY, which a guard of torch names; None if it is not
+        found. When torch made the guard, it registered a finalizer for the object. The finalizer
+        has a weak reference."""
         if self._alive is None:
             self._alive = {}
             for info in list(getattr(weakref.finalize, "_registry", {}).values())[-MAX_FINALIZERS:]:
@@ -511,9 +526,10 @@ class _Look:
         found = self._alive.get(identity)
         return found() if found is not None else None
 
-    def _ordered_dict(self, step, value, ordinal):
-        """Check an ordered dict. torch checks the type and length of such a dict itself, and tells
-        the expected ones only if they ended the check."""
+    def _check_ordered_dict(self, step, value, ordinal):
+        """Check type and length of a dict whose order matters. In torch the dict's manager checks
+        them, not a guard of the tree. Torch tells the expected length only in the message of a
+        check that failed for the length."""
         manager, kind, source = step.manager, type(value), step.source
         wanted = (
             manager.get_type_of_guarded_value()
@@ -521,7 +537,7 @@ class _Look:
             else None
         )
         if issubclass(type(wanted), type) and kind is not wanted:
-            self._cause(
+            self._add_cause(
                 ordinal,
                 "DICT_LENGTH",
                 "type(%s)" % source,
@@ -531,13 +547,13 @@ class _Look:
             )
             return True
         if not issubclass(kind, dict) or self.message == "TYPE_MISMATCH(%s)" % source:
-            self._cause(
+            self._add_cause(
                 ordinal, "DICT_LENGTH", "type(%s)" % source, "dict", type_name(kind), "type"
             )
             return True
         head = "len(%s) != " % source
         if self.message.startswith(head):
-            self._cause(
+            self._add_cause(
                 ordinal,
                 "DICT_LENGTH",
                 "len(%s)" % source,
@@ -547,7 +563,7 @@ class _Look:
         else:
             least = max(manager.get_key_value_managers(), default=-1) + 1
             if dict.__len__(value) < least:
-                self._cause(
+                self._add_cause(
                     ordinal,
                     "DICT_LENGTH",
                     "len(%s)" % source,
@@ -557,9 +573,9 @@ class _Look:
         return False
 
 
-def _once(causes):
-    """Merge the causes of a guard that are about the same value. torch gives some parts twice, and
-    "L['n'] >= 0 and L['n'] <= 9" has two parts."""
+def _merge_causes(causes):
+    """Merge those of CAUSES that are about the same guard and the same value. For example, "L['n']
+    >= 0 and L['n'] <= 9" has two parts, and torch repeats some parts."""
     found = {}
     for cause in causes:
         ordinal, kind, source, expected, actual, aspect, dimension = cause
@@ -588,7 +604,7 @@ class _Places:
             self._of.setdefault(mark, []).append(ordinal)
         self._next = {}
 
-    def next(self, mark):
+    def next_ordinal(self, mark):
         ordinals = self._of.get(mark)
         if ordinals is None:
             return -1
@@ -627,22 +643,22 @@ class Guards:
         self._hasattrs = []
         rows, marks = [], array.array("q")
         order = Order(guard_manager.root)
-        for step in _walk(guard_manager.root):
-            order.add(step, len(rows))
+        for step in _walk_tree(guard_manager.root):
+            order.add_manager(step, len(rows))
             for guard in step.guards:
-                marks.append(_mark(guard))
-                row = self._row(step, guard)
-                rows.append(private.row(*row))
+                marks.append(_hash_guard(guard))
+                row = self._make_row(step, guard)
+                rows.append(private.strip_row(*row))
                 if row[0] in _HASATTR:
                     self._hasattrs.append(row[2])
-        order.added(len(rows))
+        order.finish_walk(len(rows))
         self.rows, self._marks, self._order = rows, marks, order
         # None, or (A, B) if the first check of a call failed at guard B and a second check of the
         # same call at guard A. B is a relation in that case.
         self._instead = None
 
     @staticmethod
-    def _row(step, guard):
+    def _make_row(step, guard):
         kind, source, parts, _ = guard
         if parts is None:
             if kind == "HASATTR":
@@ -654,31 +670,31 @@ class Guards:
                 "%s exists" % source if kind == "EXISTS" else "type and length of %s" % source,
                 "",
             )
-        expression, comment = _split(parts[0]) if parts else ("", "")
-        place = _place(comment)
+        expression, comment = _split_code_part(parts[0]) if parts else ("", "")
+        place = _find_user_line(comment)
         if len(parts) > 1:
             codes, tail = [expression], "  # " + comment
             for part in parts[1:MAX_PARTS]:
                 if comment and part.endswith(tail):  # most parts of a guard have the same comment
                     codes.append(part[: -len(tail)].rstrip())
                 else:
-                    code, other = _split(part)
+                    code, other = _split_code_part(part)
                     codes.append(code)
-                    other = _place(other)
+                    other = _find_user_line(other)
                     if other and other not in place:
                         place = place + "\n" + other if place else other
             expression = clip(" and ".join(dict.fromkeys(codes)), MAX_TEXT)
         if step.parent is None:
-            source = _ambient_source(kind, expression)
+            source = _name_ambient_source(kind, expression)
         return kind, source, expression, place
 
-    def _places(self):
+    def _make_places(self):
         return _Places(self._marks)
 
-    def _asks_program(self, scope):
-        """Would checking a guard a second time run the program's code, such as a __getattr__ or a
-        property? If classes are guarded first, torch reads no such attribute. But torch calls
-        hasattr() on any object."""
+    def _would_run_program(self, scope):
+        """Would a second check run code of the program, such as a __getattr__ or a property? Only
+        guards that call hasattr() may do that: before torch reads an attribute in another way, a
+        guard has checked the object's class."""
         return any(runs_program(code, scope) for code in self._hasattrs)
 
     def order(self):
@@ -687,9 +703,11 @@ class Guards:
         if manager is None:
             return []
         try:
-            places = self._places()
+            places = self._make_places()
             return [
-                places.next(_mark(guard)) for step in _walk(manager.root) for guard in step.guards
+                places.next_ordinal(_hash_guard(guard))
+                for step in _walk_tree(manager.root)
+                for guard in step.guards
             ]
         except Exception:
             return []
@@ -700,22 +718,28 @@ class Guards:
         and moves no guard."""
         manager = self._manager()
         try:
-            ordinal = self._ending(manager, f_locals, f_globals)[0] if manager is not None else -1
+            ordinal = (
+                self._find_ending_guard(manager, f_locals, f_globals)[0]
+                if manager is not None
+                else -1
+            )
             if ordinal < 0:
                 return -1, 0
-            if self._order.is_of_now(manager.root):
-                return ordinal, self._order.place(ordinal) + 1
+            if self._order.is_current(manager.root):
+                return ordinal, self._order.count_guards_before(ordinal) + 1
             return ordinal, self.order().index(ordinal) + 1
         except Exception:
             return -1, 0
 
-    def _ending(self, manager, f_locals, f_globals):
-        """Let torch check again. Return the ordinal of the guard at which the check ended (-1 if it
-        is not known), and how many guards torch evaluated: see _first()."""
-        if self._hasattrs and self._asks_program(Scope(manager, f_locals, f_globals)):
+    def _find_ending_guard(self, manager, f_locals, f_globals):
+        """Check again by torch's check_verbose(), which moves no guard. Returns (ordinal of the
+        guard at which this check failed, or -1; how many guards torch counted)."""
+        if self._hasattrs and self._would_run_program(Scope(manager, f_locals, f_globals)):
             return -1, 0
         root = manager.root
-        return self._first(manager, root, self._ask(root, f_locals), f_locals, f_globals)
+        return self._find_first_failure(
+            manager, root, self._check_again(root, f_locals), f_locals, f_globals
+        )
 
     def failing(self, f_locals, f_globals):
         """Find out at which guard the last check of this entry failed. Returns a tuple:
@@ -727,32 +751,32 @@ class Guards:
         manager, ordinal, ran, changed = self._manager(), -1, 0, False
         if manager is not None:
             try:
-                said, count = self._ending(manager, f_locals, f_globals)
+                said, count = self._find_ending_guard(manager, f_locals, f_globals)
                 if said >= 0:
-                    ordinal, ran, changed = self._order.failed(said, count, manager.root)
+                    ordinal, ran, changed = self._order.find_failed_guard(said, count, manager.root)
                     self._instead = (said, ordinal) if said != ordinal else None
                 else:
-                    changed = self._order.missed(manager.root)
+                    changed = self._order.note_unknown_failure(manager.root)
             except Exception:
                 ran = 0
         if changed:  # with the new order torch may count other numbers of guards for all messages
             self._known.clear()
             self._known_tensors.clear()
-        return ordinal, ran, str(self._order.ordinals()) if changed else None
+        return ordinal, ran, str(self._order.list_ordinals()) if changed else None
 
     @staticmethod
-    def _ask(root, f_locals):
-        """Ask torch to check again and to tell which guard fails. Returns None if torch raises
-        instead, for example from a metaclass's __str__."""
+    def _check_again(root, f_locals):
+        """Let torch check again and report the failing guard. Returns None if the check raises, for
+        example in the __str__ of a metaclass."""
         try:
             return root.check_verbose(f_locals)
         except Exception:
             return None
 
-    def _first(self, manager, root, info, f_locals, f_globals):
-        """Return the ordinal of the guard that ended INFO's check (-1 if unknown), and torch's
-        count."""
-        if info is None:  # torch's check raised an exception
+    def _find_first_failure(self, manager, root, info, f_locals, f_globals):
+        """Return (ordinal of the failed guard, or -1; how many guards torch counted up to this
+        guard). INFO is the result of check_verbose()."""
+        if info is None:  # torch's second check raised an exception
             parts, count = [], 0
         # all guards hold now: in the first check a guard raised, or a value has changed meanwhile
         elif info.result:
@@ -770,7 +794,7 @@ class Guards:
                 if found is not None:
                     return found, count
                 end = message.find("' ", end + 1)
-        found, tensor = self._locate(root, parts, count) if parts else (None, None)
+        found, tensor = self._locate_guard(root, parts, count) if parts else (None, None)
         if found is None:
             look = _Look(self, manager, root, f_locals, f_globals)
             look.message = message
@@ -788,27 +812,26 @@ class Guards:
             known[key] = found
         return found, count
 
-    def _locate(self, root, parts, count):
+    def _locate_guard(self, root, parts, count):
         """Find the guard that produced the message PARTS after torch had counted COUNT leaves.
         Returns (its ordinal, the tensor's source or None), or (None, None).
 
         torch counts only leaf guards. It leaves out the leaf guards on an ordered dict itself if it
         then checks the dict's keys and values. We count in the same way.
         """
-        places, counted, message = self._places(), 0, parts[0] if parts else ""
+        places, counted, message = self._make_places(), 0, parts[0] if parts else ""
         said, loosely, reached = None, [], None
-        inside = {}  # ordered dicts: torch's count on entering them
-        # managers without a guard so far: (step, torch's count on entering)
-        pending = []
-        for step in _walk(root):
+        inside = {}  # serial of an ordered dict -> torch's count before the dict's own guards
+        pending = []  # (step, torch's count before it) of managers whose guards have not come yet
+        for step in _walk_tree(root):
             if type(step.index) is tuple and step.parent.serial in inside:
                 counted = inside.pop(step.parent.serial)
             if step.ordered_dict:
                 inside[step.serial] = counted
-            pending = [entry for entry in pending if self._above(entry[0], step)]
+            pending = [entry for entry in pending if self._is_step_above(entry[0], step)]
             pending.append((step, counted))
             for kind, source, texts, leaf in step.guards:
-                ordinal = places.next(_mark((kind, source, texts, leaf)))
+                ordinal = places.next_ordinal(_hash_guard((kind, source, texts, leaf)))
                 for above, entered in pending:
                     # The check has reached no guard below ABOVE: the value does not exist, or the
                     # ordered dict has another type or length.
@@ -853,7 +876,7 @@ class Guards:
         return said, None
 
     @staticmethod
-    def _above(step, below):
+    def _is_step_above(step, below):
         while below is not None:
             if below is step:
                 return True
@@ -881,8 +904,8 @@ class Guards:
         try:
             root = manager.root
             look = _Look(self, manager, root, f_locals, f_globals)
-            look.asks_program = self._asks_program(look.scope)
-            info = None if look.asks_program else self._ask(root, f_locals)
+            look.asks_program = self._would_run_program(look.scope)
+            info = None if look.asks_program else self._check_again(root, f_locals)
             if info is not None and info.result:
                 return []
             parts = list(info.verbose_code_parts) if info is not None else []
@@ -890,7 +913,7 @@ class Guards:
             first = (
                 -1
                 if look.asks_program
-                else self._first(manager, root, info, f_locals, f_globals)[0]
+                else self._find_first_failure(manager, root, info, f_locals, f_globals)[0]
             )
             try:
                 look.run()
@@ -899,14 +922,14 @@ class Guards:
             causes = look.causes
             if first >= 0 and not any(cause[0] == first for cause in causes):
                 try:
-                    causes = look.decide(first)
+                    causes = look.explain_one(first)
                 except Exception:
                     causes = []
             if self._instead is not None and self._instead[0] == first:
                 first = self._instead[1]
-                causes = self._had_failed(causes, first)
+                causes = self._put_relation_first(causes, first)
             rows = (
-                self._sorted(causes, first, parts)
+                self._sort_rows(causes, first, parts)
                 if not look.asks_program
                 else [
                     (
@@ -921,7 +944,7 @@ class Guards:
                         "program's code again",
                     ),
                     *(
-                        private.cause(*cause, clip(self.rows[cause[0]][2], MAX_SENTENCE))
+                        private.strip_cause(*cause, clip(self.rows[cause[0]][2], MAX_SENTENCE))
                         for cause in causes[:MAX_CAUSES]
                     ),
                 ]
@@ -943,9 +966,10 @@ class Guards:
         except Exception:
             return []
 
-    def _had_failed(self, causes, first):
-        """Put the relation FIRST before all other causes. In the present order it fails at another
-        manager than in the check: see _torch_order."""
+    def _put_relation_first(self, causes, first):
+        """Put the causes of the relation FIRST before all others. They get the ordinal that the
+        relation has at the manager where the check failed. In the present order the relation fails
+        at another manager: see _torch_order."""
         kind, source, expression = self.rows[first][:3]
         tensors = kind == "NO_TENSOR_ALIASING"
         made, others = [], []
@@ -960,9 +984,10 @@ class Guards:
                 made.append((first, *cause[1:]))
         return made + others
 
-    def _sorted(self, causes, first, parts):
-        """Return rows for CAUSES: the deciding guard's rows first, with torch's message; then the
-        others with their code."""
+    def _sort_rows(self, causes, first, parts):
+        """Make rows of CAUSES. The rows of the guard FIRST, which ended the check, come first.
+        Their text is torch's message, PARTS; the text of other rows is the expression of the
+        guard."""
         if first < 0 and causes:
             first = causes[0][0]
         # drop failures found before FIRST: in torch's check these guards held
@@ -975,16 +1000,22 @@ class Guards:
                 (first, kind, source, clip(expression, MAX_VALUE), "", ASPECT.get(kind, ""), -1)
             ]
         rows = []
-        for number, cause in enumerate(_once(decided)):
-            # a shape guard: the message's part that this row is about, or all parts
+        for number, cause in enumerate(_merge_causes(decided)):
+            # the message of a shape guard has several parts: take the part of this row or, if there
+            # is none, all
             if len(parts) > 1:
                 rows.append(
-                    (*cause, _sentence([p for p in parts if _split(p)[0] == cause[3]] or parts))
+                    (
+                        *cause,
+                        _join_sentence(
+                            [p for p in parts if _split_code_part(p)[0] == cause[3]] or parts
+                        ),
+                    )
                 )
             else:
-                rows.append((*cause, _sentence(parts) if number == 0 else ""))
+                rows.append((*cause, _join_sentence(parts) if number == 0 else ""))
         seen = {first}
-        for cause in _once(causes):
+        for cause in _merge_causes(causes):
             if cause[0] != first and not any(cause[2:] == other[2:7] for other in rows):
                 text = (
                     ""
@@ -993,4 +1024,4 @@ class Guards:
                 )
                 seen.add(cause[0])
                 rows.append((*cause, text))
-        return [private.cause(*cause) for cause in rows[:MAX_CAUSES]]
+        return [private.strip_cause(*cause) for cause in rows[:MAX_CAUSES]]

@@ -21,10 +21,10 @@ from ._torch_values import (
     clip,
     describe,
     evaluate,
-    name_of,
-    parse,
+    describe_by_name,
+    parse_expression,
     qualname,
-    torch_here,
+    get_torch,
     type_name,
 )
 
@@ -37,8 +37,8 @@ from ._torch_values import (
 # An empty list means that only the guard's expression is known.
 
 
-def _wanted(look):
-    """Return the right side of the guard's expression "source == value"."""
+def _read_expected(look):
+    """Return the expected value as text: the right side of the expression "source == value"."""
     head = look.source + " == "
     if look.expression.startswith(head):
         return look.expression[len(head) :]
@@ -46,21 +46,21 @@ def _wanted(look):
     return found[2] if found[1] else ""
 
 
-def _equals_row(source, expected, value):
+def _make_equals_row(source, expected, value):
     actual = describe(value)
     if expected == actual:
         actual = "%s (%s)" % (actual, type_name(type(value)))
     return source, expected, actual, "value"
 
 
-def _equals(look):
-    return [_equals_row(look.source, clip(_wanted(look), MAX_VALUE), look.value)]
+def _explain_equals(look):
+    return [_make_equals_row(look.source, clip(_read_expected(look), MAX_VALUE), look.value)]
 
 
 _LENGTH = re.compile(r" == (\d+)$")
 
 
-def _length(look):
+def _explain_length(look):
     found = _LENGTH.search(look.expression)
     expected = found.group(1) if found else "0" if look.expression.startswith("not ") else ""
     kind = type(look.value)
@@ -79,7 +79,7 @@ _IDENTITY = re.compile(r", (\d+)\)(?:, type=(.*))?$", re.S)
 _CONSTANTS = {id(v): repr(v) for v in (None, True, False, ..., NotImplemented)}
 
 
-def _type(look):
+def _explain_type(look):
     found = _IDENTITY.search(look.expression)
     expected = ""
     if found:
@@ -87,7 +87,7 @@ def _type(look):
         if expected.startswith("<class '") and expected.endswith("'>"):
             expected = expected[8:-2]
         if not expected:
-            kind = look.look.alive(int(found.group(1)))
+            kind = look.look.find_by_id(int(found.group(1)))
             expected = (
                 type_name(kind)
                 if issubclass(type(kind), type)
@@ -103,10 +103,10 @@ def _type(look):
     return [(look.source, expected, actual)]
 
 
-def _identity(look):
+def _explain_identity(look):
     found = _IDENTITY.search(look.expression)
     value, expected = look.value, ""
-    actual = describe(value) if id(type(value)) in SIMPLE else name_of(value, type(value))
+    actual = describe(value) if id(type(value)) in SIMPLE else describe_by_name(value, type(value))
     if found:
         identity = int(found.group(1))
         # torch 2.6 checks None by identity, where later versions have a NONE_MATCH
@@ -118,8 +118,8 @@ def _identity(look):
                     describe(value) if actual == type_name(type(value)) else actual,
                 )
             ]
-        thing = look.look.alive(identity)
-        expected = name_of(thing, type(thing)) if thing is not None else ""
+        thing = look.look.find_by_id(identity)
+        expected = describe_by_name(thing, type(thing)) if thing is not None else ""
         if not expected:
             kind = (found.group(2) or "").strip()
             expected = "%s at %#x" % (
@@ -146,11 +146,11 @@ _KEY_DEVICE = re.compile(
 )
 
 
-def _key_names(text):
+def _split_keys(text):
     return [key.strip() for key in text.split(",") if key.strip()]
 
 
-def _device_of(keys):
+def _find_device(keys):
     for key in keys:
         found = _KEY_DEVICE.match(key)
         if found:
@@ -159,15 +159,16 @@ def _device_of(keys):
     return ""
 
 
-def _numbers(text):
-    """Parse "3, None, s0" into [3, None, None]: only numbers are checked."""
+def _parse_numbers(text):
+    """Parse "3, None, s0" into [3, None, None], because guards check only the numbers."""
     return [
         int(n) if n.strip().lstrip("-").isdigit() else None for n in text.split(",") if n.strip()
     ]
 
 
-def _dense(sizes, strides):
-    """Do the strides follow from the sizes? None if a number is missing."""
+def _is_dense(sizes, strides):
+    """Does a contiguous tensor of these sizes have these strides? Returns None if a number is
+    unknown."""
     follow = 1
     for size, stride in zip(reversed(sizes), reversed(strides)):
         if size is None or stride is None:
@@ -178,8 +179,8 @@ def _dense(sizes, strides):
     return True
 
 
-def _tensor_match(look):
-    torch, value, name = torch_here(), look.value, look.source
+def _explain_tensor_match(look):
+    torch, value, name = get_torch(), look.value, look.source
     found = _TENSOR.search(look.expression)
     if torch is None or found is None:
         return []
@@ -192,10 +193,10 @@ def _tensor_match(look):
     keys = (
         torch._C._dispatch_keys(value) | torch._C._dispatch_tls_local_include_set()
     ) - torch._C._dispatch_tls_local_exclude_set()
-    wanted, seen = _key_names(found.group("keys")), _key_names(
+    wanted, seen = _split_keys(found.group("keys")), _split_keys(
         repr(keys).partition("(")[2].rstrip(")")
     )
-    device, index = _device_of(wanted) or value.device.type, found.group("device")
+    device, index = _find_device(wanted) or value.device.type, found.group("device")
     expected, actual = device, value.device.type
     if index != "None" or value.device.index is not None:
         expected, actual = "%s:%s" % (device, index), "%s:%s" % (actual, value.device.index)
@@ -222,7 +223,7 @@ def _tensor_match(look):
                 "requires_grad",
             )
         )
-    sizes, strides = _numbers(found.group("size")), _numbers(found.group("stride"))
+    sizes, strides = _parse_numbers(found.group("size")), _parse_numbers(found.group("stride"))
     if len(sizes) != value.dim():
         rows.append((name + ".ndim", "%d" % len(sizes), "%d" % value.dim(), "ndim"))
         return rows
@@ -231,7 +232,7 @@ def _tensor_match(look):
     rows += [("%s.size()[%d]" % (name, i), "%d" % sizes[i], str(actual[i]), "size", i) for i in off]
     if value.layout is torch.strided:
         steps = list(value.stride())
-        if not (off and _dense(sizes, strides) is not False and _dense(actual, steps)):
+        if not (off and _is_dense(sizes, strides) is not False and _is_dense(actual, steps)):
             rows += [
                 ("%s.stride()[%d]" % (name, i), "%d" % n, str(steps[i]), "stride", i)
                 for i, n in enumerate(strides)
@@ -244,7 +245,7 @@ _QUOTED = re.compile(r"\(('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^,()]+), ")
 _HAS = re.compile(r"hasattr\(.*, ('(?:[^'\\]|\\.)*')\)", re.S)
 
 
-def _contains(look):
+def _explain_contains(look):
     found = _QUOTED.search(look.expression) if "___dict_contains" in look.expression else None
     what = found.group(1) if found else look.expression.rpartition(", ")[2].rstrip(")")
     lacks = look.expression.startswith("not ")
@@ -257,7 +258,7 @@ def _contains(look):
     ]
 
 
-def _no_attribute(look):
+def _explain_no_attribute(look):
     found = _HAS.search(look.expression)
     name = found.group(1)[1:-1] if found else "?"
     return [("%s.%s" % (look.source, name), "missing", "present")]
@@ -266,14 +267,14 @@ def _no_attribute(look):
 _MARKING = re.compile(r"'(_dynamo_\w+)'")
 
 
-def _marking(look):
-    """Explain the attributes that mark_dynamic() and similar functions put on tensors. Each part of
-    the guard's expression checks one attribute."""
+def _explain_marking(look):
+    """Explain a guard on the attributes that mark_dynamic() and similar functions set on tensors.
+    Each part of the guard's expression checks one attribute."""
     rows = []
     fields = object.__getattribute__(look.value, "__dict__")
     for code in look.codes:
         found = _MARKING.search(code)
-        if found is None or look.holds(code) is not False:
+        if found is None or look.does_hold(code) is not False:
             continue
         name = found.group(1)
         subset = re.search(r"issubset\((.*?)\)\)", code)
@@ -287,31 +288,31 @@ def _marking(look):
     return rows
 
 
-def _iterator_length(look):
-    return [(look.source, _wanted(look), look.text_of("___tuple_iterator_len"))]
+def _explain_iterator_length(look):
+    return [(look.source, _read_expected(look), look.describe_by_helper("___tuple_iterator_len"))]
 
 
-def _range_iterator(look):
-    return [(look.source, _wanted(look), look.text_of("___normalize_range_iter"))]
+def _explain_range_iterator(look):
+    return [(look.source, _read_expected(look), look.describe_by_helper("___normalize_range_iter"))]
 
 
-def _version(look):
-    return [(look.source, _wanted(look), look.text_of("___dict_version"))]
+def _explain_version(look):
+    return [(look.source, _read_expected(look), look.describe_by_helper("___dict_version"))]
 
 
-def _mapping_keys(look):
-    return [(look.source, _wanted(look), describe(list(look.value.keys())))]
+def _explain_mapping_keys(look):
+    return [(look.source, _read_expected(look), describe(list(look.value.keys())))]
 
 
-def _default_device(look):
+def _explain_default_device(look):
     device = sys.modules["torch.utils._device"].CURRENT_DEVICE
-    return [(look.source, _wanted(look), describe(device))]
+    return [(look.source, _read_expected(look), describe(device))]
 
 
-def _modes(look):
-    """Explain the types of the torch function modes in force. The expected types are in torch's own
-    Python version of the check."""
-    torch, expected = torch_here(), ""
+def _explain_modes(look):
+    """Explain a guard on the types of the active torch function modes. torch's check is a Python
+    function, and the expected types are in its closure."""
+    torch, expected = get_torch(), ""
     check = look.look.scope.helpers.get("___check_torch_function_mode_stack")
     if type(check) is types.FunctionType and "types" in check.__code__.co_freevars:
         cell = check.__closure__[check.__code__.co_freevars.index("types")].cell_contents
@@ -341,8 +342,8 @@ _DTYPES = {
 }
 
 
-def _flags(state):
-    """Return torch's global state as a flat dict, with the names that torch's own sentences use."""
+def _flatten_state(state):
+    """Return torch's global state as a flat dict, with the names that torch uses in messages."""
     flags = {}
     for name, value in state.items():
         if name == "autocast_state" and isinstance(value, dict):
@@ -362,8 +363,9 @@ def _flags(state):
     return flags
 
 
-def _flag_now(torch, name):
-    """Return the state NAME as it is now, for a torch whose state cannot be listed."""
+def _read_flag_now(torch, name):
+    """Return the present value of the global state NAME, for versions of torch that cannot list the
+    state."""
     asked = {
         "grad_mode": torch.is_grad_enabled,
         "torch_function": torch._C._is_torch_function_enabled,
@@ -375,35 +377,35 @@ def _flag_now(torch, name):
     return asked() if asked else None
 
 
-def _state_text(guard):
-    """Return the expected state of torch's GlobalStateGuard as JSON, or None if this torch does not
-    tell it."""
-    for name in ("__getstate__", "dump"):  # dump: torch 2.7 to 2.9
+def _read_state_text(guard):
+    """Return the global state that torch's guard GUARD expects, as JSON; None if this torch cannot
+    return it."""
+    for name in ("__getstate__", "dump"):  # the method is called dump in torch 2.7 to 2.9
         said = getattr(guard, name, None)
         text = said() if said is not None else None
         if type(text) is str:
             return text
 
 
-def _global_state(look):
-    torch = torch_here()
+def _explain_global_state(look):
+    torch = get_torch()
     check = look.look.scope.helpers.get("___check_global_state")
     guard = getattr(check, "__self__", None)
     changed = str(guard.reason()).split() if hasattr(guard, "reason") else []
-    before = _state_text(guard)
+    before = _read_state_text(guard)
     if before is None:
         found = look.expression.partition(" against ")
         before = found[2] or None
     if before is None:
         rows = []
         for name in changed:
-            now = _flag_now(torch, name)
+            now = _read_flag_now(torch, name)
             rows.append(
                 (name, str(not now) if type(now) is bool else "", "" if now is None else str(now))
             )
         return rows
-    was, now = _flags(json.loads(before)), _flags(
-        json.loads(_state_text(torch._C._dynamo.guards.GlobalStateGuard()))
+    was, now = _flatten_state(json.loads(before)), _flatten_state(
+        json.loads(_read_state_text(torch._C._dynamo.guards.GlobalStateGuard()))
     )
     names = [name for name in was if was[name] != now.get(name)]
     # Sort the names in the order in which torch compares. Then the first name is the difference at
@@ -417,14 +419,26 @@ def _global_state(look):
     return [(name, str(was[name]), str(now.get(name))) for name in names]
 
 
-def _maximal_sources(tree):
-    """Return the expressions below TREE that start at L or G, each as long as possible."""
+def _is_class_step(call):
+    """Is CALL a call of dict() or type() that is part of a source? torch writes the class attribute
+    `rate` of `self` as dict(type(L['self']).__dict__)['rate']."""
+    is_named = isinstance(call.func, ast.Name) and call.func.id in ("dict", "type")
+    return is_named and len(call.args) == 1 and not call.keywords
+
+
+def _list_longest_sources(tree):
+    """Return the longest expressions in TREE that begin with L or G: its sources."""
     found, todo = [], [tree]
     while todo:
         node = todo.pop()
         inner = node
         while isinstance(inner, (ast.Attribute, ast.Subscript, ast.Call)):
-            inner = inner.func if isinstance(inner, ast.Call) else inner.value
+            if not isinstance(inner, ast.Call):
+                inner = inner.value
+            elif _is_class_step(inner):
+                inner = inner.args[0]
+            else:
+                inner = inner.func
         if isinstance(inner, ast.Name) and inner.id in ("L", "G") and inner is not node:
             found.append(ast.unparse(node))
         else:
@@ -435,10 +449,10 @@ def _maximal_sources(tree):
 _NUMBER = re.compile(r"-?[\d.]+(e[+-]?\d+)?")
 
 
-def _only_number(tree, sources):
-    """Return the number, as text, that the expression's one source must equal, as in "L['n'] == 2".
-    torch made this number dynamic first, and constant in the end. Returns None for any other
-    expression."""
+def _find_only_number(tree, sources):
+    """If the expression TREE says that a source equals a number, as in "L['n'] == 2", return the
+    number as text; otherwise None. torch makes such a guard if it first made the number dynamic and
+    then had to make it constant."""
     if len(sources) != 1 or _OF_SHAPE.search(sources[0]):
         return None
     if (
@@ -477,9 +491,9 @@ _EITHER = [
 ]
 
 
-def _either(code):
-    """Return the row of a guard with two outcomes, of which CODE expects one. Returns None for
-    other guards."""
+def _explain_either(code):
+    """If CODE, the expression of a failed guard, expects one of two states, return the row; the
+    actual state is the other of the two. Returns None if CODE is another guard."""
     for pattern, words in _EITHER:
         found = pattern.match(code)
         if found:
@@ -493,40 +507,43 @@ def _either(code):
 _LENGTH_HELPER = re.compile(r"(___list_reverseiterator_len)\((.+)\) == (\d+)$")
 
 
-def _expressions(look):
-    """Explain guards that are expressions over the whole call: the failing expressions, with their
-    values."""
+def _explain_expressions(look):
+    """Explain a guard whose parts are expressions over the variables of the call. There is a row
+    for each part that is false, with the values of its sources."""
     rows, unknown = [], False
     for code in look.codes:
         if "saved_tensors_hooks ids == " in code:
-            rows.append(_hooks(code))
+            rows.append(_explain_hooks(code))
             continue
-        either = _either(code)
+        either = _explain_either(code)
         if either:
             rows.append(either)
             continue
         length = _LENGTH_HELPER.match(code)
         if length:
-            rows.append((length[2], length[3], look.text_of(length[1]), "length"))
+            rows.append((length[2], length[3], look.describe_by_helper(length[1]), "length"))
             continue
-        found = parse(code)
+        found = parse_expression(code)
         if found is None:
             unknown = True
-        if found is None or look.holds(code) is not False:
+        if found is None or look.does_hold(code) is not False:
             continue
         tree = found[0].body
-        sources = _maximal_sources(tree)
+        sources = _list_longest_sources(tree)
         if isinstance(tree, ast.Compare) and isinstance(tree.ops[0], (ast.Is, ast.IsNot)):
             same = isinstance(tree.ops[0], ast.Is)
             words = ("the same object", "different objects")
             rows.append((", ".join(sources), words[not same], words[same], "relation"))
             continue
-        number = _only_number(tree, sources)
-        if number:  # the same text as for EQUALS_MATCH, which other entries of the function have
+        number = _find_only_number(tree, sources)
+        # use the texts of an EQUALS_MATCH, which other entries of the function have for this value
+        if number:
             value = evaluate(sources[0], look.look.scope)
-            rows.append(_equals_row(sources[0], clip(number, MAX_VALUE), value))
+            rows.append(_make_equals_row(sources[0], clip(number, MAX_VALUE), value))
             continue
-        values = ["%s = %s" % (source, look.evaluated(source)) for source in sources[:MAX_ITEMS]]
+        values = [
+            "%s = %s" % (source, look.evaluate_text(source)) for source in sources[:MAX_ITEMS]
+        ]
         found = _OF_SHAPE.search(sources[0]) if len(sources) == 1 else None
         aspect = (found[1], int(found[2])) if found else ("relation",) if len(sources) > 1 else ()
         if len(sources) == 1 and not found and _is_arithmetic(tree):
@@ -544,27 +561,27 @@ def _expressions(look):
     return rows if rows or unknown or not look.ambient else None
 
 
-def _hooks(code):
-    """Explain the hooks that torch.autograd.graph.saved_tensors_hooks() has put in force."""
+def _explain_hooks(code):
+    """Explain a guard on the active hooks of torch.autograd.graph.saved_tensors_hooks()."""
     module = sys.modules.get("torch._functorch._aot_autograd.utils")
     hooks = module.top_saved_tensors_hooks() if module is not None else None
     actual = (
         "None"
         if hooks is None
-        else "(%s)" % ", ".join(name_of(h, type(h)) for h in tuple(hooks)[:2])
+        else "(%s)" % ", ".join(describe_by_name(h, type(h)) for h in tuple(hooks)[:2])
     )
     return "saved tensors hooks", code.rpartition(" == ")[2], actual
 
 
-def _overlapping(look):
-    """Explain which tensors share memory. torch's guard names the tensors that should share memory
-    and those that should not."""
+def _explain_overlapping(look):
+    """Explain a guard on which tensors share memory. The guard's expression lists the tensors that
+    should share memory and those that should not."""
     try:
         call = ast.parse(look.expression, mode="eval").body
         should = [ast.unparse(node) for node in call.keywords[0].value.elts]
         names = should + [ast.unparse(node) for node in call.keywords[1].value.elts]
         tensors = [evaluate(name, look.look.scope) for name in names]
-        shared = torch_here()._C._dynamo.guards.compute_overlapping_tensors(tensors, symbolic=False)
+        shared = get_torch()._C._dynamo.guards.compute_overlapping_tensors(tensors, symbolic=False)
     except Exception:
         return []
     actual = [names[i] for i in sorted(shared)]
@@ -579,7 +596,7 @@ def _overlapping(look):
     ]
 
 
-def _constant(expected):
+def _explain_constant(expected):
     return lambda look: [(look.source, expected, describe(look.value))]
 
 
@@ -620,43 +637,43 @@ ASPECT = {
 }
 
 EXPLAIN = {
-    "EQUALS_MATCH": _equals,
-    "CONSTANT_MATCH": _equals,
-    "TRUE_MATCH": _constant("True"),
-    "FALSE_MATCH": _constant("False"),
-    "NONE_MATCH": _constant("None"),
-    "NOT_NONE": _constant("not None"),
-    "FLOAT_IS_NAN": _constant("nan"),
-    "COMPLEX_IS_NAN": _constant("nan"),
-    "TYPE_MATCH": _type,
-    "FAKE_SCRIPT_TYPE_MATCH": _type,
-    "ID_MATCH": _identity,
-    "LENGTH_CHECK": _length,
-    "DICT_LENGTH": _length,
-    "TUPLE_ITERATOR_LEN": _iterator_length,
-    "RANGE_ITERATOR_MATCH": _range_iterator,
-    "TENSOR_MATCH": _tensor_match,
-    "DICT_CONTAINS": _contains,
-    "SET_CONTAINS": _contains,
-    "NO_HASATTR": _no_attribute,
-    "DIMENSION_DYNAMIC_MARKING_GUARD": _marking,
-    "DYNAMIC_INDICES": _marking,
-    "DICT_VERSION": _version,
-    "MAPPING_KEYS_MATCH": _mapping_keys,
-    "GLOBAL_STATE": _global_state,
-    "DEFAULT_DEVICE": _default_device,
-    "TORCH_FUNCTION_MODE_STACK": _modes,
+    "EQUALS_MATCH": _explain_equals,
+    "CONSTANT_MATCH": _explain_equals,
+    "TRUE_MATCH": _explain_constant("True"),
+    "FALSE_MATCH": _explain_constant("False"),
+    "NONE_MATCH": _explain_constant("None"),
+    "NOT_NONE": _explain_constant("not None"),
+    "FLOAT_IS_NAN": _explain_constant("nan"),
+    "COMPLEX_IS_NAN": _explain_constant("nan"),
+    "TYPE_MATCH": _explain_type,
+    "FAKE_SCRIPT_TYPE_MATCH": _explain_type,
+    "ID_MATCH": _explain_identity,
+    "LENGTH_CHECK": _explain_length,
+    "DICT_LENGTH": _explain_length,
+    "TUPLE_ITERATOR_LEN": _explain_iterator_length,
+    "RANGE_ITERATOR_MATCH": _explain_range_iterator,
+    "TENSOR_MATCH": _explain_tensor_match,
+    "DICT_CONTAINS": _explain_contains,
+    "SET_CONTAINS": _explain_contains,
+    "NO_HASATTR": _explain_no_attribute,
+    "DIMENSION_DYNAMIC_MARKING_GUARD": _explain_marking,
+    "DYNAMIC_INDICES": _explain_marking,
+    "DICT_VERSION": _explain_version,
+    "MAPPING_KEYS_MATCH": _explain_mapping_keys,
+    "GLOBAL_STATE": _explain_global_state,
+    "DEFAULT_DEVICE": _explain_default_device,
+    "TORCH_FUNCTION_MODE_STACK": _explain_modes,
     "DUAL_LEVEL_MATCH": lambda look: [
         (
             look.source,
-            _wanted(look),
+            _read_expected(look),
             describe(sys.modules["torch.autograd.forward_ad"]._current_level),
         )
     ],
-    "LAMBDA_GUARD": _expressions,
-    "LAMBDA_GUARD_NO_ARGS": _expressions,
-    "LAMBDA_GUARD_NO_FRAMELOCALS": _expressions,
-    "SYMBOLIC_SHAPE_GUARD": _expressions,
-    "OBJECT_ALIASING": _expressions,
-    "STORAGE_OVERLAPPING": _overlapping,
+    "LAMBDA_GUARD": _explain_expressions,
+    "LAMBDA_GUARD_NO_ARGS": _explain_expressions,
+    "LAMBDA_GUARD_NO_FRAMELOCALS": _explain_expressions,
+    "SYMBOLIC_SHAPE_GUARD": _explain_expressions,
+    "OBJECT_ALIASING": _explain_expressions,
+    "STORAGE_OVERLAPPING": _explain_overlapping,
 }

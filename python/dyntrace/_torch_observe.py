@@ -38,21 +38,22 @@ def attach(module, late):
                         setattr(other, key, changed[id(value)])
 
 
-def watch_deaths():
-    """Record the reason when torch invalidates an entry. Called once torch._dynamo is imported."""
+def wrap_invalidate():
+    """Wrap torch's function that invalidates an entry, in order to record the reason: the hooks do
+    not see it. Called once, when torch._dynamo is imported."""
     manager = getattr(sys.modules.get("torch._dynamo.guards"), "CheckFunctionManager", None)
     original = getattr(manager, "invalidate", None)
     if original is None:
         return
 
-    def before(self, *args, **kwargs):
+    def get_code(self, *args, **kwargs):
         return getattr(
             getattr(getattr(self, "guard_manager", None), "cache_entry", None), "code", None
         )
 
-    def after(code, self, *args, **kwargs):
+    def record_death(code, self, *args, **kwargs):
         reason = getattr(getattr(self, "guard_manager", None), "invalidation_reason", None)
         if code is not None:
             _dyntrace._observe_death(code, str(reason or "invalidated by torch"))
 
-    manager.invalidate = _dyntrace._around(before, original, after)
+    manager.invalidate = _dyntrace._around(get_code, original, record_death)

@@ -31,7 +31,7 @@ count has risen.
 import array
 import bisect
 
-from ._torch_values import attribute_of
+from ._torch_values import read_attribute_name
 
 __all__ = ["Order"]
 
@@ -48,19 +48,19 @@ class Unread(Exception):
     """Raised if torch's tree no longer has the managers that it had when the entry was made."""
 
 
-def key_of(parent, source, accessor):
-    """Return a child's identity among its siblings: a hash of its SOURCE. A manager that exists
-    only for a hasattr() has its PARENT's source; the attribute's name is added. ACCESSOR() returns
-    the child's accessor."""
+def make_child_key(parent, source, accessor):
+    """Return a key that identifies a child manager among its siblings: a hash of its SOURCE. A
+    manager that exists only for a hasattr() has the same source as its parent (PARENT), so the
+    attribute's name is added. ACCESSOR() returns the child's accessor."""
     if source == parent:
         step = accessor()
         if type(step).__name__ == "GetAttrGuardAccessor":
-            source = "%s.%s" % (source, attribute_of(step))
+            source = "%s.%s" % (source, read_attribute_name(step))
     return hash(source)
 
 
-def fails_of(root):
-    """Return how often ROOT has failed, or None if it does not tell."""
+def get_fail_count(root):
+    """Return how often ROOT has failed, or None if this torch does not count failures."""
     count = getattr(root, "fail_count", None)
     return count() if count is not None else None
 
@@ -76,7 +76,7 @@ class Order:
         "_pair",
         "_moved",
         "_fails",
-        "_settled",
+        "_unmoved_results",
         "_relations",
         "_counts",
     )
@@ -89,11 +89,13 @@ class Order:
         # node -> the node's movable children in the order of checking; only for nodes whose
         # children have changed places
         self._moved = {}
-        # the root's count of failures when the order was read last; None: the order is not known
-        self._fails = fails_of(root)
-        # (ordinal, torch's count) -> (ordinal, guards run), for failures that move nothing
-        self._settled = {}
-        # the ordinals of guards that compare two sources
+        # the root's count of failures when the order was last read from torch; None: the order is
+        # unknown
+        self._fails = get_fail_count(root)
+        # cached results of find_failed_guard() for failures that moved nothing: (ordinal, number of
+        # guards that torch counted) -> (ordinal, guards that ran)
+        self._unmoved_results = {}
+        # the ordinals of the relations: guards that compare values of several sources
         self._relations = []
         # node -> its count of failures, or None if it is not known; kept only if there are
         # relations
@@ -101,8 +103,9 @@ class Order:
 
     # ---- numbering the tree, when the entry is made ----
 
-    def add(self, step, rows):
-        """Add the manager of STEP, the next step of the walk. ROWS guards came before it."""
+    def add_manager(self, step, rows):
+        """Add the manager of STEP, a step of the walk through the tree. ROWS is the number of
+        guards before the manager."""
         for at, guard in enumerate(step.guards):
             if guard[0] in RELATIONS:
                 self._relations.append(rows + at)
@@ -111,8 +114,8 @@ class Order:
         self._key.append(hash(step.source) if type(step.index) is int else 0)
         self._pair.append(type(step.index) is tuple)
 
-    def added(self, rows):
-        """End the walk, after all managers have been added."""
+    def finish_walk(self, rows):
+        """Finish the numbering after all managers have been added. ROWS is the number of guards."""
         count = len(self._parent)
         self._start.append(rows)
         self._end.extend(range(1, count + 1))
@@ -123,22 +126,23 @@ class Order:
 
     # ---- the order that was last read from torch ----
 
-    def _born(self, node):
-        """Return the children of NODE in the order at birth. Those that may move come first."""
+    def _list_first_children(self, node):
+        """Return the children of NODE in the order that they had when the entry was made. Children
+        that can move come first."""
         found, child, end = [], node + 1, self._end[node]
         while child < end:
             found.append(child)
             child = self._end[child]
         return found
 
-    def _children(self, node):
-        born, moved = self._born(node), self._moved.get(node)
+    def _list_children(self, node):
+        born, moved = self._list_first_children(node), self._moved.get(node)
         return born if moved is None else moved + born[len(moved) :]
 
-    def _of(self, ordinal):
+    def _find_node(self, ordinal):
         return bisect.bisect_right(self._start, ordinal) - 1
 
-    def _path(self, node):
+    def _list_path(self, node):
         """Return the nodes from the root to NODE."""
         path = [node]
         while self._parent[path[-1]] >= 0:
@@ -146,10 +150,10 @@ class Order:
         path.reverse()
         return path
 
-    def place(self, ordinal):
+    def count_guards_before(self, ordinal):
         """Return how many guards are checked before guard ORDINAL."""
         start, end = self._start, self._end
-        node = self._of(ordinal)
+        node = self._find_node(ordinal)
         place = ordinal - start[node]
         while self._parent[node] >= 0:
             parent = self._parent[node]
@@ -163,7 +167,7 @@ class Order:
             node = parent
         return place + start[node]  # checks of the epilogue come after all others
 
-    def ordinals(self):
+    def list_ordinals(self):
         """Return the ordinals of all guards in the order of checking."""
         last = len(self._parent) - 1
         todo = [node for node in range(last, -1, -1) if self._parent[node] < 0]
@@ -175,65 +179,70 @@ class Order:
                 found.extend(range(self._start[node], self._start[self._end[node]]))
             else:
                 found.extend(range(self._start[node], self._start[node + 1]))
-                todo.extend(reversed(self._children(node)))
+                todo.extend(reversed(self._list_children(node)))
         return found
 
-    def is_of_now(self, root):
-        """Is the known order still ROOT's order? Yes if there was no check that we did not see."""
-        return self._fails is not None and self._fails == fails_of(root)
+    def is_current(self, root):
+        """Is the order that was last read still the order of ROOT? It is if no check has failed
+        since then."""
+        return self._fails is not None and self._fails == get_fail_count(root)
 
     # ---- after a failed check ----
 
-    def failed(self, ordinal, count, root):
-        """Find out how the failed check of ROOT ended. In a second check torch names the guard
-        ORDINAL, which is now the COUNT-th. Returns (the guard that ended the check, or -1; how many
-        guards ran, that one included, or 0 if not known; has the order changed since it was read
-        last?)."""
-        fails, before = fails_of(root), self._fails
+    def find_failed_guard(self, ordinal, count, root):
+        """Find out at which guard the check of ROOT failed. A second check of the same call has
+        just failed, in the new order, at guard ORDINAL after COUNT guards. Returns a tuple:
+
+            ordinal of the guard that ended the first check, or -1
+            how many guards ran in the first check, with the guard that ended it; 0 if not known
+            has the order changed since it was last read?
+        """
+        fails, before = get_fail_count(root), self._fails
         if before is None:
             return ordinal, 0, False
         self._fails = fails
-        path = self._path(self._of(ordinal))
+        path = self._list_path(self._find_node(ordinal))
         counted = path[0] == 0  # torch does not count a failure of the epilogue
         if fails != before + counted:
             return ordinal, 0, self._read_all(root)
-        settled = self._settled.get((ordinal, count))
+        settled = self._unmoved_results.get((ordinal, count))
         if settled is not None:
-            self._count(path)
+            self._count_failure(path)
             return *settled, False
         try:
             if self._relations:
-                return self._attribute(ordinal, count, path, root)
-            return self._follow(ordinal, count, path, root)
+                return self._find_with_relations(ordinal, count, path, root)
+            return self._find_without_relations(ordinal, count, path, root)
         except Unread:
             return ordinal, 0, self._read_all(root)
 
-    def missed(self, root):
-        """Note that a check of ROOT has failed, at an unknown guard. Returns whether the order has
-        changed since it was read last."""
-        if self._fails is None or self._fails == fails_of(root):
+    def note_unknown_failure(self, root):
+        """Note that a check of ROOT has failed at an unknown guard. Returns True if the order has
+        changed since it was last read."""
+        if self._fails is None or self._fails == get_fail_count(root):
             return False
-        self._fails = fails_of(root)
+        self._fails = get_fail_count(root)
         return self._read_all(root)
 
-    def _follow(self, ordinal, count, path, root):
-        """Do what failed() does, if there are no relations: ORDINAL is the guard that failed. Only
-        nodes on PATH, which leads to it, have moved children."""
-        ran, changed, unstable, manager = self.place(ordinal) + 1, False, False, root
+    def _find_without_relations(self, ordinal, count, path, root):
+        """find_failed_guard() for an entry without relations. Both checks failed at guard ORDINAL.
+        PATH has the nodes from the root to this guard; only children of these nodes can have
+        moved."""
+        ran, changed, unstable, manager = self.count_guards_before(ordinal) + 1, False, False, root
         sorts = [
-            not self._pair[child] and self._children(node)[0] != child
+            not self._pair[child] and self._list_children(node)[0] != child
             for node, child in zip(path, path[1:])
         ]
         if not any(sorts):
-            self._settled[ordinal, count] = ordinal, ran
+            self._unmoved_results[ordinal, count] = ordinal, ran
             return ordinal, ran, False
         for node, child, is_sorted in zip(path, path[1:], sorts):
             if self._pair[child]:
-                found = self._pairs(manager, node)
+                found = self._read_pairs(manager, node)
             else:
-                found = self._read(manager, node)
+                found = self._read_movable_children(manager, node)
             if is_sorted:
-                changed |= self._keep(node, [each for each, _ in found])
+                changed |= self._store_order(node, [each for each, _ in found])
                 unstable |= len(found) > SORTED_STABLY
             manager = dict(found)[child]
         # The sort may have been unstable: then it may also have swapped children that failed
@@ -244,24 +253,26 @@ class Order:
 
     # ---- which guard failed, if the entry has relations ----
 
-    def _attribute(self, ordinal, count, path, root):
-        """Do what failed() does, if there are relations: the failed guard belongs to a manager that
-        has failed more often than before."""
-        places = {each: self.place(each) for each in (ordinal, *self._relations)}
+    def _find_with_relations(self, ordinal, count, path, root):
+        """find_failed_guard() for an entry with relations: the failed guard belongs to a manager
+        whose count of failures has risen."""
+        places = {each: self.count_guards_before(each) for each in (ordinal, *self._relations)}
         managers, changed = {0: root}, False
         for each in places:
-            for node in self._path(self._of(each)):
+            for node in self._list_path(self._find_node(each)):
                 if node not in managers and self._parent[node] >= 0:
                     changed |= self._read_children(managers, self._parent[node])
         counts = {node: manager.fail_count() for node, manager in managers.items()}
         has_failed = {node for node in counts if counts[node] != self._counts.get(node, 0)}
         self._counts.update(counts)
         node = path[-1]
-        earlier = [each for each in self._relations if self._of(each) == node and each < ordinal]
-        at = [each for each in self._relations if self._of(each) in has_failed]
-        if not changed:  # nothing has moved, so the second check failed at the same guard
+        earlier = [
+            each for each in self._relations if self._find_node(each) == node and each < ordinal
+        ]
+        at = [each for each in self._relations if self._find_node(each) in has_failed]
+        if not changed:  # nothing has moved, so both checks failed at the same guard
             found = ordinal
-            self._settled[ordinal, count] = ordinal, places[ordinal] + 1
+            self._unmoved_results[ordinal, count] = ordinal, places[ordinal] + 1
         elif node in has_failed and not earlier:
             found = ordinal
         elif len(at) == 1:
@@ -270,8 +281,9 @@ class Order:
             return ordinal, 0, changed
         return found, places[found] + 1, changed
 
-    def _count(self, path):
-        """Count a failure of a leaf of the last manager on PATH."""
+    def _count_failure(self, path):
+        """Add 1 to the counts of failures of all managers on PATH: a guard of the last manager has
+        failed."""
         if not self._relations or path[0] != 0:
             return
         for at, node in enumerate(path):
@@ -281,23 +293,24 @@ class Order:
 
     # ---- reading the order from torch's tree ----
 
-    def _keep(self, node, order):
-        """Set the ORDER of those children of NODE that may move. Returns whether it has changed."""
-        born = self._born(node)[: len(order)]
+    def _store_order(self, node, order):
+        """Store ORDER, the present order of NODE's movable children. Returns True if it differs
+        from the stored order."""
+        born = self._list_first_children(node)[: len(order)]
         if order == self._moved.get(node, born):
             return False
         if order == born:
             del self._moved[node]
         else:
             self._moved[node] = order
-        self._settled.clear()
+        self._unmoved_results.clear()
         return True
 
-    def _read(self, manager, node):
-        """Return those children of NODE that may move, in MANAGER's present order: [(node,
-        manager), ...]."""
+    def _read_movable_children(self, manager, node):
+        """Read the present order of NODE's movable children from MANAGER, NODE's manager. Returns
+        [(node, manager), ...]."""
         left = {}
-        for child in self._born(node):
+        for child in self._list_first_children(node):
             if not self._pair[child]:
                 left.setdefault(self._key[child], []).append(child)
         source, children = manager.get_source(), manager.get_child_managers()
@@ -305,16 +318,17 @@ class Order:
             raise Unread
         found = []
         for place, child in enumerate(children):
-            key = key_of(source, child.get_source(), lambda: manager.get_accessors()[place])
+            key = make_child_key(source, child.get_source(), lambda: manager.get_accessors()[place])
             same = left.get(key)
             if not same:
                 raise Unread
             found.append((same.pop(0), child))
         return found
 
-    def _pairs(self, manager, node):
-        """Return the keys and values of a dict whose order matters: [(node, manager), ...]."""
-        nodes = [child for child in self._born(node) if self._pair[child]]
+    def _read_pairs(self, manager, node):
+        """Read the managers of the keys and values of a dict whose order matters. NODE is the
+        dict's node, MANAGER its manager. Returns [(node, manager), ...]."""
+        nodes = [child for child in self._list_first_children(node) if self._pair[child]]
         pairs = manager.get_key_value_managers() if nodes else {}
         managers = []
         for place in sorted(pairs):
@@ -324,12 +338,12 @@ class Order:
         return list(zip(nodes, managers))
 
     def _read_children(self, managers, node):
-        """Add the managers of NODE's children to MANAGERS, which has NODE's own manager. Returns
-        whether they have moved."""
-        found = self._read(managers[node], node)
+        """Add the managers of NODE's children to the dict MANAGERS, which has NODE's own manager
+        already. Returns True if the children have changed places."""
+        found = self._read_movable_children(managers[node], node)
         managers.update(found)
-        managers.update(self._pairs(managers[node], node))
-        return self._keep(node, [each for each, _ in found])
+        managers.update(self._read_pairs(managers[node], node))
+        return self._store_order(node, [each for each, _ in found])
 
     def _read_all(self, root):
         """Read the whole order from torch's tree. Returns True if the order has changed."""

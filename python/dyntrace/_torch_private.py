@@ -15,10 +15,10 @@ import sys
 try:
     from ._native import native
 
-    kept = native._values
-except ImportError:  # the guards are used without the extension, so nothing is recorded
+    values_option = native._values
+except ImportError:  # a test uses this module without the extension, and records nothing
 
-    def kept():
+    def values_option():
         return "all"
 
 
@@ -70,17 +70,18 @@ _NO_VALUES = frozenset(
 )
 
 
-def whole():
-    return kept() == "all"
+def may_show_all():
+    """May all values be shown?"""
+    return values_option() == "all"
 
 
-def hidden():
-    return _HIDDEN % kept()
+def hidden_value_text():
+    return _HIDDEN % values_option()
 
 
-def source(text):
-    """Return a source without its keys and indices, except those of sizes and strides. The text is
-    cut at the first part that is not understood."""
+def strip_source(text):
+    """Return the source TEXT without its keys and indices; only the indices of sizes and strides
+    stay. The text is cut at the first part that cannot be parsed."""
     shown, at = "", 0
     while at < len(text):
         if text[at] == "[" and (shown[-1:].isidentifier() or shown[-1:] in "])"):
@@ -119,35 +120,36 @@ def source(text):
     return shown
 
 
-def _shape(text):
-    """Return an expression over sizes and strides, without keys; or "" if the expression contains
-    anything else."""
+def _hide_shape_keys(text):
+    """Return the expression TEXT without the keys in its sources. Returns "" if it contains
+    anything but sizes and strides."""
     chains = []
-    rest = _CHAIN.sub(lambda found: chains.append(source(found[0])) or "", text)
+    rest = _CHAIN.sub(lambda found: chains.append(strip_source(found[0])) or "", text)
     if not chains or not _ARITHMETIC.fullmatch(rest):
         return ""
     shown = iter(chains)
     return _CHAIN.sub(lambda found: next(shown), text)
 
 
-def row(kind, where, expression, place):
-    """Return a guard's row, as far as --values lets it be recorded."""
-    if whole():
+def strip_row(kind, where, expression, place):
+    """Return the row of a guard, without the values that --values forbids to record."""
+    if may_show_all():
         return kind, where, expression, place
-    where = source(where)
+    where = strip_source(where)
     if kind in _BY_KIND:
         expression = "%s is %s" % (where, _BY_KIND[kind])
     elif kind == "EXISTS":
         expression = "%s exists" % where
     else:
         expression = (
-            _expression(kind, where, expression) if kept() == "types" else ""
-        ) or "%s of %s: %s" % (kind, where, hidden())
+            _strip_expression(kind, where, expression) if values_option() == "types" else ""
+        ) or "%s of %s: %s" % (kind, where, hidden_value_text())
     return kind, where, expression, place
 
 
-def _expression(kind, where, expression):
-    """Return the expression of a guard on types and shapes; for other guards ""."""
+def _strip_expression(kind, where, expression):
+    """Return the expression of a guard without values, if the guard checks types or shapes; return
+    "" for other guards."""
     if kind == "TENSOR_MATCH":
         found = _TENSOR.search(expression)
         return "check_tensor(%s%s" % (where, found[0]) if found else ""
@@ -157,49 +159,51 @@ def _expression(kind, where, expression):
     if kind in ("LENGTH_CHECK", "DICT_LENGTH", "TUPLE_ITERATOR_LEN"):
         found = _LENGTH.search(expression)
         return "len(%s) == %s" % (where, found[1]) if found else "type and length of %s" % where
-    return _shape(expression) if kind in _SHAPES else ""
+    return _hide_shape_keys(expression) if kind in _SHAPES else ""
 
 
-def cause(ordinal, kind, where, expected, actual, aspect, dimension, text):
-    """Return the columns of a cause (why a guard did not hold), as far as --values lets them be
-    recorded. TEXT, torch's own sentence, contains values of the call: it is recorded only with
-    `--values all`."""
-    if whole():
+def strip_cause(ordinal, kind, where, expected, actual, aspect, dimension, text):
+    """Return the columns of a cause (why a guard did not hold), without the values that --values
+    forbids to record. TEXT is torch's message, which contains values of the call, so it is left out
+    under `--values types` and `--values off`."""
+    if may_show_all():
         return ordinal, kind, where, expected, actual, aspect, dimension, text
     return (
         ordinal,
         kind,
-        source(where),
-        _expected_shown(kind, expected),
-        _value_shown(kind, actual),
+        strip_source(where),
+        _strip_expected(kind, expected),
+        _strip_value(kind, actual),
         aspect,
         dimension,
         "",
     )
 
 
-def _expected_shown(kind, text):
-    return _BY_KIND.get(kind) or _value_shown(kind, text)
+def _strip_expected(kind, text):
+    return _BY_KIND.get(kind) or _strip_value(kind, text)
 
 
-def _value_shown(kind, text):
+def _strip_value(kind, text):
     if text in _NO_VALUES:
         return text
     if text.startswith("the same tensor as "):
-        return "the same tensor as " + source(text[len("the same tensor as ") :])
+        return "the same tensor as " + strip_source(text[len("the same tensor as ") :])
     shown = ""
-    if kept() == "types":
+    if values_option() == "types":
         shown = (
             text
             if kind in _TYPES and _PLAIN.fullmatch(text)
-            else _shape(text) if kind in _SHAPES else ""
+            else _hide_shape_keys(text) if kind in _SHAPES else ""
         )
-    return shown or hidden()
+    return shown or hidden_value_text()
 
 
-def error(error):
-    """Describe an exception of our own code: without values, by its type alone."""
-    return "%s: %s" % (type(error).__name__, str(error)[:200]) if whole() else type(error).__name__
+def describe_error(error):
+    """Describe ERROR, an exception of our own code. If values may not be shown, return only its
+    type."""
+    name = type(error).__name__
+    return "%s: %s" % (name, str(error)[:200]) if may_show_all() else name
 
 
 # ---- torch's reasons for graph breaks and errors -------------------------------------------------
@@ -214,8 +218,9 @@ _OLD_WORDS = (
 )
 
 
-def _fixed_words():
-    """Return the types of graph breaks that this torch knows, which are constants in its source."""
+def _load_fixed_words():
+    """Return torch's names for the types of graph breaks. They are constants in torch's source, so
+    they contain no values."""
     global _fixed
     if _fixed is None:
         _fixed = set(_OLD_WORDS)
@@ -227,13 +232,18 @@ def _fixed_words():
     return _fixed
 
 
-def reason(text):
-    """Return TEXT, "Type: words of torch", or what may be shown of it without values."""
-    if whole() or not text:
+def strip_reason(text):
+    """Return TEXT, torch's reason for a graph break or an error, without values that may not be
+    shown. TEXT is "Type: message". The type is kept. Of the message only the first line or the
+    first word is kept, if it is one of torch's fixed words; if not, hidden_value_text() replaces
+    it."""
+    if may_show_all() or not text:
         return text
     kind = _KIND.match(text)
     words = text[kind.end() :].lstrip(": ") if kind else text
     first = words.partition("\n")[0].strip()
-    fixed = _fixed_words()
+    fixed = _load_fixed_words()
     shown = next((words for words in (first, first.partition(" ")[0]) if words in fixed), "")
-    return ": ".join(part for part in (kind and kind[0] or "", shown or hidden()) if part)
+    return ": ".join(
+        part for part in (kind and kind[0] or "", shown or hidden_value_text()) if part
+    )

@@ -48,16 +48,16 @@ def clip(text, most):
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def torch_here():
-    """Return the module torch, or None if it is not imported as far as we need it."""
+def get_torch():
+    """Return the module torch; None if it is not imported, or not yet imported completely."""
     torch = sys.modules.get("torch")
     return torch if hasattr(torch, "Tensor") and hasattr(torch, "nn") else None
 
 
-def quiet():
-    """Return a context in which reading a tensor's attributes runs no __torch_function__ of the
-    program."""
-    torch = torch_here()
+def disable_torch_function():
+    """Return a context manager inside which reading a tensor's attributes runs no
+    __torch_function__ of the program."""
+    torch = get_torch()
     return torch._C.DisableTorchFunction() if torch is not None else contextlib.nullcontext()
 
 
@@ -68,18 +68,18 @@ def describe(value):
         simple = SIMPLE.get(id(type(value)))
         if simple is not None:
             return simple(value)
-        with quiet():
+        with disable_torch_function():
             return clip(_describe(value, 0), MAX_VALUE)
     except Exception:
         return type_name(type(value))
 
 
-def _int(value):
+def _describe_int(value):
     bits = value.bit_length()
     return int.__repr__(value) if bits <= 256 else "int of %d bits" % bits
 
 
-def _str(value):
+def _describe_str(value):
     return repr(value) if len(value) <= 80 else "%r... of %d" % (value[:77], len(value))
 
 
@@ -90,11 +90,11 @@ SIMPLE = {
     for kind, f in (
         (type(None), repr),
         (bool, repr),
-        (int, _int),
+        (int, _describe_int),
         (float, repr),
         (complex, repr),
-        (str, _str),
-        (bytes, _str),
+        (str, _describe_str),
+        (bytes, _describe_str),
         (type(...), repr),
         (type(NotImplemented), repr),
         (range, repr),
@@ -108,15 +108,15 @@ def _describe(value, depth):
     if simple is not None:
         return simple(value)
     if id(kind) in _BRACKETS:
-        return _container(value, kind, depth)
-    torch = torch_here()
+        return _describe_container(value, kind, depth)
+    torch = get_torch()
     if torch is not None:
         if issubclass(kind, torch.Tensor):
-            return _tensor(torch, value, kind)
+            return _describe_tensor(torch, value, kind)
         if any(kind is k for k in (torch.dtype, torch.device, torch.layout, torch.memory_format)):
             return repr(value)
         if kind is torch.Size:
-            return "torch.Size(%s)" % _container(list(value), list, depth)
+            return "torch.Size(%s)" % _describe_container(list(value), list, depth)
         if issubclass(kind, torch.nn.Module):
             training = object.__getattribute__(value, "__dict__").get("training")
             if type(training) is not bool:
@@ -138,16 +138,16 @@ def _describe(value, depth):
     for base in (dict, list, tuple, set, frozenset):
         if issubclass(kind, base):
             return "%s of %d" % (type_name(kind), base.__len__(value))
-    return name_of(value, kind)
+    return describe_by_name(value, kind)
 
 
-def name_of(value, kind):
-    """Describe an object that is compared by identity: functions, classes and modules by name,
-    others by type."""
+def describe_by_name(value, kind):
+    """Describe an object that guards compare by identity: a function, class or module by its name,
+    another object by its type."""
     if issubclass(kind, type):
         return "class " + type_name(value)
     if kind is types.FunctionType:
-        return "function %s (%s)" % (value.__qualname__, _line(value.__code__))
+        return "function %s (%s)" % (value.__qualname__, _format_place(value.__code__))
     if kind is types.MethodType:
         inner = value.__func__
         return "method " + (
@@ -156,20 +156,20 @@ def name_of(value, kind):
     if kind is types.BuiltinFunctionType:
         return "builtin " + value.__name__
     if kind is types.CodeType:
-        return "code %s (%s)" % (value.co_qualname, _line(value))
+        return "code %s (%s)" % (value.co_qualname, _format_place(value))
     if issubclass(kind, enum.Enum):
-        return _enum(value, kind)
+        return _describe_enum(value, kind)
     if issubclass(kind, types.ModuleType):
         name = types.ModuleType.__dict__["__dict__"].__get__(value).get("__name__")
         return "module " + name if type(name) is str else "module"
     return type_name(kind)
 
 
-def _line(code):
+def _format_place(code):
     return "%s:%d" % (os.path.basename(code.co_filename), code.co_firstlineno)
 
 
-def _enum(value, kind):
+def _describe_enum(value, kind):
     """Describe an enum member like enum itself, "<Color.RED: 1>", if its parts are simple."""
     fields = object.__getattribute__(value, "__dict__")
     name, inner = fields.get("_name_"), fields.get("_value_")
@@ -189,7 +189,7 @@ _BRACKETS = {
 }
 
 
-def _container(value, kind, depth):
+def _describe_container(value, kind, depth):
     """Describe a container by its first items, or by its length if it is deeply nested."""
     if depth >= 2:
         return "%s of %d" % (kind.__name__, len(value))
@@ -210,9 +210,9 @@ def _container(value, kind, depth):
     return left + ", ".join(shown) + right
 
 
-def _tensor(torch, value, kind):
-    """Describe a tensor: "Tensor float32[4, 8] cpu requires_grad". An unusual layout, or unusual
-    strides, are added."""
+def _describe_tensor(torch, value, kind):
+    """Describe a tensor: "Tensor float32[4, 8] cpu requires_grad". Layout and strides are added
+    only if they are unusual."""
     name = qualname(kind)
     if kind is not torch.Tensor and kind is not torch.nn.Parameter:
         # Read nothing of a tensor whose class defines __torch_dispatch__: even reading the sizes
@@ -226,18 +226,18 @@ def _tensor(torch, value, kind):
     text = "%s %s[%s] %s" % (
         name,
         str(value.dtype).replace("torch.", ""),
-        _sizes(value.shape),
+        _join_sizes(value.shape),
         value.device,
     )
     if value.layout is not torch.strided:
         text += " " + str(value.layout).replace("torch.", "")
     elif not value.is_contiguous():
-        text += " stride(%s)" % _sizes(value.stride())
+        text += " stride(%s)" % _join_sizes(value.stride())
     return text + " requires_grad" if value.requires_grad else text
 
 
-def _sizes(numbers):
-    return ", ".join(_int(n) if type(n) is int else "?" for n in numbers[:MAX_DIMENSIONS])
+def _join_sizes(numbers):
+    return ", ".join(_describe_int(n) if type(n) is int else "?" for n in numbers[:MAX_DIMENSIONS])
 
 
 # ---- reading the values of a call ----------------------------------------------------------------
@@ -257,7 +257,7 @@ _keys = {}  # source -> the last attribute, key or index in it
 _parsed = {}  # expression -> (tree, code); None if its evaluation may have side effects
 
 
-def _last_key(source):
+def _find_last_key(source):
     """Return the last key of a source: 'b' for "L['a']['b']", "L['a'].b" and "L['a']['b']()"."""
     key = _keys.get(source, _keys)
     if key is _keys:
@@ -281,40 +281,40 @@ def _last_key(source):
     return key
 
 
-def _key(source):
-    key = _last_key(source)
+def _require_key(source):
+    key = _find_last_key(source)
     if key is _NO_KEY:
         raise Unreadable
     return key
 
 
-def attribute_of(accessor):
-    """Return the name that a GetAttrGuardAccessor reads."""
+def read_attribute_name(accessor):
+    """Return the name of the attribute that ACCESSOR, a GetAttrGuardAccessor, reads."""
     if hasattr(accessor, "get_attr_name"):
         return accessor.get_attr_name()
     return accessor.repr()[len("GetAttrGuardAccessor(") : -1]
 
 
-def _function(value):
+def _get_function(value):
     return value.__func__ if type(value) is types.MethodType else value
 
 
-def need(value, kind):
+def require_type(value, kind):
     if not issubclass(type(value), kind):
         raise Missing
     return value
 
 
 def _read_dict(value, source, accessor, scope):
-    if _last_key(source) is _NO_KEY:
+    if _find_last_key(source) is _NO_KEY:
         return evaluate(source, scope)
-    if type(value) is types.MappingProxyType:  # the dict of a class, see TypeDictGuardAccessor
-        return value[_last_key(source)]
-    return dict.__getitem__(need(value, dict), _last_key(source))
+    if type(value) is types.MappingProxyType:  # the __dict__ of a class, see TypeDictGuardAccessor
+        return value[_find_last_key(source)]
+    return dict.__getitem__(require_type(value, dict), _find_last_key(source))
 
 
 def _read_weak(value):
-    return need(value, weakref.ref)()
+    return require_type(value, weakref.ref)()
 
 
 # Maps the class of an accessor to a function that reads the accessor's value from the parent's
@@ -324,36 +324,36 @@ _READ = {
     "DictGetItemGuardAccessor": _read_dict,
     "GlobalsGuardAccessor": lambda value, source, accessor, scope: scope.globals,
     "GetAttrGuardAccessor": lambda value, source, accessor, scope: getattr(
-        value, attribute_of(accessor)
+        value, read_attribute_name(accessor)
     ),
     "GenericGetAttrGuardAccessor": lambda value, source, accessor, scope: object.__getattribute__(
-        value, _key(source)
+        value, _require_key(source)
     ),
     "GetGenericDictGuardAccessor": lambda value, source, accessor, scope: object.__getattribute__(
         value, "__dict__"
     ),
     "ListGetItemGuardAccessor": lambda value, source, accessor, scope: list.__getitem__(
-        need(value, list), _key(source)
+        require_type(value, list), _require_key(source)
     ),
     "TupleGetItemGuardAccessor": lambda value, source, accessor, scope: tuple.__getitem__(
-        need(value, tuple), _key(source)
+        require_type(value, tuple), _require_key(source)
     ),
-    "GetItemGuardAccessor": lambda value, source, accessor, scope: value[_key(source)],
+    "GetItemGuardAccessor": lambda value, source, accessor, scope: value[_require_key(source)],
     "TypeGuardAccessor": lambda value, source, accessor, scope: type(value),
     "TypeDictGuardAccessor": lambda value, source, accessor, scope: type.__dict__[
         "__dict__"
-    ].__get__(need(value, type)),
-    "TypeMROGuardAccessor": lambda value, source, accessor, scope: _mro(need(value, type)),
-    "FuncDefaultsGuardAccessor": lambda value, source, accessor, scope: _function(
+    ].__get__(require_type(value, type)),
+    "TypeMROGuardAccessor": lambda value, source, accessor, scope: _mro(require_type(value, type)),
+    "FuncDefaultsGuardAccessor": lambda value, source, accessor, scope: _get_function(
         value
     ).__defaults__,
-    "FuncKwDefaultsGuardAccessor": lambda value, source, accessor, scope: _function(
+    "FuncKwDefaultsGuardAccessor": lambda value, source, accessor, scope: _get_function(
         value
     ).__kwdefaults__,
-    "CodeGuardAccessor": lambda value, source, accessor, scope: _function(value).__code__,
-    "ClosureGuardAccessor": lambda value, source, accessor, scope: _function(value).__closure__,
+    "CodeGuardAccessor": lambda value, source, accessor, scope: _get_function(value).__code__,
+    "ClosureGuardAccessor": lambda value, source, accessor, scope: _get_function(value).__closure__,
     "GlobalWeakRefGuardAccessor": lambda value, source, accessor, scope: _read_weak(
-        dict.__getitem__(need(value, dict), _key(source))
+        dict.__getitem__(require_type(value, dict), _require_key(source))
     ),
     "WeakRefCallGuardAccessor": lambda value, source, accessor, scope: _read_weak(value),
 }
@@ -370,7 +370,7 @@ class Scope:
         self.helpers = getattr(manager, "closure_vars", None) or {}
         self._names = None
 
-    def names(self):
+    def list_names(self):
         if self._names is None:
             self._names = dict(self.helpers)
             self._names.update(_BUILTINS, L=self.locals, G=self.globals, __builtins__={})
@@ -427,9 +427,9 @@ _NODES = (
 )
 
 
-def _harmless(tree):
-    """Does an expression only read? Its text is torch's, but may contain reprs of the program's
-    keys."""
+def _only_reads(tree):
+    """Does the expression only read values? torch wrote the expression, but it may contain the repr
+    of a key of the program, which may be any text."""
     for node in ast.walk(tree):
         if not isinstance(node, _NODES):
             return False
@@ -477,8 +477,8 @@ def _harmless(tree):
     return True
 
 
-def parse(text):
-    """Return (tree, code) of an expression that only reads; otherwise None."""
+def parse_expression(text):
+    """Return (tree, code) of the expression TEXT; None if it does more than read values."""
     found = _parsed.get(text, _parsed)
     if found is _parsed:
         if len(_parsed) >= MAX_CACHE:
@@ -487,7 +487,7 @@ def parse(text):
         if len(text) < MAX_CODE:
             try:
                 tree = ast.parse(text, mode="eval")
-                if _harmless(tree):
+                if _only_reads(tree):
                     found = tree, compile(tree, "<guard>", "eval")
             except Exception:
                 pass
@@ -496,23 +496,26 @@ def parse(text):
 
 
 def evaluate(text, scope):
-    """Return the value of an expression of torch's. Raises Unreadable if we cannot evaluate it."""
-    found = parse(text)
+    """Return the value of TEXT, an expression that torch wrote. Raises Unreadable if we cannot
+    evaluate it."""
+    found = parse_expression(text)
     if found is None:
         raise Unreadable
     try:
-        return eval(found[1], scope.names())
+        return eval(found[1], scope.list_names())
     except Exception:
         raise Unreadable from None
 
 
-def _reached(node, scope):
-    """Return the value that names, items and attributes lead to. Raises Unreadable if reading it
-    could run code of the program."""
+def _read_quietly(node, scope):
+    """Return the value of NODE, an expression of names, items and attributes. Raises Unreadable if
+    reading the value could run code of the program."""
     if isinstance(node, ast.Name):
-        return scope.names()[node.id]
+        return scope.list_names()[node.id]
     value = (
-        _reached(node.value, scope) if isinstance(node, (ast.Attribute, ast.Subscript)) else None
+        _read_quietly(node.value, scope)
+        if isinstance(node, (ast.Attribute, ast.Subscript))
+        else None
     )
     if isinstance(node, ast.Subscript) and type(value) in (dict, list, tuple):
         return value[ast.literal_eval(node.slice)]
@@ -521,9 +524,9 @@ def _reached(node, scope):
     raise Unreadable
 
 
-def _asks_torch(kind, name):
-    """Is a missing attribute NAME of a KIND object looked up by torch.nn.Module's __getattr__, and
-    not by code of the program?"""
+def _is_found_by_torch(kind, name):
+    """If an object of class KIND has no attribute NAME, does only torch.nn.Module.__getattr__ look
+    the attribute up, and no code of the program?"""
     classes = [vars(each) for each in type.__getattribute__(kind, "__mro__")]
     hook = next((each["__getattr__"] for each in classes if "__getattr__" in each), None)
     return hook is sys.modules["torch"].nn.Module.__getattr__ and not any(
@@ -535,9 +538,12 @@ def runs_program(text, scope):
     """Would the call `hasattr(object, name)` in TEXT, the expression of a guard, run code of the
     program? Returns False if `object` does not exist."""
     try:
-        called = next(node for node in ast.walk(parse(text)[0]) if isinstance(node, ast.Call))
-        value, name = _reached(called.args[0], scope), called.args[1].value
-        return not native.GuardTree._is_quiet(value, name) and not _asks_torch(type(value), name)
+        tree, _ = parse_expression(text)
+        called = next(node for node in ast.walk(tree) if isinstance(node, ast.Call))
+        value, name = _read_quietly(called.args[0], scope), called.args[1].value
+        return not native.GuardTree._is_quiet(value, name) and not _is_found_by_torch(
+            type(value), name
+        )
     except LookupError:
         return False
     except Exception:

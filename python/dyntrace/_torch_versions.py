@@ -8,12 +8,12 @@ import sys
 # Minor versions of torch that `make torch-matrix` has tested with each minor version of CPython.
 # docs/torch.md shows them as a table.
 _FROM_6_TO_15 = {(2, minor) for minor in range(6, 16)}
-_FROM_6_TO_14 = _FROM_6_TO_15 - {(2, 15)}
 TESTED = {
     (3, 11): _FROM_6_TO_15,
     (3, 12): _FROM_6_TO_15,
-    (3, 13): _FROM_6_TO_14,
-    (3, 14): {(2, minor) for minor in range(10, 15)},
+    (3, 13): _FROM_6_TO_15,
+    (3, 14): {(2, minor) for minor in range(10, 16)},
+    (3, 15): {(2, 15)},
 }
 # The version of torch that ./dev installs with pip, for each minor version of CPython.
 INSTALLED = {(3, 11): "2.13.0"}

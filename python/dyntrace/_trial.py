@@ -33,29 +33,31 @@ class Watch:
         # the highest number of calls; the folder to write into; the folder of the unchanged run
         self.calls = self.values = self.against = None
         self.rtol = 1e-5
-        self._begin()
+        self._begin_counting()
 
-    def _begin(self):
+    def _begin_counting(self):
         self.process, self.count, self.keeper = os.getpid(), 0, None
 
     def __call__(self):
-        """Begin a call. Returns the function to call with its return value, or None."""
-        if self.process != os.getpid():  # this process was forked since the last call
-            self._begin()
+        """Note that a call begins. Returns the function to call with the return value, or None."""
+        # the process was forked since the last call, so begin to count anew
+        if self.process != os.getpid():
+            self._begin_counting()
         self.count += 1
         if self.calls is not None and self.count > self.calls:
-            _end()
-        return self._returned if self.values else None
+            _end_process()
+        return self._end_call if self.values else None
 
-    def _returned(self, *value):
-        """End a call. VALUE is empty if the call raised."""
+    def _end_call(self, *value):
+        """Note that a call has ended. VALUE is a tuple with the return value, or is empty if the
+        call raised."""
         if self.keeper is None:
             self.keeper = (Comparer if self.against else Keeper)(self)
-        self.keeper.take(value)
+        self.keeper.handle_value(value)
 
 
-def _end():
-    """End this process as if the program had ended here on its own."""
+def _end_process():
+    """End this process as if the program had ended by itself at this call."""
     for stream in sys.stdout, sys.stderr:
         try:
             stream.flush()
@@ -73,20 +75,21 @@ class Keeper:
     suffix = ".index"
 
     def __init__(self, watch):
-        self.name, self.file = _file_make(watch.values, self.suffix)
+        self.name, self.file = _make_file(watch.values, self.suffix)
         self.data, self.written = None, 0
         self.path = os.path.join(watch.values, self.name + ".data")
 
-    def take(self, value):
+    def handle_value(self, value):
         try:
             with _Undisturbed():
-                line = json.dumps(describe(value, self.keep))
+                line = json.dumps(describe(value, self.store_numbers))
         except Exception as error:
             line = json.dumps(["?", type(error).__name__])
-        _write(self.file, line)
+        _write_line(self.file, line)
 
-    def keep(self, numbers):
-        """Keep NUMBERS, which are bytes, and return their offset, or -1 if there is no room."""
+    def store_numbers(self, numbers):
+        """Store NUMBERS, a bytes object, in the file NAME.data. Returns their offset in the file,
+        or -1 if the file is full."""
         if self.written + len(numbers) > DATA_MOST:
             return -1
         if self.data is None:
@@ -98,8 +101,8 @@ class Keeper:
         return at
 
 
-def _file_make(folder, suffix):
-    """Make a new file for this process. Returns its name without SUFFIX, and its descriptor."""
+def _make_file(folder, suffix):
+    """Create a file for this process. Returns its name without SUFFIX, and its descriptor."""
     rank = os.environ.get("RANK", "0")
     for number in range(10000):
         name = "%s.%d" % ("".join(one for one in rank if one.isalnum()), number)
@@ -111,7 +114,7 @@ def _file_make(folder, suffix):
     raise OSError("too many processes")
 
 
-def _write(file, line):
+def _write_line(file, line):
     os.write(file, line.encode("ascii", "backslashreplace") + b"\n")
 
 
@@ -140,13 +143,13 @@ class _Undisturbed:
 # ---- describing return values ----
 
 
-def _hash(numbers):
+def _hash_bytes(numbers):
     import hashlib
 
     return hashlib.blake2b(numbers, digest_size=16).hexdigest()
 
 
-def _numbers_of(value):
+def _read_numbers(value):
     """Return (kind, dtype, shape, bytes) of a tensor or array. Returns None for other values, and
     for tensors without plain data.
 
@@ -177,13 +180,14 @@ def _is_number(value):
     return type(value) in _NUMBERS or generic is not None and isinstance(value, generic)
 
 
-def _python_number(value):
-    """Return VALUE, a number of Python's or numpy's, as a number of Python's."""
+def _to_python_number(value):
+    """Convert VALUE, a number of Python or numpy, to a number of Python."""
     return value if type(value) in _NUMBERS else value.item()
 
 
-def _parts(value):
-    """Return (name of its type, [(key, value)]) for a container; None for other values."""
+def _split_container(value):
+    """Return (name of the type, [(key, item), ...]) of a container; None if VALUE is no
+    container."""
     name = type(value).__qualname__
     if isinstance(value, (list, tuple)):
         inner = (list if isinstance(value, list) else tuple).__iter__(value)
@@ -204,15 +208,19 @@ def describe(value, keep, depth=0):
     if depth == 0:
         return ["returned", describe(value[0], keep, 1)] if value else ["raised"]
     if type(value) in _PLAIN and type(value) is not int:
-        return ["is", type(value).__name__, _hash(repr(value).encode("utf-8", "backslashreplace"))]
+        return [
+            "is",
+            type(value).__name__,
+            _hash_bytes(repr(value).encode("utf-8", "backslashreplace")),
+        ]
     if _is_number(value):
-        number = _python_number(value)
+        number = _to_python_number(value)
         return ["number", type(number).__name__, repr(number)]
-    numbers = _numbers_of(value)
+    numbers = _read_numbers(value)
     if numbers:
         kind, dtype, shape, data = numbers
-        return [kind, dtype, shape, _hash(data), keep(data), len(data)]
-    parts = _parts(value) if depth < DEPTH_MOST else None
+        return [kind, dtype, shape, _hash_bytes(data), keep(data), len(data)]
+    parts = _split_container(value) if depth < DEPTH_MOST else None
     if parts:
         inner = [[key, describe(one, keep, depth + 1)] for key, one in parts[1][:ITEMS_MOST]]
         return ["parts", parts[0], len(parts[1]), inner]
@@ -227,7 +235,7 @@ class Comparer:
     call."""
 
     def __init__(self, watch):
-        self.name, self.file = _file_make(watch.values, ".verdict")
+        self.name, self.file = _make_file(watch.values, ".verdict")
         self.rtol = watch.rtol
         path = os.path.join(watch.against, self.name)
         try:
@@ -236,79 +244,83 @@ class Comparer:
             self.index = None
         self.data_path, self.data = path + ".data", None
 
-    def take(self, value):
+    def handle_value(self, value):
         try:
             line = self.index.readline() if self.index else b""
             with _Undisturbed():
-                verdict = self.whole(json.loads(line), value) if line else DIFFERENT
+                verdict = self.compare_call(json.loads(line), value) if line else DIFFERENT
         except Exception:
             verdict = UNKNOWN
-        _write(self.file, verdict)
+        _write_line(self.file, verdict)
 
-    def whole(self, old, value):
+    def compare_call(self, old, value):
         if old[0] == "?":
             return UNKNOWN
         if not value or old[0] == "raised":
             return EQUAL if not value and old[0] == "raised" else DIFFERENT
-        return self.one(old[1], value[0], 1)
+        return self.compare(old[1], value[0], 1)
 
-    def one(self, old, value, depth):
-        """Compare VALUE with OLD, a description made by describe(). Returns the verdict."""
-        new = describe(value, lambda data: -1, depth) if not _parts(value) else None
+    def compare(self, old, value, depth):
+        """Compare VALUE with OLD, the description that describe() made of a value in the unchanged
+        run. Returns the verdict."""
+        new = describe(value, lambda data: -1, depth) if not _split_container(value) else None
         if new is None:
-            return self.parts(old, value, depth)
+            return self.compare_containers(old, value, depth)
         if old[0] in ("tensor", "array", "number") and new[0] in ("tensor", "array", "number"):
-            return self.numbers(old, new, value)
+            return self.compare_numbers(old, new, value)
         return EQUAL if old == new else DIFFERENT
 
-    def parts(self, old, value, depth):
-        name, items = _parts(value)
+    def compare_containers(self, old, value, depth):
+        name, items = _split_container(value)
         if old[0] == "object" and depth >= DEPTH_MOST:
             return EQUAL if old[1] == name else DIFFERENT
         if old[0] != "parts" or old[1:3] != [name, len(items)]:
             return DIFFERENT
         worst = EQUAL
         for (key, inner), (own, one) in zip(old[3], items):
-            verdict = self.one(inner, one, depth + 1) if key == own else DIFFERENT
+            verdict = self.compare(inner, one, depth + 1) if key == own else DIFFERENT
             worst = max(worst, verdict, key=_ORDER.index)
         return worst
 
-    def numbers(self, old, new, value):
+    def compare_numbers(self, old, new, value):
         if old[0] == new[0] and old[:4] == new[:4]:
             return EQUAL
-        before, after = self.kept(old), _flat(value)
+        before, after = self.read_kept(old), _list_numbers(value)
         if before is None:
-            return DIFFERENT  # the numbers were too many to keep, and the hash differs
-        return DIFFERENT if len(before) != len(after) else self.close(before, after, old, new)
+            return DIFFERENT  # the hashes differ, but the old numbers were not stored
+        if len(before) != len(after):
+            return DIFFERENT
+        return self.compare_within_tolerance(before, after, old, new)
 
-    def close(self, before, after, old, new):
+    def compare_within_tolerance(self, before, after, old, new):
         shapes = [one[2] if one[0] != "number" else [] for one in (old, new)]
         if shapes[0] != shapes[1]:
             return DIFFERENT
         inexact = [_is_inexact(one[1]) for one in (old, new)]
-        if all(_same(a, b) for a, b in zip(before, after)):
+        if all(_is_same_number(a, b) for a, b in zip(before, after)):
             return EQUAL
         if not all(inexact):
             return DIFFERENT
         most = max((abs(one) for one in before if abs(one) < float("inf")), default=0)
         near = self.rtol * most
-        fit = all(_same(a, b) or abs(a - b) <= near for a, b in zip(before, after))
+        fit = all(_is_same_number(a, b) or abs(a - b) <= near for a, b in zip(before, after))
         return CLOSE if fit else DIFFERENT
 
-    def kept(self, old):
-        """Return the numbers that OLD describes, in order, or None if they were not kept."""
+    def read_kept(self, old):
+        """Return the numbers that the description OLD stands for, in order; None if they were not
+        stored."""
         if old[0] == "number":
-            return [complex(old[2]) if old[1] == "complex" else _parsed(old)]
+            return [complex(old[2]) if old[1] == "complex" else _parse_number(old)]
         _, dtype, _, _, at, size = old
         if at < 0:
             return None
         if self.data is None:
             self.data = open(self.data_path, "rb")
         self.data.seek(at)
-        return _unpacked(self.data.read(size), dtype)
+        return _unpack_numbers(self.data.read(size), dtype)
 
 
-def _parsed(old):
+def _parse_number(old):
     return int(old[2]) if old[1] == "int" else float(old[2])
 
 
@@ -316,7 +328,7 @@ def _is_inexact(dtype):
     return "float" in dtype or "complex" in dtype
 
 
-def _same(a, b):
+def _is_same_number(a, b):
     return a == b or (a != a and b != b)
 
 
@@ -326,15 +338,15 @@ _CODES = {
 }  # fmt: skip
 
 
-def _unpacked(data, dtype):
-    """Return the numbers in DATA. A complex number counts as two."""
+def _unpack_numbers(data, dtype):
+    """Return the numbers in the bytes DATA. A complex number counts as two numbers."""
     dtype = _WIDER.get(dtype, dtype)
     code = {"complex64": "f", "complex128": "d"}.get(dtype) or _CODES[dtype]
     return memoryview(data).cast(code) if data else []
 
 
-def _flat(value):
+def _list_numbers(value):
     if _is_number(value):
-        return [_python_number(value)]
-    _, dtype, _, data = _numbers_of(value)
-    return _unpacked(data, dtype)
+        return [_to_python_number(value)]
+    _, dtype, _, data = _read_numbers(value)
+    return _unpack_numbers(data, dtype)

@@ -102,7 +102,7 @@ class Source:
         return attribute(self, name)
 
     def __getitem__(self, key: object) -> Source:
-        text = _key_text(key)
+        text = _describe_key(key)
         return Source(self.__path + (("[", key, "%s[%s]" % (self.__path[-1][2], text)),))
 
     def __call__(self) -> Source:
@@ -118,7 +118,7 @@ class Source:
 _path = Source._Source__path.__get__
 
 
-def _key_text(key, most=80):
+def _describe_key(key, most=80):
     try:
         text = repr(key)
     except Exception as error:
@@ -130,11 +130,12 @@ def attribute(source: Source, name: str) -> Source:
     """Return the source `source.name`, for any NAME."""
     if type(name) is not str:
         raise TypeError("an attribute's name must be a str, not %s" % type(name).__name__)
-    return Source(_source(source) + ((".", name, "%s.%s" % (_source(source)[-1][2], name)),))
+    return Source(_get_path(source) + ((".", name, "%s.%s" % (_get_path(source)[-1][2], name)),))
 
 
-def _source(source):
-    """Return the steps of SOURCE, a tuple of (what, key, text). TypeError for another type."""
+def _get_path(source):
+    """Return the steps of SOURCE, a tuple of (what, key, text). Raises TypeError if it is no
+    Source."""
     if type(source) is not Source:
         raise TypeError("expected a source such as L['x'], got %s" % type(source).__name__)
     return _path(source)
@@ -145,8 +146,8 @@ G = Source((("G", None, "G"),))
 B = Source((("B", None, "B"),))
 
 
-def _read(path, example, globals):
-    """Return the value that PATH leads to now."""
+def _read_path(path, example, globals):
+    """Return the value to which PATH leads now."""
     what, key, text = path[0]
     if what == "L":
         if example is None:
@@ -175,9 +176,9 @@ _SHAPES = {
 }
 
 
-def _shape(path):
-    """Return what PATH ends in: "size", "stride" or "ndim" of a tensor, or None; and the dimension,
-    or -1."""
+def _find_shape(path):
+    """Return ("size", "stride" or "ndim", dimension or -1) if PATH ends in a tensor's size, stride
+    or number of dimensions; otherwise (None, -1)."""
     at, dimension = len(path) - 1, -1
     if path[at][0] == "[":
         key = path[at][1]
@@ -188,9 +189,9 @@ def _shape(path):
     return _SHAPES.get(path[at][1]) if at > 0 and path[at][0] == "." else None, dimension
 
 
-def _bare(path):
-    """Return the source without its keys, which are values of the program, for a trace without
-    values."""
+def _remove_keys(path):
+    """Return PATH as text without its keys, because keys are values of the program. This text is
+    recorded if --values forbids values."""
     text = path[0][2]
     for at, (what, key, _) in enumerate(path[1:], 1):
         if what == "(":
@@ -199,7 +200,7 @@ def _bare(path):
             text += "." + (key if key.isidentifier() else "<name>")
         elif at == 1 and path[0][0] != "S" and type(key) is str and key.isidentifier():
             text += "['%s']" % key
-        elif type(key) is int and abs(key) < 64 and _shape(path[max(at - 4, 0) : at])[0]:
+        elif type(key) is int and abs(key) < 64 and _find_shape(path[max(at - 4, 0) : at])[0]:
             text += "[%d]" % key
         else:
             text += "[<%s>]" % _words.type_name(type(key))
@@ -254,7 +255,7 @@ class Guard:
         arguments: Callable[[Any], tuple[Any, ...]] = lambda value: (value,),
     ) -> None:
         self.kind = kind
-        self.sources = tuple(map(_source, sources))
+        self.sources = tuple(map(_get_path, sources))
         self.value = value
         self.arguments = arguments
 
@@ -266,35 +267,41 @@ class Guard:
     def __repr__(self) -> str:
         return "%s(%s)" % (self.kind, self.source)
 
-    def _leaf(self, ordinal, example, globals):
-        """Return the guard's description (Leaf) and the extension's arguments."""
-        value = _read(self.sources[0], example, globals) if self.value is _EXAMPLE else self.value
-        shapes = [_shape(path) for path in self.sources] or [(None, -1)]
-        bare, are_shapes = ", ".join(map(_bare, self.sources)), all(name for name, _ in shapes)
+    def _make_leaf(self, ordinal, example, globals):
+        """Return the guard's description (a Leaf) and the arguments with which the extension makes
+        the guard."""
+        value = (
+            _read_path(self.sources[0], example, globals) if self.value is _EXAMPLE else self.value
+        )
+        shapes = [_find_shape(path) for path in self.sources] or [(None, -1)]
+        bare, are_shapes = ", ".join(map(_remove_keys, self.sources)), all(
+            name for name, _ in shapes
+        )
         leaf = _words.Leaf(
             ordinal, self.kind, self.sources, self.source, bare, are_shapes, *shapes[-1]
         )
-        return leaf, leaf.taken(self.arguments(value))
+        return leaf, leaf.native_arguments(self.arguments(value))
 
 
-def _nothing(value):
+def _make_no_arguments(value):
     return ()
 
 
-def _frozen(value):
-    """Return a copy of VALUE in which containers that the program may change are copied, too."""
+def _copy_containers(value):
+    """Return a copy of VALUE. Also copies the containers in it that the program may change."""
     kind = type(value)
     if kind in (list, tuple):
-        return kind(map(_frozen, value))
+        return kind(map(_copy_containers, value))
     if kind is dict:
-        return {key: _frozen(item) for key, item in value.items()}
+        return {key: _copy_containers(item) for key, item in value.items()}
     if kind in (set, bytearray):
         return kind(value)
     return value
 
 
-def _expected(kind, what, value, type):
-    """Return VALUE. Raises TypeError if it is not of TYPE, which WHAT describes."""
+def _require_type(kind, what, value, type):
+    """Return VALUE. Raises TypeError if VALUE is not of TYPE; the message describes TYPE by
+    WHAT."""
     if not issubclass(_type_of(value), type):
         raise TypeError("%s: expected %s, got %s" % (kind, what, _type_of(value).__name__))
     return value
@@ -316,7 +323,7 @@ def EQUALS_MATCH(source: Source, value: Any = _EXAMPLE) -> Guard:
     """The source equals the value and has its type. The same holds for the items of tuples and
     lists. All nans are equal.
     """
-    return Guard("EQUALS_MATCH", [source], value, lambda value: (_frozen(value),))
+    return Guard("EQUALS_MATCH", [source], value, lambda value: (_copy_containers(value),))
 
 
 def NONE_MATCH(source: Source) -> Guard:
@@ -358,7 +365,7 @@ def NO_HASATTR(source: Source, name: str) -> Guard:
     return Guard("NO_HASATTR", [source], name)
 
 
-def _length(kind, source, length):
+def _make_length_guard(kind, source, length):
     if length is _EXAMPLE:
         return Guard(kind, [source], length, lambda value: (len(value),))
     return Guard(kind, [source], length)
@@ -366,22 +373,22 @@ def _length(kind, source, length):
 
 def DICT_LENGTH(source: Source, length: Any = _EXAMPLE) -> Guard:
     """The source is a dict with this number of items."""
-    return _length("DICT_LENGTH", source, length)
+    return _make_length_guard("DICT_LENGTH", source, length)
 
 
 def LIST_LENGTH(source: Source, length: Any = _EXAMPLE) -> Guard:
     """The source is a list with this number of items."""
-    return _length("LIST_LENGTH", source, length)
+    return _make_length_guard("LIST_LENGTH", source, length)
 
 
 def TUPLE_LENGTH(source: Source, length: Any = _EXAMPLE) -> Guard:
     """The source is a tuple with this number of items."""
-    return _length("TUPLE_LENGTH", source, length)
+    return _make_length_guard("TUPLE_LENGTH", source, length)
 
 
 def SEQUENCE_LENGTH(source: Source, length: Any = _EXAMPLE) -> Guard:
     """len() of the source is this number."""
-    return _length("SEQUENCE_LENGTH", source, length)
+    return _make_length_guard("SEQUENCE_LENGTH", source, length)
 
 
 def DICT_KEYS(source: Source, keys: Any = _EXAMPLE) -> Guard:
@@ -413,7 +420,9 @@ def CLOSURE_MATCH(source: Source, function: Any = _EXAMPLE) -> Guard:
         [source],
         function,
         lambda value: (
-            _expected("CLOSURE_MATCH", "a Python function", value, _type_of(_frozen)).__code__,
+            _require_type(
+                "CLOSURE_MATCH", "a Python function", value, _type_of(_copy_containers)
+            ).__code__,
         ),
     )
 
@@ -430,7 +439,7 @@ def MODULE_MATCH(source: Source, module: Any = _EXAMPLE) -> Guard:
         "MODULE_MATCH",
         [source],
         module,
-        lambda value: (_expected("MODULE_MATCH", "a module", value, _type_of(_sys)),),
+        lambda value: (_require_type("MODULE_MATCH", "a module", value, _type_of(_sys)),),
     )
 
 
@@ -445,8 +454,11 @@ def WEAKREF_ALIVE(source: Source, referent: Any = _EXAMPLE) -> Guard:
 
 
 def GLOBAL_STATE(name: str, value: Any = _EXAMPLE) -> Guard:
-    """A registered state has this value. Default: the value at the time when the tree is built."""
-    return Guard("GLOBAL_STATE", [global_state(name)], value, lambda value: (_frozen(value),))
+    """A registered state has this value. Default: the value that the state has when the tree is
+    built."""
+    return Guard(
+        "GLOBAL_STATE", [global_state(name)], value, lambda value: (_copy_containers(value),)
+    )
 
 
 def TENSOR_MATCH(
@@ -476,13 +488,13 @@ def TENSOR_MATCH(
         "TENSOR_MATCH",
         [source],
         value,
-        lambda value: _tensor(value, dynamic_sizes, dynamic_strides),
+        lambda value: _read_example_tensor(value, dynamic_sizes, dynamic_strides),
     )
 
 
-def _tensor(value, dynamic_sizes, dynamic_strides):
-    """Read what a guard needs to know about the example VALUE. Returns the arguments of
-    _guard_words._tensor."""
+def _read_example_tensor(value, dynamic_sizes, dynamic_strides):
+    """Read those properties of the example VALUE which TENSOR_MATCH compares. Returns the arguments
+    of _guard_words._prepare_tensor()."""
     attributes, format, itemsize, keys = (), None, 0, None
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         found = [
@@ -491,8 +503,8 @@ def _tensor(value, dynamic_sizes, dynamic_strides):
         attributes = tuple(pair for pair in found if pair[1] is not _EXAMPLE)
         sizes, strides, keys = (
             tuple(map(_index, value.shape)),
-            _strides(value),
-            _dispatch_keys(value),
+            _read_strides(value),
+            _read_dispatch_keys(value),
         )
         if strides is not None and len(strides) != len(sizes):
             strides = None
@@ -507,28 +519,29 @@ def _tensor(value, dynamic_sizes, dynamic_strides):
         with view:
             format, itemsize, sizes, strides = view.format, view.itemsize, view.shape, view.strides
     count = len(sizes)
-    any_size = _marked(dynamic_sizes, count)
+    any_size = _mark_dimensions(dynamic_sizes, count)
     if strides is None or dynamic_strides is not None:
-        any_stride = _marked(dynamic_strides, count)
+        any_stride = _mark_dimensions(dynamic_strides, count)
     else:
-        any_stride = _depending(strides, any_size)
-    words = [_key_text(attributes[0][1], 120) if attributes else format]
+        any_stride = _find_depending_strides(strides, any_size)
+    words = [_describe_key(attributes[0][1], 120) if attributes else format]
     for name, wanted in attributes[1:]:
-        if not (type(wanted) is str and wanted == "cpu"):  # numpy 2 has "cpu" for all arrays
-            words.append(("on " if name == "device" else name + "=") + _key_text(wanted, 120))
-    words.append("size " + _numbers(sizes, any_size))
+        # leave out "cpu", which numpy 2 has for all arrays
+        if not (type(wanted) is str and wanted == "cpu"):
+            words.append(("on " if name == "device" else name + "=") + _describe_key(wanted, 120))
+    words.append("size " + _print_numbers(sizes, any_size))
     if strides is not None:
-        words.append("stride " + _numbers(strides, any_stride))
+        words.append("stride " + _print_numbers(strides, any_stride))
     if keys:
-        words.append(_key_text(keys[0], 120))
-    sizes, strides = _fixed(sizes, any_size), (
-        strides if strides is None else _fixed(strides, any_stride)
+        words.append(_describe_key(keys[0], 120))
+    sizes, strides = _blank_dynamic(sizes, any_size), (
+        strides if strides is None else _blank_dynamic(strides, any_stride)
     )
     wanted = attributes, format, itemsize, sizes, strides, keys
-    return value, wanted, keys and _torch_check(value, wanted), " ".join(words)
+    return value, wanted, keys and _choose_check(value, wanted), " ".join(words)
 
 
-def _strides(value):
+def _read_strides(value):
     try:
         strides = _words.strides_of(value)
         return None if strides is None else tuple(map(_index, strides))
@@ -536,8 +549,8 @@ def _strides(value):
         return None
 
 
-def _marked(which, count):
-    """Does WHICH name the dimension, for each of COUNT dimensions? WHICH is None or False for no
+def _mark_dimensions(which, count):
+    """Return a list of COUNT bools: does WHICH select the dimension? WHICH is None or False for no
     dimension, True for all, or a sequence of indices."""
     marks = [which is True] * count
     for i in () if which is None or which is False or which is True else map(_index, which):
@@ -547,27 +560,28 @@ def _marked(which, count):
     return marks
 
 
-def _depending(strides, any_size):
-    """Does the stride depend on a dynamic size, for each dimension? Such strides are larger than
-    the stride of the innermost dynamic dimension."""
+def _find_depending_strides(strides, any_size):
+    """Return a list of bools, one for each dimension: does its stride depend on a dynamic size?
+    This is so for strides that are larger than the stride of the innermost dynamic dimension."""
     sizes = [(abs(strides[i]), -i) for i, any_ in enumerate(any_size) if any_]
     return [bool(sizes) and (abs(stride), -i) > min(sizes) for i, stride in enumerate(strides)]
 
 
-def _fixed(numbers, any_):
-    """Return NUMBERS with None in place of those that may have any value."""
+def _blank_dynamic(numbers, any_):
+    """Return NUMBERS with None in place of each number for which ANY_ is true."""
     return tuple(None if wild else number for number, wild in zip(numbers, any_))
 
 
-def _numbers(numbers, any_):
-    """Print "(4, *, 3)"."""
+def _print_numbers(numbers, any_):
+    """Return a text such as "(4, *, 3)", where * stands for any number."""
     words = ", ".join("*" if wild else str(number) for number, wild in zip(numbers, any_))
     return "(%s,)" % words if len(numbers) == 1 else "(%s)" % words
 
 
-def _dispatch_keys(value):
-    """Return what decides which kernel torch's dispatcher calls: the key set as it is now, and the
-    functions that return its parts. Returns None if VALUE is no tensor of torch."""
+def _read_dispatch_keys(value):
+    """Return a tuple: the set of torch's dispatch keys for VALUE, which selects the kernels to
+    call, and the three functions of torch that return parts of this set. Returns None if VALUE is
+    no tensor of torch."""
     try:
         torch = _sys.modules.get("torch")
         if not torch or not issubclass(type(value), torch.Tensor):
@@ -585,9 +599,10 @@ def _dispatch_keys(value):
         return None
 
 
-def _torch_check(value, wanted):
-    """Return torch's own check of the same properties, which is faster because it makes no Python
-    objects. If torch has none, or it does not hold for VALUE, return ours."""
+def _choose_check(value, wanted):
+    """Return a function that compares a tensor with WANTED. torch's own check is the faster one,
+    because it makes no Python objects. Our own check is returned if torch has no such check, or if
+    torch's check fails for the example VALUE."""
     sizes, strides = wanted[3:5]
     try:
         from torch._C._dynamo.guards import TensorGuards
@@ -601,7 +616,7 @@ def _torch_check(value, wanted):
             return check
     except Exception:  # this torch has no TensorGuards, or another class of this name
         pass
-    return _partial(_words.same_tensor, wanted)
+    return _partial(_words.is_same_tensor, wanted)
 
 
 def SHAPE_EQUAL(source: Source, *others: Source | int) -> Guard:
@@ -611,7 +626,7 @@ def SHAPE_EQUAL(source: Source, *others: Source | int) -> Guard:
         return SHAPE_BOUND(source, numbers[0], numbers[0])
     if numbers or not others:
         raise TypeError("SHAPE_EQUAL: give two or more sources, or one source and one number")
-    return Guard("SHAPE_EQUAL", [source, *others], None, _nothing)
+    return Guard("SHAPE_EQUAL", [source, *others], None, _make_no_arguments)
 
 
 def SHAPE_BOUND(source: Source, low: int | None = None, high: int | None = None) -> Guard:
@@ -627,8 +642,8 @@ def SHAPE_DIVISIBLE(source: Source, by: int) -> Guard:
 
 
 def NO_ALIASING(sources: Iterable[Source]) -> Guard:
-    """No two of the sources are the same object."""
-    return Guard("NO_ALIASING", list(sources), None, _nothing)
+    """The values of the sources are all different objects."""
+    return Guard("NO_ALIASING", list(sources), None, _make_no_arguments)
 
 
 def LAMBDA(check: Callable[..., object], expression: str | None = None, *sources: Source) -> Guard:
@@ -682,7 +697,7 @@ class GuardTree(_words.Tree):
         for guard in guards:
             if not isinstance(guard, Guard):
                 raise TypeError("GuardTree: expected guards, got %s" % type(guard).__name__)
-            leaves.append(guard._leaf(len(leaves), example, globals))
+            leaves.append(guard._make_leaf(len(leaves), example, globals))
         tree = super().__new__(cls, [taken for _, taken in leaves], globals)
         tree._leaves = tuple(leaf for leaf, _ in leaves)
         return tree

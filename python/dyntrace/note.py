@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 __all__ = ["graph", "graph_break", "input", "listing", "phase"]
 
 
-def _text(value, what):
+def _check_str(value, what):
     if not isinstance(value, str):
         raise TypeError("%s is a %s, not a str" % (what, type(value).__name__))
     return value
 
 
-def _word(value):
-    """Return one member of a node as text: a str as it is, a function's name, the repr of anything
-    else."""
+def _to_text(value):
+    """Return a member of a node as text: a str is unchanged, a callable gives its name, anything
+    else its repr()."""
     if isinstance(value, str):
         return value
     if callable(value) and isinstance(getattr(value, "__qualname__", None), str):
@@ -57,7 +57,7 @@ def graph(name: str, nodes: Iterable[Any]) -> None:
     nodes
         For each node (op, name, target, args, kwargs), or an object with these attributes.
     """
-    _text(name, "name")
+    _check_str(name, "name")
     compiling = native._compiling()
     if compiling:
         members = [
@@ -70,7 +70,7 @@ def graph(name: str, nodes: Iterable[Any]) -> None:
         ]
         if any(len(node) != 5 for node in members):
             raise TypeError("a node is (op, name, target, args, kwargs)")
-        notes.graph(compiling[0], name, [tuple(map(_word, node)) for node in members])
+        notes.graph(compiling[0], name, [tuple(map(_to_text, node)) for node in members])
 
 
 def graph_break(
@@ -95,9 +95,9 @@ def graph_break(
     resume
         The resume function: a function, its code, or the result of dyntrace.resume.split().
     """
-    _text(reason, "reason")
+    _check_str(reason, "reason")
     if hint is not None:
-        reason += "\n  Hint: " + _text(hint, "hint")
+        reason += "\n  Hint: " + _check_str(hint, "hint")
     compiling = native._compiling()
     if not compiling:
         return
@@ -139,8 +139,8 @@ def listing(kind: str, text: str) -> None:
     text
         The text.
     """
-    _text(kind, "kind")
-    _text(text, "text")
+    _check_str(kind, "kind")
+    _check_str(text, "text")
     compiling = native._compiling()
     if compiling:
         notes.listing(compiling[0], kind, text)
@@ -155,7 +155,7 @@ def phase(name: str) -> Iterator[None]:
     name
         Your word for the part.
     """
-    _text(name, "name")
+    _check_str(name, "name")
     compiling = native._compiling()
     start = time.time_ns()
     try:
@@ -175,8 +175,8 @@ def input(name: str, text: str) -> None:
     text
         The input's description, such as "float32[4, 3]".
     """
-    _text(name, "name")
-    _text(text, "text")
+    _check_str(name, "name")
+    _check_str(text, "text")
     compiling = native._compiling()
     if compiling and native._values() == "all":
         notes.listing(compiling[0], "input " + name, text)

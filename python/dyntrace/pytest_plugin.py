@@ -50,7 +50,7 @@ import pytest
 
 from . import _native
 from . import reset as _reset
-from .record import _program, record
+from .record import _find_program, record
 
 _LIMITS = (
     "max_recompiles",
@@ -127,8 +127,8 @@ def pytest_configure(config):
 # ---- comparing a trace with limits ---------------------------------------------------------------
 
 
-def _arguments(limits):
-    """Return options of `dyntrace check` for LIMITS, the keywords of a mark."""
+def _check_options(limits):
+    """Return the options of `dyntrace check` for LIMITS, which are the keywords of a mark."""
     unknown = set(limits) - set(_LIMITS) - set(_LISTS) - {"reset"}
     if unknown:
         raise pytest.UsageError(
@@ -146,7 +146,7 @@ def _arguments(limits):
     return made
 
 
-def _line(row):
+def _format_row(row):
     """Return an offending row as a line of text."""
     place = " ".join(str(row[key]) for key in ("function", "where") if row.get(key))
     again = f" [{row['compile']}]" if row.get("compile") else ""
@@ -161,13 +161,13 @@ def check(path, limits, part=()):
     If LIMITS has no limit, nothing is checked. PART has options of `dyntrace check` that select a
     part of the trace.
     """
-    arguments = _arguments(limits)
+    arguments = _check_options(limits)
     if not any(a.startswith(("--max", "--require")) for a in arguments):
         return
     import subprocess
 
     done = subprocess.run(
-        [_program(), "check", os.fspath(path), "--json", "--limit", "0", *arguments, *part],
+        [_find_program(), "check", os.fspath(path), "--json", "--limit", "0", *arguments, *part],
         capture_output=True,
         text=True,
     )
@@ -186,7 +186,7 @@ def check(path, limits, part=()):
         raise LimitsExceeded(
             f"dyntrace check: {done.stderr.strip() or 'exit %d' % done.returncode}\ntrace: {path}"
         ) from None
-    lines = [_line(row) for row in rows[:_SHOWN]]
+    lines = [_format_row(row) for row in rows[:_SHOWN]]
     if len(rows) > _SHOWN:
         lines.append(f"  ... and {len(rows) - _SHOWN} more")
     doubts = done.stderr.strip()
@@ -201,21 +201,21 @@ def recorded(path, limits):
     """Record into PATH what runs in the block, then compare the trace with LIMITS. If the block
     raises, there is no comparison, because the exception is the better message."""
     joined = _native.native._active()
-    with _begin(path, limits):
+    with _begin_recording(path, limits):
         yield _native.native._recording()[0] if joined and _native.native._recording() else path
     if not joined:
-        _checked(path, limits)
+        _check_or_warn(path, limits)
 
 
-def _begin(path, limits):
-    _arguments(limits)
+def _begin_recording(path, limits):
+    _check_options(limits)
     if limits.get("reset"):
         _reset()
         dynamo = sys.modules.get("torch._dynamo")
         if dynamo is not None:
             dynamo.reset()
     if _native.native._active():
-        return _joined(limits)
+        return _join_recording(limits)
     return record(path, force=True, values=_values, args=_args, strict=True)
 
 
@@ -227,25 +227,24 @@ class _Unknown(Exception):
     compiler decided about any call, or that the recording ended during the test."""
 
 
-def _warn(error):
-    """Print a line in pytest's summary. It is never a failure, not even where warnings are
-    errors."""
+def _warn_unchecked(error):
+    """Add a warning to pytest's summary. It never fails the test, even if warnings are errors."""
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.warn(f"dyntrace: limits of this test are not checked: {error}; {_LEFT_OUT}")
 
 
-def _checked(path, limits, part=()):
-    """Do what check() does, but warn if the recording cannot answer."""
+def _check_or_warn(path, limits, part=()):
+    """Call check(), but only warn if the limits cannot be checked."""
     try:
         check(path, limits, part)
     except _Unknown as error:
-        _warn(error)
+        _warn_unchecked(error)
 
 
 @contextlib.contextmanager
-def _joined(limits):
-    """Compare the recording's events of what runs inside with LIMITS."""
+def _join_recording(limits):
+    """Compare LIMITS with the events that the running recording gets during the block."""
     import sqlite3
 
     begin = _native.native._recording()
@@ -257,15 +256,15 @@ def _joined(limits):
         check(
             end[0],
             limits,
-            ["--time", f"{begin[1] / 1e3:.3f}us..{end[1] / 1e3:.3f}us", *_processes(end)],
+            ["--time", f"{begin[1] / 1e3:.3f}us..{end[1] / 1e3:.3f}us", *_wait_for_events(end)],
         )
     except (_Unknown, sqlite3.Error) as error:
-        _warn(error)
+        _warn_unchecked(error)
 
 
-def _processes(end):
-    """Wait until the recording has all events up to END. Returns options that select this process
-    and those that it forked.
+def _wait_for_events(end):
+    """Wait until the trace has all events up to END, the result of _recording() at the end of the
+    test. Returns options of `dyntrace check` that select this process and its child processes.
 
     The collector runs in a loop: it reads the rings of all threads, then commits. Once it has read
     this thread's ring up to END, the second commit from then on has the events of all threads.
@@ -302,7 +301,7 @@ def _processes(end):
 # ---- recording tests -----------------------------------------------------------------------------
 
 
-def _path(config, factory, nodeid):
+def _choose_path(config, factory, nodeid):
     name = re.sub(r"[^\w.-]+", "-", nodeid).strip("-")[-120:] + ".db"
     kept = config.getoption("dyntrace_dir")
     if kept:
@@ -311,7 +310,7 @@ def _path(config, factory, nodeid):
     return os.fspath(factory.mktemp("dyntrace") / name)
 
 
-def _discard(config, path):
+def _discard_trace(config, path):
     if not config.getoption("dyntrace_dir"):
         with contextlib.suppress(OSError):
             os.unlink(path)
@@ -324,21 +323,21 @@ def dyntrace_record(request, tmp_path_factory):
     count = 0
 
     @contextlib.contextmanager
-    def part(**limits):
+    def record_block(**limits):
         nonlocal count
         count += 1
-        path = _path(request.config, tmp_path_factory, f"{request.node.nodeid}-{count}")
+        path = _choose_path(request.config, tmp_path_factory, f"{request.node.nodeid}-{count}")
         if request.config.getoption("no_dyntrace"):
             yield path
             return
         with recorded(path, limits) as trace:
             yield trace
-        _discard(request.config, path)
+        _discard_trace(request.config, path)
 
-    return part
+    return record_block
 
 
-def _limits(item):
+def _merge_limits(item):
     """Return the limits of all marks of a test, merged; None if the test is not recorded."""
     marks = list(item.iter_markers("dyntrace"))
     if item.config.getoption("no_dyntrace") or not (marks or item.config.getoption("dyntrace")):
@@ -353,7 +352,7 @@ def _limits(item):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
-    limits = _limits(item)
+    limits = _merge_limits(item)
     if limits is None:
         yield
         return
@@ -361,17 +360,19 @@ def pytest_runtest_call(item):
     stack = contextlib.ExitStack()
     try:
         joined = _native.native._active()
-        path = _path(item.config, item._request.getfixturevalue("tmp_path_factory"), item.nodeid)
-        stack.enter_context(_begin(path, limits))
-    except Exception as error:  # a test with limits that cannot be recorded must not pass
+        path = _choose_path(
+            item.config, item._request.getfixturevalue("tmp_path_factory"), item.nodeid
+        )
+        stack.enter_context(_begin_recording(path, limits))
+    except Exception as error:  # a test that has limits must not pass if it cannot be recorded
         wrong = error
     outcome = yield
     try:
         stack.close()
         if not wrong and not joined:
-            _checked(path, limits)
+            _check_or_warn(path, limits)
             if outcome.excinfo is None:
-                _discard(item.config, path)
+                _discard_trace(item.config, path)
             else:
                 item.add_report_section("call", "dyntrace", f"trace: {path}")
     except Exception as error:
@@ -381,12 +382,12 @@ def pytest_runtest_call(item):
     if outcome.excinfo is not None:  # report the test's own failure rather than this one
         item.add_report_section("call", "dyntrace", str(wrong))
     else:
-        _fail(outcome, wrong)
+        _fail_test(outcome, wrong)
 
 
-def _fail(outcome, error):
-    """Make the test fail with ERROR. There is no traceback through pytest, because no line of the
-    test is to blame."""
+def _fail_test(outcome, error):
+    """Make the test fail with ERROR, without a traceback, because no line of the test caused the
+    failure."""
     kind = pytest.fail.Exception
     wrong = kind(f"dyntrace: {error}", pytrace=False)
     if hasattr(outcome, "force_exception"):

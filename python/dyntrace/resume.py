@@ -112,14 +112,15 @@ def split(code: types.CodeType, offset: int) -> Split:
         raise ValueError("%s() cannot be split at offset %d: %s" % (code.co_qualname, offset, why))
     made = program.split(offset)
     if not made.prefix:
-        object.__setattr__(made, "prefix", program.prefix(program.step(offset), made))
+        object.__setattr__(made, "prefix", program.make_prefix(program.find_step(offset), made))
     return made
 
 
 def points(code: types.CodeType) -> tuple[int, ...]:
     """Return the offsets at which a function with this code can be split."""
     program = _Program(code)
-    return tuple(place[0] for step, place in enumerate(program.places) if not program.forbids(step))
+    steps = enumerate(program.places)
+    return tuple(place[0] for step, place in steps if not program.find_obstacle(step))
 
 
 def why_not(code: types.CodeType, offset: int) -> str | None:
@@ -145,27 +146,27 @@ def call_resume(split: Split) -> list[tuple[str, Any]]:
     """
     if not isinstance(split, Split):
         raise TypeError("expected what split() returns, got %s" % type(split).__name__)
-    return _hand_over(split)
+    return _make_leaving_code(split)
 
 
-def _split(code, offset):
-    """Split for dyntrace.compile, which makes a prefix of its own. Returns None if CODE cannot be
-    split there."""
+def _split_without_prefix(code, offset):
+    """Return the split of CODE at OFFSET without a prefix, or None if CODE cannot be split there.
+    Used by dyntrace.compile, which makes a prefix of its own."""
     program = _Program(code)
     return None if program.why_not(offset) else program.split(offset)
 
 
-def _hand_over(split):
+def _make_leaving_code(split):
     stores = [
         (name, TEMPORARY % argument if name == "STORE_FAST" else argument)
-        for name, argument in _stores(split)
+        for name, argument in _make_stores(split)
     ]
-    return stores + _call(split._leave) + _drops(split) + [("RETURN_VALUE", None)]
+    return stores + _make_call(split._leave) + _make_drops(split) + [("RETURN_VALUE", None)]
 
 
-def _stores(split):
-    """Return the instructions that store the stack in variables. The indexes of iterations stay on
-    the stack. The argument of STORE_FAST is the slot.
+def _make_stores(split):
+    """Return the instructions that store the items of the stack in variables. Indexes of iterations
+    stay on the stack. The argument of a STORE_FAST is the number of the slot.
     """
     made, above = [], 0
     for slot in reversed(range(len(split.stack))):
@@ -178,15 +179,16 @@ def _stores(split):
     return made
 
 
-def _drops(split):
-    """Return the instructions that remove the indexes of iterations, which lie below the result."""
+def _make_drops(split):
+    """Return the instructions that remove indexes of iterations from the stack, where they lie
+    below the result."""
     return [("SWAP", 2), ("POP_TOP", 0)] * len(split._indexes)
 
 
-def _places(slots):
-    """Return where _stores() finds the index of the iteration over each slot that it stores: the
-    distance from the bottom of the stack, or -1 if the slot has no index. SLOTS are the kinds of
-    the stack's slots.
+def _find_index_places(slots):
+    """Return a tuple with a number for each slot that _make_stores() stores. If an iteration index
+    belongs to the slot, this is the index's position among the indexes that stay on the stack,
+    counted from the bottom; otherwise it is -1. SLOTS are the kinds of the stack's slots.
     """
     indexes = []
     for slot in reversed(range(len(slots))):
@@ -199,26 +201,26 @@ def _places(slots):
     return tuple(
         indexes.index(slot + 1) if iterated[slot] and slot + 1 in indexes else -1
         for slot in range(len(slots))
-        if _word(slots[slot]) != "NULL"
+        if _describe_slot(slots[slot]) != "NULL"
     )
 
 
-def _word(slot):
+def _describe_slot(slot):
     """Describe what SLOT of the stack may hold."""
     if not slot & (_native.SLOT_VALUE | _native.SLOT_CELL):
         return "NULL"
     return "value or NULL" if slot & _native.SLOT_NULL else "value"
 
 
-def _call(constant):
+def _make_call(constant):
     return [
         (name, constant if name == "LOAD_CONST" else 0)
         for name in map(_opnames.__getitem__, _native._call)
     ]
 
 
-def _variables(code):
-    """Return the names of all variables in the order in which CPython numbers them."""
+def _list_variables(code):
+    """Return the names of all variables of CODE in the order in which CPython numbers them."""
     return (
         code.co_varnames
         + tuple(name for name in code.co_cellvars if name not in code.co_varnames)
@@ -226,11 +228,11 @@ def _variables(code):
     )
 
 
-def _refused(code):
+def _find_refusal(code):
     """Return why a function with CODE cannot be split at all, or None."""
     if code is None:
         return "the code object that it was made from is gone"
-    if any(name.startswith("___stack") for name in _variables(code)):
+    if any(name.startswith("___stack") for name in _list_variables(code)):
         return (
             "it has a variable whose name begins with ___stack, as those have that are added here"
         )
@@ -264,9 +266,9 @@ class _Program:
         else:
             self.origin, self.first = code, 0
         self.code, self.steps, self.places, self.prologue = code, (), (), 0
-        self.why = _refused(self.origin)
+        self.why = _find_refusal(self.origin)
         if not self.why:
-            names = _variables(self.origin)
+            names = _list_variables(self.origin)
             self.count, cells = len(names), set(self.origin.co_cellvars)
             self.cells = [at for at, name in enumerate(names) if name in cells]
             try:
@@ -275,13 +277,15 @@ class _Program:
                     self.places = _native._steps(code, 0)
                     self.prologue = len(self.places) - len(self.steps)
                     del self.places[: self.prologue]
-                elif not _native.FREE_MAY_BE_NULL and any(map(self.is_shadowed, self.begun())):
+                elif not _native.FREE_MAY_BE_NULL and any(
+                    map(self.is_shadowed, self.steps_after_setup())
+                ):
                     raise ValueError(_SHADOWED)
             except ValueError as error:
                 self.why, self.steps, self.places = str(error), (), ()
 
-    def begun(self):
-        """Return the steps after those that set up the variables."""
+    def steps_after_setup(self):
+        """Return the steps behind the first ones, which only set up the variables."""
         first = self.steps[0][2]
         return itertools.dropwhile(lambda step: step[2] == first, self.steps)
 
@@ -294,9 +298,9 @@ class _Program:
         there = map(slots.__getitem__, self.cells) if slots else ()
         return not {_native.SLOT_CELL}.issuperset(there)
 
-    def step(self, offset):
-        """Return the step whose instruction is at OFFSET, or one whose EXTENDED_ARG is there; or
-        None."""
+    def find_step(self, offset):
+        """Return the step whose instruction, or one of its EXTENDED_ARGs, is at OFFSET; None if
+        there is no such step."""
         at = bisect.bisect_right(self.places, offset, key=operator.itemgetter(0))
         # only even offsets begin instructions; two steps may have the same offset
         if offset % 2 == 0:
@@ -310,10 +314,11 @@ class _Program:
             )
 
     def why_not(self, offset):
-        step = self.step(operator.index(offset))
-        return self.why or ("no instruction begins there" if step is None else self.forbids(step))
+        step = self.find_step(operator.index(offset))
+        why = "no instruction begins there" if step is None else self.find_obstacle(step)
+        return self.why or why
 
-    def forbids(self, step):
+    def find_obstacle(self, step):
         begin, end, why, slots = self.steps[step]
         if begin == end:
             return "it is in the middle of an instruction"
@@ -329,28 +334,28 @@ class _Program:
         return why or (_SHADOWED if self.is_shadowed(self.steps[step]) else None)
 
     def split(self, offset):
-        """Return the split at OFFSET, without its prefix."""
-        step = self.step(offset)
+        """Return the split at OFFSET, which has no prefix yet."""
+        step = self.find_step(offset)
         made = _native._splits(self.code)
         if step not in made:
             made.setdefault(
-                step, self.first_split(step) if self.origin is self.code else self.split_again(step)
+                step, self.make_split(step) if self.origin is self.code else self.derive_split(step)
             )
         return made[step]
 
-    def split_again(self, step):
-        """Return a split of a resume function. Everything except the prefix is that of the
-        original."""
+    def derive_split(self, step):
+        """Return a split of CODE, which is a resume function, without a prefix. It has the parts of
+        the split of the original function at the same instruction."""
         other = _Program(self.origin).split(self.steps[step][0])
         return Split(None, *(getattr(other, name) for name in Split.__slots__[1:]))
 
-    def first_split(self, step):
-        """Split code that is no resume function. The variables of the new resume function are, in
-        this order: arguments, slots of the stack, other variables, variables that are only in
-        cells, free variables."""
+    def make_split(self, step):
+        """Split CODE, an original function. The new resume function has these variables, in this
+        order: variables that are passed as arguments, slots of the stack, other variables,
+        variables that are only in cells, free variables."""
         code, itself, origin = self.code, [], weakref.ref(self.code)
         begin, _, _, slots = self.steps[step]
-        names, cells = _variables(code), set(code.co_cellvars)
+        names, cells = _list_variables(code), set(code.co_cellvars)
         free, takes_super = len(names) - len(code.co_freevars), "super" in code.co_names
         # keep the frame's first argument: super() without arguments reads it, and raises if there
         # is none
@@ -363,7 +368,9 @@ class _Program:
         others, in_cells = [at for at in rest if names[at] not in cells], [
             at for at in rest if names[at] in cells
         ]
-        stack, places = tuple(map(_word, slots[self.count :])), _places(slots[self.count :])
+        stack, places = tuple(map(_describe_slot, slots[self.count :])), _find_index_places(
+            slots[self.count :]
+        )
         indexes = tuple(
             slot for slot, kind in enumerate(slots[self.count :]) if kind & _native.SLOT_INDEX
         )
@@ -394,9 +401,9 @@ class _Program:
             ("PUSH_NULL", 0) if word == "NULL" else ("LOAD_FAST", TEMPORARY % slot)
             for slot, word in enumerate(stack)
         ]
-        steps += _call(enter) + [("POP_TOP", 0), ("JUMP_FORWARD", step)]
+        steps += _make_call(enter) + [("POP_TOP", 0), ("JUMP_FORWARD", step)]
         name = "__resume_at_%d_%d" % (begin, next(_numbers))
-        made = _made(
+        made = _make_copy(
             code,
             len(self.steps),
             0,
@@ -414,9 +421,10 @@ class _Program:
         itself.append(weakref.ref(made))
         return Split(None, made, stack, locals_, begin, origin, _native._leave(made), indexes)
 
-    def prefix(self, step, split):
-        """Make the prefix of SPLIT. A resume function that is split at its own split point starts
-        there, and leaves when a loop reaches that point again."""
+    def make_prefix(self, step, split):
+        """Make the prefix of SPLIT. If CODE is a resume function that begins at the same step, the
+        jump of its prologue still leads to this step, and the prefix ends only when a loop reaches
+        the step again."""
         code = self.code
         names = code.co_varnames + tuple(
             name
@@ -424,23 +432,32 @@ class _Program:
             if name not in code.co_varnames
         )
         more = len(names) - code.co_nlocals
-        moved = [at if at < code.co_nlocals else at + more for at in range(len(_variables(code)))]
+        count = len(_list_variables(code))
+        moved = [at if at < code.co_nlocals else at + more for at in range(count)]
         past = self.prologue - 1 if self.prologue and step == self.first else None
-        return _made(
+        return _make_copy(
             code,
             self.prologue + len(self.places),
             self.prologue + step,
-            _hand_over(split),
+            _make_leaving_code(split),
             names,
             moved,
             past,
         )
 
 
-def _made(code, count, at, steps, names, moved, past=None, **changes):
-    """Return a copy of CODE, which has COUNT steps, with the new STEPS, tuples (name, argument),
-    inserted before step number AT. NAMES are the new variables, MOVED the new numbers of the old
-    ones. Jumps to step AT lead to the new steps, except for the jump of step PAST."""
+def _make_copy(code, count, at, steps, names, moved, past=None, **changes):
+    """Return a copy of CODE with STEPS inserted before its step number AT.
+
+    count    the number of steps of CODE
+    steps    the new instructions, tuples (name, argument)
+    names    the names of the copy's local variables
+    moved    for each variable of CODE its number in the copy
+    past     the number of a step whose jump leads to step AT itself; other jumps to AT lead to the
+             new instructions
+
+    CHANGES are further attributes of the copy.
+    """
     encoded, constants, parts = [], code.co_consts, [*range(count)]
     for name, argument in steps:
         if name in ("LOAD_FAST", "STORE_FAST"):

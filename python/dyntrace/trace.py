@@ -103,8 +103,9 @@ class Call(NamedTuple):
     frame_id: int
 
 
-def _visible(text):
-    """Return TEXT with escapes in place of bytes that are not UTF-8, because encoders refuse these.
+def _escape_undecodable(text):
+    """Return TEXT with escapes in place of the bytes that are not UTF-8, because encoders refuse
+    such bytes.
     """
     return text.encode("utf-8", "backslashreplace").decode()
 
@@ -127,7 +128,7 @@ class Rows(list[_Row]):
         super().__init__(rows)
         self.columns = columns
 
-    def _values(self):
+    def _iterate_columns(self):
         """Yield a list of the values of each column."""
         for i in range(len(self.columns)):
             yield [row[i] for row in self]
@@ -147,11 +148,11 @@ class Rows(list[_Row]):
         except ImportError:
             raise ImportError("Rows.df needs pandas: pip install pandas") from None
 
-        def series(values):
+        def make_series(values):
             mixed = set(map(type, values)) == {int, type(None)}
             return pandas.Series(values, dtype="Int64" if mixed else None)
 
-        columns = list(map(series, self._values()))
+        columns = list(map(make_series, self._iterate_columns()))
         frame = pandas.concat(columns, axis=1) if columns else pandas.DataFrame()
         frame.columns = pandas.Index(self.columns)
         return frame
@@ -170,24 +171,26 @@ class Rows(list[_Row]):
         except ImportError:
             raise ImportError("Rows.arrow needs pyarrow: pip install pyarrow") from None
 
-        def array(values):
+        def make_array(values):
             kinds = set(map(type, values)) - {type(None)}
             if kinds == {str} or len(kinds) > 1 and kinds != {int, float}:
-                values = [value if value is None else _visible(str(value)) for value in values]
+                values = [value if value is None else _escape_undecodable(str(value)) for value in
+                values]
             return pyarrow.array(values)
 
-        return pyarrow.Table.from_arrays(list(map(array, self._values())), names=self.columns)
+        arrays = list(map(make_array, self._iterate_columns()))
+        return pyarrow.Table.from_arrays(arrays, names=self.columns)
 
     def _repr_html_(self) -> str:
         """Return the first rows as an HTML table, for notebooks."""
         from html import escape
 
-        def cell(value):
-            text = "" if value is None else _visible(str(value))
+        def make_cell(value):
+            text = "" if value is None else _escape_undecodable(str(value))
             return "<td>%s</td>" % escape(text if len(text) <= 200 else text[:199] + "…")
 
-        heads = "".join("<th>%s</th>" % escape(_visible(name)) for name in self.columns)
-        rows = ("<tr>%s</tr>" % "".join(map(cell, row)) for row in self[:_SHOWN])
+        heads = "".join("<th>%s</th>" % escape(_escape_undecodable(name)) for name in self.columns)
+        rows = ("<tr>%s</tr>" % "".join(map(make_cell, row)) for row in self[:_SHOWN])
         left = len(self) - _SHOWN
         count = "%s row%s" % (format(len(self), ","), "" if len(self) == 1 else "s")
         shown = ", the first %d of them" % _SHOWN if left > 0 else ""
@@ -197,11 +200,11 @@ class Rows(list[_Row]):
         )
 
 
-def _blob(hexed):
+def _decode_blob(hexed):
     return bytes.fromhex(hexed["hex"])
 
 
-def _rows(lines, kind):
+def _read_rows(lines, kind):
     """Read LINES, the output of `dyntrace sql --arrays`, as Rows. Each row is a KIND; if KIND is
     None, a named tuple with the names of the columns. Returns None if there is no output.
     """
@@ -214,7 +217,7 @@ def _rows(lines, kind):
         return None
     columns = json.loads(head)
     kind = kind or namedtuple("Row", columns, rename=True)
-    parse = json.JSONDecoder(object_hook=_blob).decode
+    parse = json.JSONDecoder(object_hook=_decode_blob).decode
     rows = []
     while batch := list(islice(lines, _BATCH)):
         rows += map(tuple.__new__, repeat(kind), parse("[%s]" % ",".join(batch)))
@@ -265,7 +268,7 @@ class Trace(str):
         if self._finish:
             self._finish()
 
-    def _look(self):
+    def _check_file(self):
         """Raise TraceError if the file cannot be queried."""
         why = None
         if self._is_closed:
@@ -277,16 +280,16 @@ class Trace(str):
         if why:
             raise TraceError("%s: %s" % (self, why))
 
-    def _ask(self, command, text, read):
-        """Run the program `dyntrace` with the words COMMAND on the trace, and with TEXT as its
-        input. Returns (the result of READ for its output, what it printed on standard error).
+    def _run_dyntrace(self, command, text, read):
+        """Run the program `dyntrace` with the arguments COMMAND and the trace, and with TEXT as its
+        input. Returns (READ(output), what the program printed on standard error).
         """
         import subprocess
 
-        from .record import _program
+        from .record import _find_program
 
-        self._look()
-        program = _program()
+        self._check_file()
+        program = _find_program()
         try:
             child = subprocess.Popen(
                 [program, *command, self._file],
@@ -318,12 +321,12 @@ class Trace(str):
             )
         return answer, said
 
-    def _select(self, kind, text, parameters):
+    def _query_rows(self, kind, text, parameters):
         import json
 
-        values = json.dumps(parameters, default=_plain, allow_nan=False)
+        values = json.dumps(parameters, default=_to_python_number, allow_nan=False)
         command = ["sql", "--arrays", "--bind", values]
-        rows, said = self._ask(command, text, lambda lines: _rows(lines, kind))
+        rows, said = self._run_dyntrace(command, text, lambda lines: _read_rows(lines, kind))
         if rows is None:
             raise TraceError(said or "%r: not a query: it has no columns" % text[:100])
         return rows
@@ -346,19 +349,19 @@ class Trace(str):
         TypeError
             A parameter is of another type.
         """
-        return self._select(None, text, parameters)
+        return self._query_rows(None, text, parameters)
 
     def functions(self) -> Rows[Function]:
         """Return the functions that were called, from the view hot_functions, sorted by self_ns,
         the largest first. is_own is 1 for functions of the program itself.
         """
         columns = ", ".join(Function._fields)
-        return self._select(Function, "SELECT %s FROM hot_functions" % columns, ())
+        return self._query_rows(Function, "SELECT %s FROM hot_functions" % columns, ())
 
     def recompiles(self) -> Rows[Recompile]:
         """Return the recompiles, each with the guard that caused it, from the view recompiles."""
         columns = ", ".join(Recompile._fields)
-        return self._select(Recompile, "SELECT %s FROM recompiles" % columns, ())
+        return self._query_rows(Recompile, "SELECT %s FROM recompiles" % columns, ())
 
     def calls(self, function: str | None = None, limit: int | None = None) -> Rows[Call]:
         """Return the recorded calls of all threads, from the view frames. The calls of one thread
@@ -389,7 +392,7 @@ class Trace(str):
                 "%s: is still being recorded, and calls are stored at its end: functions() counts "
                 "them until then" % self
             )
-        rows = self._select(Call, text % ", ".join(Call._fields), (function, most))
+        rows = self._query_rows(Call, text % ", ".join(Call._fields), (function, most))
         if limit is None and len(rows) > _CALLS_MOST:
             raise TraceError(
                 "%s: more than %s calls: name a function, or give a limit"
@@ -411,41 +414,42 @@ class Trace(str):
             No function or several functions have this name, or the trace cannot be read.
         """
         command = ["why"] if function is None else ["why", "--", function]
-        page, notes = self._ask(command, "", lambda lines: lines.read())
+        page, notes = self._run_dyntrace(command, "", lambda lines: lines.read())
         return "%s\n\n%s" % (notes, page) if notes else page
 
-    def _first(self):
-        """Return what to look at first; or the error's message, because a __repr__ must not raise.
+    def _make_first_page(self):
+        """Return the page of why() that says what to look at first. In case of an error return its
+        message, because a __repr__ must not raise.
         """
         try:
             return self.why().rstrip("\n")
         except (TraceError, OSError) as error:
             return str(error)
 
-    def _html(self, first):
+    def _make_html(self, first):
         from html import escape
 
         style = "white-space: pre-wrap; margin: 0.5em 0"
-        texts = escape(_visible(self)), style, escape(_visible(first))
+        texts = escape(_escape_undecodable(self)), style, escape(_escape_undecodable(first))
         return '<div><b>dyntrace</b> %s<pre style="%s">%s</pre></div>' % texts
 
-    def _text(self, first):
+    def _make_text(self, first):
         return "%s\n%s" % (self, first)
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook shows for the trace."""
-        return self._html(self._first())
+        return self._make_html(self._make_first_page())
 
 
-def _plain(value):
+def _to_python_number(value):
     """Convert a number of numpy, or of a similar library, to a number of Python."""
     if hasattr(value, "item"):
         return value.item()
     raise TypeError("a parameter is a %s, not a number, a str or None" % type(value).__name__)
 
 
-def _open(path):
-    """Implements dyntrace.open()."""
+def _open_trace(path):
+    """Implement dyntrace.open()."""
     trace = Trace(path)
     trace.sql("SELECT key FROM meta")
     return trace

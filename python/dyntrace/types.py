@@ -30,7 +30,7 @@ CacheEntry = _native.CacheEntry
 DynamoFrameType = _native.DynamoFrameType
 
 FrameState = _t.Dict[_t.Any, _t.Any]
-"""Notes of the callback on one code object; the same dict at every call."""
+"""A dict for the callback's own notes about one code object. It is the same at every call."""
 
 
 class FrameAction(_enum.IntEnum):

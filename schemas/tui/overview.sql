@@ -67,8 +67,8 @@ WITH decided AS MATERIALIZED (SELECT outcome, COUNT(*) AS n, CAST(TOTAL(duration
                               FROM calls GROUP BY outcome),
   sums AS MATERIALIZED (SELECT SUM(n) AS total, SUM(asked) AS wanted, MAX(SUM(asked), 1) / 100.0 AS whole, SUM(asked * (outcome = 'hit')) AS hits,
                                SUM(asked * (outcome = 'compiled')) AS compiled, SUM(python) AS python FROM decided)
-SELECT d.outcome, d.n, d.ns, 1.0 * d.n / s.total AS share, s.wanted, printf('%.1f', s.hits / s.whole) AS hit, printf('%.1f', s.compiled / s.whole) AS compiled,
-       printf('%.1f', s.python / s.whole) AS eager, iif(s.hits >= s.whole * 90, 'g', 'w') AS good, iif(s.python > s.whole * 10, 'r', 'n') AS bad
+SELECT d.outcome, d.n, d.ns, 1.0 * d.n / s.total AS share, s.wanted, s.hits / s.whole AS hit, s.compiled / s.whole AS compiled,
+       s.python / s.whole AS eager, iif(s.hits >= s.whole * 90, 'g', 'w') AS good, iif(s.python > s.whole * 10, 'r', 'n') AS bad
 FROM decided d, sums s ORDER BY d.n DESC, d.outcome;
 
 --# Compiles: {compiles:count}{!n}  {made:count} gave code, {none:count} did not; together {ns:duration}  => compiles

@@ -13,7 +13,7 @@
 --row => process {process_id} AT {started}
 --id process_id
 --none no process was recorded
-SELECT printf('%*s%s', t.depth * 2, '', COALESCE(p.pid, '?')) AS pid, p.rank AS rank,
+SELECT printf('%*s%s', MIN(t.depth, 60) * 2, '', COALESCE(p.pid, '?')) AS pid, p.rank AS rank,
        COALESCE(t.ended, 'end not seen') AS ended,
        p.end_ns - p.start_ns AS ran, (SELECT COUNT(*) FROM thread h WHERE h.process_id = p.process_id) AS threads,
        p.start_ns AS started, p.python_version AS python, p.torch_version AS torch, p.mode AS mode,

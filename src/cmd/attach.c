@@ -53,7 +53,7 @@ static void on_signal(int number)
     stopped = 1;
 }
 
-static void pause_ms(int ms)
+static void sleep_ms(int ms)
 {
     usleep((useconds_t)ms * 1000);
 }
@@ -66,7 +66,7 @@ struct words {
     int count;
 };
 
-static void words_read(const struct target *target, struct words *words)
+static void read_process_words(const struct target *target, struct words *words)
 {
     char path[64];
     ssize_t got = -1;
@@ -85,8 +85,9 @@ static void words_read(const struct target *target, struct words *words)
         words->at[words->count++] = words->text + at;
 }
 
-/* The name of the trace without -o: the script's or the module's, else the program's. */
-static const char *trace_name(const struct target *target, const struct words *words)
+/* Return the name for the trace if -o is not given: the name of the script or module, otherwise of
+ * the program. */
+static const char *choose_trace_name(const struct target *target, const struct words *words)
 {
     for (int i = 1; target->python && i < words->count; i++) {
         if (!strcmp(words->at[i], "-m") && i + 1 < words->count)
@@ -111,8 +112,8 @@ struct members {
     bool joined;             /* the process `wanted` has joined */
 };
 
-static void member_add(void *context, const char *name, enum session_place place,
-                       const struct process_file *header)
+static void add_recorded_member(void *context, const char *name, enum session_place place,
+                                const struct process_file *header)
 {
     struct members *members = context;
 
@@ -128,20 +129,21 @@ static void member_add(void *context, const char *name, enum session_place place
     };
 }
 
-/* Wait until nobody records any more, at most MS. */
-static bool all_left(const struct session *session, const struct target *target, int ms)
+/* Wait at most MS milliseconds until no process of the session is recorded any more. Processes of
+ * another user than TARGET's are ignored. Returns false if a process has not left. */
+static bool wait_all_left(const struct session *session, const struct target *target, int ms)
 {
     for (; ms >= 0; ms -= LOOK_MS) {
         struct members members = {0};
         struct target other;
         bool any = false;
-        session_processes(session, member_add, &members);
+        session_processes(session, add_recorded_member, &members);
         list_each(member, &members.all)
-            any |= target_like(&other, target, member->pid);
+            any |= target_read_same_user(&other, target, member->pid);
         list_free(&members.all);
         if (!any)
             return true;
-        pause_ms(LOOK_MS);
+        sleep_ms(LOOK_MS);
     }
     return false;
 }
@@ -154,10 +156,10 @@ static void members_leave(const struct session *session, const struct injector *
 {
     struct members members = {0};
 
-    session_processes(session, member_add, &members);
+    session_processes(session, add_recorded_member, &members);
     list_each(member, &members.all) {
         struct target other;
-        if (!target_like(&other, target, member->pid))
+        if (!target_read_same_user(&other, target, member->pid))
             continue;
         if (force)
             other.listens = false;
@@ -170,18 +172,18 @@ static void members_leave(const struct session *session, const struct injector *
     list_free(&members.all);
 }
 
-/* Let all processes leave the session. */
-static void leave(const struct session *session, const struct injector *injector,
-                  const struct target *target)
+/* Make all processes leave the session. Reports if a process does not leave in time. */
+static void session_leave(const struct session *session, const struct injector *injector,
+                          const struct target *target)
 {
     char why[WHY_BYTES] = "";
 
     atomic_store(&session->file->leave, 1);
     members_leave(session, injector, target, false, why);
-    if (all_left(session, target, SIGNAL_MS))
+    if (wait_all_left(session, target, SIGNAL_MS))
         return;
     members_leave(session, injector, target, true, why);
-    if (all_left(session, target, ANSWER_MS))
+    if (wait_all_left(session, target, ANSWER_MS))
         return;
     say_error("process %d, or a child of it, has not run any Python since: it leaves the recording "
               "when it does%s%s",
@@ -190,8 +192,9 @@ static void leave(const struct session *session, const struct injector *injector
 
 /* ---- making the process join the session --------------------------------- */
 
-/* Read what the process has answered instead of joining. */
-static bool answer_read(const struct session *session, char *answer, size_t room)
+/* Read the reason why the process could not join the session into ANSWER. Returns false if the
+ * process has given no reason. */
+static bool read_join_refusal(const struct session *session, char *answer, size_t room)
 {
     int fd = session_open_in(session->directory, "attach.error", O_RDONLY);
     ssize_t got = fd < 0 ? 0 : read(fd, answer, room - 1);
@@ -202,8 +205,8 @@ static bool answer_read(const struct session *session, char *answer, size_t room
     return fd >= 0 && got > 0;
 }
 
-/* Report that the process has given ANSWER. */
-static void say_answer(const struct target *target, const char *answer)
+/* Report ANSWER, the reason why the process could not join the session. */
+static void report_join_refusal(const struct target *target, const char *answer)
 {
     static const struct {
         const char *answer, *words;
@@ -215,6 +218,9 @@ static void say_answer(const struct target *target, const char *answer)
         {"memory", "has no memory left for the recording"},
         {"denied", "cannot open the recording's directory, which belongs to another user"},
         {"gone", "cannot see the recording's directory"},
+        {"free-threaded",
+         "runs in a free-threaded CPython, which cannot be attached to: record it from "
+         "its start with `dyntrace run`"},
         {"elsewhere", "is not in its main interpreter, which alone can be recorded so"},
     };
     const char *words = NULL;
@@ -232,14 +238,16 @@ static bool has_joined(const struct session *session, const struct target *targe
 {
     struct members members = {.wanted = target->own_pid};
 
-    session_processes(session, member_add, &members);
+    session_processes(session, add_recorded_member, &members);
     list_free(&members.all);
     return members.joined;
 }
 
-/* Wait until the process has joined. Returns false if it has not, which has been reported. */
-static bool join_wait(const struct session *session, const struct injector *injector,
-                      const struct target *target, bool later)
+/* Wait until the process has joined the session. LATER: the process joins when it runs a pending
+ * call. If that takes long, gdb also tries to make it join in a thread that sleeps in a system
+ * call. If the process does not join, reports an error and returns false. */
+static bool wait_until_joined(const struct session *session, const struct injector *injector,
+                              const struct target *target, bool later)
 {
     const char *directory = session->directory + strlen(target->root);
     char why[WHY_BYTES], answer[1000];
@@ -248,11 +256,11 @@ static bool join_wait(const struct session *session, const struct injector *inje
     for (int ms = 0; ms < ANSWER_MS && !stopped; ms += LOOK_MS) {
         if (has_joined(session, target))
             return true;
-        if (answer_read(session, answer, sizeof answer)) {
-            say_answer(target, answer);
+        if (read_join_refusal(session, answer, sizeof answer)) {
+            report_join_refusal(target, answer);
             return false;
         }
-        if (!target_lives(target)) {
+        if (!target_is_alive(target)) {
             say_error("attach: process %d has ended before it could be recorded", (int)target->pid);
             return false;
         }
@@ -260,7 +268,7 @@ static bool join_wait(const struct session *session, const struct injector *inje
             inject_run(injector, target, directory, true, why);
             next_blocked *= 3;
         }
-        pause_ms(LOOK_MS);
+        sleep_ms(LOOK_MS);
     }
     inject_cancel(injector, target);
     if (!stopped)
@@ -271,8 +279,8 @@ static bool join_wait(const struct session *session, const struct injector *inje
     return false;
 }
 
-static bool join(const struct session *session, const struct injector *injector,
-                 const struct target *target)
+static bool session_join(const struct session *session, const struct injector *injector,
+                         const struct target *target)
 {
     const char *directory = session->directory + strlen(target->root);
     char why[WHY_BYTES];
@@ -282,13 +290,13 @@ static bool join(const struct session *session, const struct injector *injector,
         say_error("attach: process %d %s", (int)target->pid, why);
         return false;
     }
-    return join_wait(session, injector, target, result == INJECT_LATER);
+    return wait_until_joined(session, injector, target, result == INJECT_LATER);
 }
 
 /* ---- --calls: ending the recording after a number of calls --------------- */
 
-/* Start a process that ends with status 0 once FUNCTION was called CALLS times in TRACE. */
-static pid_t counter_start(const char *trace, const char *function, int64_t calls)
+/* Start a child that exits when TRACE has CALLS calls of FUNCTION. Returns the child's pid. */
+static pid_t start_call_counter(const char *trace, const char *function, int64_t calls)
 {
     pid_t pid;
 
@@ -297,7 +305,7 @@ static pid_t counter_start(const char *trace, const char *function, int64_t call
     if (pid != 0)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (int64_t seen = 0; seen < calls; pause_ms(seen < calls ? COUNT_MS : 0)) {
+    for (int64_t seen = 0; seen < calls; sleep_ms(seen < calls ? COUNT_MS : 0)) {
         struct db *db = db_open(trace);
         struct query *query = db ? db_query(db, schema_statement("attach/calls")) : NULL;
         if (!query)
@@ -310,8 +318,9 @@ static pid_t counter_start(const char *trace, const char *function, int64_t call
     _exit(0);
 }
 
-/* Split FUNC:N at its last colon. Returns the N, or 0. */
-static int64_t calls_split(char *function)
+/* Split FUNCTION, such as "FUNC:100", at its last colon: cut the text there, and return the number.
+ * Returns 0, and leaves the text unchanged, if it has another form. */
+static int64_t split_calls_option(char *function)
 {
     char *colon = strrchr(function, ':'), *end = NULL;
     int64_t calls = colon && colon > function ? strtoll(colon + 1, &end, 10) : 0;
@@ -326,21 +335,23 @@ static int64_t calls_split(char *function)
 
 /* ---- the command `attach` ------------------------------------------------ */
 
-/* Wait until the recording is to end. */
-static void record_on(struct launch *l, const struct session *session, const struct target *target)
+/* Wait for an event that ends the recording: Ctrl-C, `detach`, --for, --calls, or TARGET's end. */
+static void wait_for_end(struct launch *l, const struct session *session,
+                         const struct target *target)
 {
     const uint64_t until = clock_monotonic_ns() + attach_given.duration_ns;
     char *function = attach_given.calls ? strdup(attach_given.calls) : NULL;
-    pid_t counter = function ? counter_start(session->trace, function, calls_split(function)) : 0;
+    pid_t counter =
+        function ? start_call_counter(session->trace, function, split_calls_option(function)) : 0;
     bool over = false;
 
     while (!over && !stopped) {
-        over = atomic_load(&session->file->leave) || !target_lives(target) ||
+        over = atomic_load(&session->file->leave) || !target_is_alive(target) ||
                (attach_given.duration_ns && clock_monotonic_ns() >= until) ||
                (counter && waitpid(counter, NULL, WNOHANG) == counter);
-        launch_look(l);
+        launch_replace_if_dead(l);
         if (!over)
-            pause_ms(LOOK_MS);
+            sleep_ms(LOOK_MS);
     }
     if (counter && kill(counter, SIGKILL) == 0)
         waitpid(counter, NULL, 0);
@@ -360,8 +371,8 @@ static void say_recorded(const struct session *session, const struct collector_r
                   said->processes, said->processes == 1 ? "" : "es", session->trace);
 }
 
-/* Record TARGET. Returns the exit status. */
-static int record(const struct injector *injector, const struct target *target)
+/* Record the process TARGET until the recording ends. Returns the exit status. */
+static int record_process(const struct injector *injector, const struct target *target)
 {
     struct session session = SESSION_CLOSED;
     struct collector_result said = {0};
@@ -371,21 +382,22 @@ static int record(const struct injector *injector, const struct target *target)
     char *command;
     int status = 2;
 
-    words_read(target, words);
+    read_process_words(target, words);
     command = again_command(recording_options(), words->count, words->at, &redacted);
-    if (trace_begin(&session, trace_name(target, words)) || launch_collector(&l, &session, command))
+    if (trace_begin(&session, choose_trace_name(target, words)) ||
+        launch_collector(&l, &session, command))
         goto done;
     launch_order(&l, &(struct collector_order){.what = ORDER_BEGAN, .pid = target->pid});
     made = true;
-    joined = join(&session, injector, target);
+    joined = session_join(&session, injector, target);
     if (joined) {
         if (isatty(2))
             say_error("process %d is being recorded into %s; Ctrl-C ends that", (int)target->pid,
                       session.trace);
-        record_on(&l, &session, target);
+        wait_for_end(&l, &session, target);
         stopped = 0;
     }
-    leave(&session, injector, target);
+    session_leave(&session, injector, target);
     launch_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = target->pid});
     if (!trace_end(&l, &stopped, &said))
         goto done;
@@ -408,18 +420,18 @@ done:
 }
 
 /* Print that the process TARGET is being recorded already. */
-static void say_busy(const struct target *target)
+static void report_already_recorded(const struct target *target)
 {
     say_error("attach: process %d is being recorded already; `dyntrace detach %d` ends a recording "
               "that attach began",
               (int)target->pid, (int)target->pid);
 }
 
-static bool options_fit(void)
+static bool options_are_valid(void)
 {
     const struct session_options *options = recording_options();
     char *function = attach_given.calls ? strdup(attach_given.calls) : NULL;
-    const bool bad = function && !calls_split(function);
+    const bool bad = function && !split_calls_option(function);
 
     free(function);
     if (bad)
@@ -432,7 +444,7 @@ static bool options_fit(void)
     return false;
 }
 
-static void handle_signals(void)
+static void catch_signals(void)
 {
     static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
     const struct sigaction action = {.sa_handler = on_signal};
@@ -451,20 +463,20 @@ static int attach_main(int count, char **operands)
 
     if (!count)
         say_error("attach: no process given; `dyntrace attach --help` tells more");
-    if (!count || !options_fit())
+    if (!count || !options_are_valid())
         return 2;
     if (!target_read(&target, operands[0], "attach"))
         return 2;
     if (target.session[0]) {
-        say_busy(&target);
+        report_already_recorded(&target);
         return 2;
     }
     if (!inject_open(&injector, &target))
         return 2;
     options->attach_pid = target.own_pid;
     options->root = target.root;
-    handle_signals();
-    status = record(&injector, &target);
+    catch_signals();
+    status = record_process(&injector, &target);
     inject_close(&injector);
     return status;
 }
@@ -488,8 +500,9 @@ const struct command command_attach = {
 
 /* ---- the command `detach` ------------------------------------------------ */
 
-/* Set `leave` in the session in DIRECTORY. Returns 0, or -1 with errno. */
-static int order_leave(const char *directory)
+/* Set the flag `leave` in the file of the session in DIRECTORY, which asks `attach` to end the
+ * session. Returns 0, or -1 with errno. */
+static int leave_flag_set(const char *directory)
 {
     const uint32_t one = 1;
     struct session_file file = {0};
@@ -507,30 +520,31 @@ static int order_leave(const char *directory)
     return failed;
 }
 
-/* Wait until the session in DIRECTORY is gone, at most MS. */
-static bool session_wait(const char *directory, int ms)
+/* Wait at most MS milliseconds until the session in DIRECTORY is removed. Returns whether it is. */
+static bool wait_session_removed(const char *directory, int ms)
 {
     for (; ms > 0 && access(directory, F_OK) == 0; ms -= LOOK_MS)
-        pause_ms(LOOK_MS);
+        sleep_ms(LOOK_MS);
     return access(directory, F_OK) != 0;
 }
 
-/* End the recording in DIRECTORY. `attach` does it, if it is there; if it was killed, its collector
- * does, once the process has left. */
-static bool session_end(const char *directory, const struct injector *injector,
-                        struct target *target)
+/* Wait until the recording in DIRECTORY has ended. A running `attach` ends it. If `attach` no
+ * longer runs, make the process leave, after which the collector ends the recording. Returns false
+ * if the recording goes on. */
+static bool wait_recording_end(const char *directory, const struct injector *injector,
+                               struct target *target)
 {
     char why[WHY_BYTES];
 
-    session_wait(directory, SIGNAL_MS + BLOCKED_MS);
-    target_look(target);
+    wait_session_removed(directory, SIGNAL_MS + BLOCKED_MS);
+    target_reread_session(target);
     if (target->session[0])
         inject_run(injector, target, NULL, false, why);
     for (int ms = 0; target->session[0] && ms < ANSWER_MS; ms += LOOK_MS) {
-        pause_ms(LOOK_MS);
-        target_look(target);
+        sleep_ms(LOOK_MS);
+        target_reread_session(target);
     }
-    return session_wait(directory, ANSWER_MS) && !target->session[0];
+    return wait_session_removed(directory, ANSWER_MS) && !target->session[0];
 }
 
 static int detach_main(int count, char **operands)
@@ -550,14 +564,14 @@ static int detach_main(int count, char **operands)
     if (!inject_open(&injector, &target))
         return 2;
     snprintf(directory, sizeof directory, "%s%s", target.root, target.session);
-    if (order_leave(directory)) {
+    if (leave_flag_set(directory)) {
         say_error(
             "detach: process %d is not recorded by `dyntrace attach`: its recording ends with "
             "what began it",
             (int)target.pid);
         return 2;
     }
-    if (session_end(directory, &injector, &target))
+    if (wait_recording_end(directory, &injector, &target))
         return 0;
     say_error("detach: nobody ends the recording of process %d", (int)target.pid);
     return 1;

@@ -65,7 +65,7 @@ static struct {
 
 #define EACH_LIMIT(l) (struct limit *l = limits; l < limits + LIMITS; l++)
 
-static const char *limit_read(const struct option *option, const char *value)
+static const char *read_limit_option(const struct option *option, const char *value)
 {
     struct limit *limit = option->to;
     const char *why;
@@ -84,7 +84,7 @@ static const char *limit_read(const struct option *option, const char *value)
                : NULL;
 }
 
-static const char *required_read(const struct option *option, const char *value)
+static const char *read_required_option(const struct option *option, const char *value)
 {
     struct limit *limit = option->to;
 
@@ -105,20 +105,20 @@ static const char *glob_read(const struct option *option, const char *value)
 }
 
 static const struct option options[] = {
-    {"max-recompiles", .value = "N", .read = limit_read, .to = &limits[RECOMPILES],
+    {"max-recompiles", .value = "N", .read = read_limit_option, .to = &limits[RECOMPILES],
      .help = "recompiles, in each process: compiles of code for which its cache has held an entry, "
              "made there or inherited by fork"},
-    {"max-compiles", .value = "N", .read = limit_read, .to = &limits[COMPILES],
+    {"max-compiles", .value = "N", .read = read_limit_option, .to = &limits[COMPILES],
      .help = "compiles that made code, in each process"},
-    {"max-graph-breaks", .value = "N", .read = limit_read, .to = &limits[BREAKS],
+    {"max-graph-breaks", .value = "N", .read = read_limit_option, .to = &limits[BREAKS],
      .help = "graph breaks of all compiles, in each process; with --after-warmup those that are "
              "met after it, too"},
-    {"max-guard-us", .value = "T", .read = limit_read, .to = &limits[GUARDS],
+    {"max-guard-us", .value = "T", .read = read_limit_option, .to = &limits[GUARDS],
      .help = "microseconds in guards for a call of a function, on average over its calls"},
-    {"max-eager-share", .value = "P", .read = limit_read, .to = &limits[EAGER],
+    {"max-eager-share", .value = "P", .read = read_limit_option, .to = &limits[EAGER],
      .help = "of the calls that the compiler was asked about, those that ran as Python, in each "
              "process: 0.05 or 5%"},
-    {"require-compiled", .value = "FUNC", .read = required_read, .to = &limits[REQUIRE],
+    {"require-compiled", .value = "FUNC", .read = read_required_option, .to = &limits[REQUIRE],
      .many = true, .help = "some call of FUNC ran compiled code; may be repeated"},
     {"function", .value = "GLOB", .read = glob_read, .many = true,
      .help = "only functions whose qualified name (or the last part of it) or file matches, and "
@@ -155,8 +155,9 @@ struct check {
     struct progress progress;
 };
 
-/* Add one check of guards. VALUES: code_id, thread_id, lookup_id, duration_ns. */
-static bool guard_add(void *context, const int64_t *values, unsigned nulls)
+/* Add the guard time of one row of the table guard_check. VALUES: code_id, thread_id, lookup_id,
+ * duration_ns. */
+static bool add_guard_time(void *context, const int64_t *values, unsigned nulls)
 {
     struct check *check = context;
     const struct count *count =
@@ -210,8 +211,9 @@ static void store_counts(struct check *check)
     query_close(put);
 }
 
-/* Store the counts of a part of the trace, and the time of its guards. */
-static void part_store(void *context, const struct count_part *part)
+/* Called after a part of the trace was counted: read the guard times of this part, and store the
+ * counts. */
+static void part_counts_store(void *context, const struct count_part *part)
 {
     struct check *check = context;
 
@@ -222,7 +224,7 @@ static void part_store(void *context, const struct count_part *part)
             say_print("%s AND k.guard_check_id > %" PRId64 " AND k.guard_check_id <= %" PRId64,
                       schema_statement("check/guard_times"), part->from[COUNT_CHECKS],
                       part->to[COUNT_CHECKS]);
-        db_each(check->db, sql, guard_add, check);
+        db_each(check->db, sql, add_guard_time, check);
         free(sql);
     }
     store_counts(check);
@@ -230,7 +232,7 @@ static void part_store(void *context, const struct count_part *part)
 
 /* Compare the trace with LIMIT. If LIMIT is about a function and several functions have this name,
  * lists them and returns false. */
-static bool limit_check(struct check *check, struct limit *limit)
+static bool compare_with_limit(struct check *check, struct limit *limit)
 {
     struct found_code code = {0};
     enum find_result which =
@@ -260,7 +262,7 @@ static bool limit_check(struct check *check, struct limit *limit)
 
 /* Find the code objects that --function names. Reports an error and returns false if there are
  * none. */
-static bool find_meant_code(struct check *check)
+static bool find_selected_code(struct check *check)
 {
     char *globs = json_array(given.globs.at, given.globs.count);
     struct query *query = db_query(check->db, schema_statement("check/meant"));
@@ -304,13 +306,13 @@ static void report_idle_traces(struct check *check)
     if (idle > IDLE_NAMED)
         say_error("%s: %zu more traces are not checked: no compiler decided anything in them",
                   db_path(check->db), idle - IDLE_NAMED);
-    traces_left_out(idle);
+    traces_add_left_out(idle);
     query_close(query);
 }
 
 /* Check every limit that was given. Reports an error and returns false if a limit cannot be
  * checked. */
-static bool check_limits(struct check *check)
+static bool check_all_limits(struct check *check)
 {
     const char *of_calls = given.warmup          ? "after-warmup"
                            : limits[GUARDS].name ? limits[GUARDS].name
@@ -318,11 +320,11 @@ static bool check_limits(struct check *check)
                                                  : limits[REQUIRE].name;
 
     db_temporary(check->db, schema_statement("check/tables"));
-    if (!range_apply(check->db, "range/calls") || !find_meant_code(check))
+    if (!range_apply(check->db, "range/calls") || !find_selected_code(check))
         return false;
     check->progress.what = "reading lookups";
     check->counts.warmup = given.warmup;
-    check->counts.part = part_store;
+    check->counts.part = part_counts_store;
     check->counts.context = check;
     if (!counts_read(&check->counts, check->db, &check->progress))
         return false;
@@ -352,7 +354,7 @@ static bool check_limits(struct check *check)
         return false;
     for
         EACH_LIMIT(l)
-    if (l->name && !limit_check(check, l))
+    if (l->name && !compare_with_limit(check, l))
         return false;
     report_idle_traces(check);
     return !db_failed(check->db);
@@ -388,7 +390,7 @@ static bool rows_print(struct check *check)
     return ok && !db_failed(check->db);
 }
 
-static void ok_print(const struct check *check)
+static void success_print(const struct check *check)
 {
     const char *comma = ": ";
 
@@ -413,12 +415,12 @@ static void ok_print(const struct check *check)
     putchar('\n');
 }
 
-static void json_print(struct check *check, struct json *json, bool ok, struct doubts doubts)
+static void result_json_print(struct check *check, struct json *json, bool ok, struct doubts doubts)
 {
     json_string(json, "file", db_path(check->db));
     json_bool(json, "ok", ok);
     json_bool(json, "recording", doubts.recording);
-    json_integer(json, "lost_events", doubts.lost);
+    json_maybe(json, "lost_events", doubts.lost >= 0, doubts.lost);
     json_list(json, "checks");
     json_lines(json);
     for
@@ -452,7 +454,7 @@ static int check_trace(struct check *check)
     /* use a small page cache, because SQLite's sorter may take as much memory as the page cache */
     db_run(check->db, "PRAGMA cache_size = -4096; BEGIN");
     check->progress = progress_begin("reading");
-    answered = check_limits(check);
+    answered = check_all_limits(check);
     progress_end(&check->progress);
     if (given.json) {
         json_object(&json, NULL);
@@ -468,14 +470,14 @@ static int check_trace(struct check *check)
                 say_error("%s: %s: %" PRId64 " of %" PRId64 " rows; --limit 0 shows all",
                           db_path(check->db), l->name, given.limit, l->rows);
         }
-    doubts = doubts_say(check->db, "what is checked is what it has so far",
-                        "there may be more than was counted");
+    doubts = doubts_warn(check->db, "what is checked is what it has so far",
+                         "there may be more than was counted");
     doubts_say_settings(check->db);
     doubts_say_trials(check->db);
     if (given.json)
-        json_print(check, &json, answered && ok, doubts);
+        result_json_print(check, &json, answered && ok, doubts);
     else if (answered && ok)
-        ok_print(check);
+        success_print(check);
     return !answered ? 2 : ok ? 0 : 1;
 }
 
@@ -494,7 +496,7 @@ static int check_main(int count, char **operands)
     if (any && (check.db = traces_open(operands, MERGE_DECISIONS)))
         status = check_trace(&check);
     if (given.partly)
-        traces_left_out(-traces_left_out(0));
+        traces_add_left_out(-traces_add_left_out(0));
     db_close(check.db);
     counts_free(&check.counts);
     list_free(&check.guards);

@@ -58,8 +58,8 @@ static struct diff {
 
 /* ---- collecting facts about the functions of both traces ----------------- */
 
-/* Query the statement NAME of schemas/diff.sql on SIDE. Its ?1 is --function, its ?2 is --rank. */
-static struct query *side_query(const struct side *side, const char *name)
+/* Query the statement NAME of schemas/diff.sql on SIDE, with --function as ?1 and --rank as ?2. */
+static struct query *query_side(const struct side *side, const char *name)
 {
     struct query *query = db_query(side->db, schema_statement(name));
 
@@ -70,44 +70,45 @@ static struct query *side_query(const struct side *side, const char *name)
     return query;
 }
 
-static void run_query(struct query *query)
+static void query_run(struct query *query)
 {
     query_step(query);
     query_close(query);
 }
 
-/* Copy the rows of STATEMENT on SIDE into the memory database, by the insert statement SQL. */
-static void rows_copy(const struct side *side, const char *statement, const char *sql)
+/* Run STATEMENT on the trace SIDE, and insert its rows into the memory database by the statement
+ * SQL. */
+static void copy_rows_to_memory(const struct side *side, const char *statement, const char *sql)
 {
-    struct query *from = side_query(side, statement);
+    struct query *from = query_side(side, statement);
     struct query *to = db_query(diff.both, sql);
 
     query_bind_integer(to, 1, side - diff.sides);
     while (query_step(from)) {
         query_bind_row(to, 2, from, query_columns(from));
-        query_put(to);
+        query_execute(to);
     }
     query_close(from);
     query_close(to);
 }
 
-static void fact_add(const struct side *side, int64_t code_id, const char *kind, int64_t number,
-                     const char *what, int64_t value)
+static void insert_fact(const struct side *side, int64_t code_id, const char *kind, int64_t number,
+                        const char *what, int64_t value)
 {
-    struct query *to = db_asked(diff.both, schema_statement("diff/fact"), side - diff.sides,
-                                code_id, number, value);
+    struct query *to = db_query_with(diff.both, schema_statement("diff/fact"), side - diff.sides,
+                                     code_id, number, value);
 
     query_bind_text(to, 5, kind);
     query_bind_text(to, 6, what);
-    run_query(to);
+    query_run(to);
 }
 
-/* Count how calls ended in the processes of the side's rank. */
-static void calls_read(const struct side *side)
+/* Count the calls of each function by outcome, in the processes of --rank. */
+static void call_outcomes_read(const struct side *side)
 {
     struct counts counts = {0};
     struct map processes = {0};
-    struct query *query = side_query(side, "diff/rank");
+    struct query *query = query_side(side, "diff/rank");
 
     while (query_step(query))
         map_put(&processes, query_integer(query, 0));
@@ -117,16 +118,17 @@ static void calls_read(const struct side *side)
         struct count_calls decided = counts_calls(&counts, count);
         for (int o = 0; o < OUTCOMES; o++)
             if (decided.calls[o] && (side->rank < 0 || map_get(&processes, count->process_id)))
-                fact_add(side, count->code_id, "outcome", o, outcome_word(o), decided.calls[o]);
+                insert_fact(side, count->code_id, "outcome", o, outcome_word(o), decided.calls[o]);
     }
     map_free(&processes);
     counts_free(&counts);
 }
 
-/* Sum up the time of guards by entry, and add it to the entry's code object. */
-static void checks_read(const struct side *side)
+/* For each cache entry: sum up the time of its guards, and add the sum as a fact about the entry's
+ * code object. */
+static void guard_times_read(const struct side *side)
 {
-    struct query *query = side_query(side, "diff/checks");
+    struct query *query = query_side(side, "diff/checks");
     struct map entries = {0};
 
     for (int64_t rows = 1; query_step(query); rows++) {
@@ -136,28 +138,46 @@ static void checks_read(const struct side *side)
             progress_tick(&diff.progress, 0, 0);
     }
     query_close(query);
-    query = side_query(side, "diff/entries");
+    query = query_side(side, "diff/entries");
     while (query_step(query)) {
         const int64_t *ns = map_get(&entries, query_integer(query, 0));
         if (ns)
-            fact_add(side, query_integer(query, 2), "guard", 0, "guards of a call", *ns);
+            insert_fact(side, query_integer(query, 2), "guard", 0, "guards of a call", *ns);
     }
     query_close(query);
     map_free(&entries);
 }
 
-static void traces_read(void)
+/* Do both traces have the outcomes of calls? If not, reports that outcomes are not compared, and
+ * returns false. */
+static bool do_both_have_outcomes(void)
 {
     for (const struct side *side = diff.sides; side < diff.sides + 2; side++) {
-        rows_copy(side, "diff/codes", "INSERT INTO code VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
-        rows_copy(side, "diff/facts", "INSERT INTO fact VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
-        rows_copy(side, "diff/entries", "INSERT INTO entry VALUES (?1, ?2, ?3)");
-        calls_read(side);
-        checks_read(side);
+        if (!db_integer(side->db, 0, schema_statement("diff/lacks-lookups")))
+            continue;
+        say_error("%s: has compiles but no lookups, so outcomes of calls are not compared",
+                  db_path(side->db));
+        return false;
+    }
+    return true;
+}
+
+static void traces_read(void)
+{
+    bool has_outcomes = do_both_have_outcomes();
+
+    for (const struct side *side = diff.sides; side < diff.sides + 2; side++) {
+        copy_rows_to_memory(side, "diff/codes",
+                            "INSERT INTO code VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+        copy_rows_to_memory(side, "diff/facts", "INSERT INTO fact VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
+        copy_rows_to_memory(side, "diff/entries", "INSERT INTO entry VALUES (?1, ?2, ?3)");
+        if (has_outcomes)
+            call_outcomes_read(side);
+        guard_times_read(side);
     }
     db_run(diff.both, schema_statement("diff/functions"));
     for (int step = 1; step <= STEPS; step++)
-        run_query(db_asked(diff.both, schema_statement("diff/pairs"), step));
+        query_run(db_query_with(diff.both, schema_statement("diff/pairs"), step));
     db_run(diff.both, schema_statement("diff/alone"));
     db_run(diff.both, schema_statement("diff/totals"));
 }
@@ -166,11 +186,11 @@ static void traces_read(void)
  * others. */
 static void add_function_differences(bool times)
 {
-    struct query *query = db_asked(diff.both, schema_statement("diff/rows"), times);
+    struct query *query = db_query_with(diff.both, schema_statement("diff/rows"), times);
     char *tolerance = say_print("%.17g", diff.tolerance);
 
     query_bind_text(query, 2, tolerance);
-    run_query(query);
+    query_run(query);
     free(tolerance);
 }
 
@@ -193,9 +213,9 @@ static bool is_on_thread(const struct side *side)
     return side->more && query_integer(side->rows, 0) == side->thread;
 }
 
-/* COLUMN of SIDE's current lookup has an id. Return the number that both traces use for it, or 0 if
- * there is none. */
-static int64_t common_number(const struct side *side, int column, const struct map *numbers)
+/* Return the number of the function or entry whose id is in COLUMN of SIDE's current lookup. The
+ * same function or entry has the same number in both traces. Returns 0 if the id has no number. */
+static int64_t find_common_number(const struct side *side, int column, const struct map *numbers)
 {
     int64_t *number = map_get(numbers, query_integer(side->rows, column));
 
@@ -206,8 +226,8 @@ static bool is_same_lookup(const struct side *a, const struct side *b)
 {
     return is_on_thread(a) && is_on_thread(b) &&
            query_integer(a->rows, 3) == query_integer(b->rows, 3) &&
-           common_number(a, 2, &a->codes) == common_number(b, 2, &b->codes) &&
-           common_number(a, 4, &a->entries) == common_number(b, 4, &b->entries);
+           find_common_number(a, 2, &a->codes) == find_common_number(b, 2, &b->codes) &&
+           find_common_number(a, 4, &a->entries) == find_common_number(b, 4, &b->entries);
 }
 
 /* Describe SIDE's current lookup: "f hit 0/1 (lookup 7 at 1.2 ms; x: int[4])". Sets *FUNCTION and
@@ -241,7 +261,7 @@ static void add_lookup_difference(const char *function, const char *where, const
 
     for (int i = 0; i < 5; i++)
         query_bind_text(to, i + 1, (const char *[]){function, where, what, a, b}[i]);
-    run_query(to);
+    query_run(to);
 }
 
 /* Compare the lookups of thread NAME one by one. Add a difference for the first pair with different
@@ -279,10 +299,10 @@ static void lookups_compare(void)
     struct side *b = &diff.sides[1];
 
     for (struct side *side = a; side <= b; side++) {
-        rows_copy(side, "diff/threads", "INSERT INTO thread VALUES (?1, ?2, ?3)");
+        copy_rows_to_memory(side, "diff/threads", "INSERT INTO thread VALUES (?1, ?2, ?3)");
         side->codes = read_common_numbers(side, "diff/same-codes");
         side->entries = read_common_numbers(side, "diff/same-entries");
-        side->rows = side_query(side, "diff/lookups");
+        side->rows = query_side(side, "diff/lookups");
         side->more = query_step(side->rows);
     }
     db_rows(threads, diff.both, schema_statement("diff/same-threads"))
@@ -308,7 +328,7 @@ static void lookups_compare(void)
 
 /* ---- the command `diff` and its options ---------------------------------- */
 
-static bool side_open(struct side *side, char *path)
+static bool open_side_trace(struct side *side, char *path)
 {
     struct query *query;
     bool any;
@@ -318,13 +338,13 @@ static bool side_open(struct side *side, char *path)
         return false;
     /* use a small page cache, because each row is read only once and two traces are open */
     db_run(side->db, "PRAGMA cache_size = -12288");
-    query = side_query(side, "diff/rank");
+    query = query_side(side, "diff/rank");
     any = query_step(query) || side->rank < 0;
     query_close(query);
     if (!any && !db_failed(side->db))
         say_error("%s: no process of rank %" PRId64, path, side->rank);
-    doubts_say(side->db, "what is compared is what it has so far",
-               "some differences may be due to that");
+    doubts_warn(side->db, "what is compared is what it has so far",
+                "some differences may be due to that");
     doubts_say_settings(side->db);
     return any;
 }
@@ -401,7 +421,7 @@ static int traces_diff(void)
 }
 
 /* Read the value of --fail-on, such as "outcome,entry" or "any". */
-static const char *fail_read(const struct option *option, const char *list)
+static const char *fail_on_read(const struct option *option, const char *list)
 {
     char *words = say_print(" %s ", option->words);
     bool known = true;
@@ -433,7 +453,7 @@ static const char *rank_read(const struct option *option, const char *value)
 }
 
 static const struct option options[] = {
-    {"fail-on", .value = "KIND,...", .read = fail_read,
+    {"fail-on", .value = "KIND,...", .read = fail_on_read,
      .words = "function code outcome entry reason break guard time lookup any decisions",
      .help = "exit with 1 when there is a difference of these kinds, or of any, or of `decisions`: "
              "function, code, outcome, entry, reason and break, which equal runs have alike. "
@@ -475,7 +495,8 @@ static int diff_main(int count, char **operands)
         return 2;
     }
     diff.progress = progress_begin("comparing");
-    if (side_open(&diff.sides[0], operands[0]) && side_open(&diff.sides[1], operands[1]) &&
+    if (open_side_trace(&diff.sides[0], operands[0]) &&
+        open_side_trace(&diff.sides[1], operands[1]) &&
         (diff.both = db_scratch("diff", schema_statement("diff/tables"))))
         status = traces_diff();
     progress_end(&diff.progress);

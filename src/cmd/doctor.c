@@ -58,8 +58,8 @@ static bool diagnose_recorded(const char *python, double plain, double hooked)
         return false;
     }
     snprintf(trace, sizeof trace, "%s/trace.db", directory);
-    asked = interpreter_ask(argv, true);
-    interpreter_answer(&asked, text, sizeof text);
+    asked = interpreter_start(argv, true);
+    interpreter_read_answer(&asked, text, sizeof text);
     strsep(&rest, "\t");
     ns = strsep(&rest, "\t");
     owner = strsep(&rest, "\t");
@@ -101,7 +101,7 @@ struct answer {
 };
 
 /* Return the line after LINE, or NULL if there is none. */
-static const char *line_after(const char *line)
+static const char *find_next_line(const char *line)
 {
     const char *end = line ? strchr(line, '\n') : NULL;
 
@@ -109,16 +109,16 @@ static const char *line_after(const char *line)
 }
 
 /* Read the answer in TEXT. Lines before it, such as an interpreter's warnings, are skipped. */
-static struct answer answer_read(const char *text)
+static struct answer parse_alone_answer(const char *text)
 {
     struct answer answer = {0};
     const char *path, *costs;
 
-    for (; text && !answer.is_python; text = line_after(text))
+    for (; text && !answer.is_python; text = find_next_line(text))
         answer.is_python = sscanf(text, "%63s %d %d %127s\n", answer.name, &answer.major,
                                   &answer.minor, answer.suffix) == 4;
     path = answer.is_python ? text : NULL;
-    costs = line_after(path);
+    costs = find_next_line(path);
     if (path)
         snprintf(answer.path, sizeof answer.path, "%.*s", (int)strcspn(path, "\n"), path);
     if (costs)
@@ -144,8 +144,8 @@ static bool run_alone(const char *python, const struct diagnosed *before, char *
     for (size_t i = 0; i < before->paths.count; i++)
         *list_add(&argv) = before->paths.at[i];
     *list_add(&argv) = NULL;
-    asked = interpreter_ask(argv.at, true);
-    answers = interpreter_answer(&asked, text, room);
+    asked = interpreter_start(argv.at, true);
+    answers = interpreter_read_answer(&asked, text, room);
     error = errno;
     list_free(&argv);
     errno = error;
@@ -174,14 +174,14 @@ static bool was_diagnosed(const struct diagnosed *before, const char *path)
     return false;
 }
 
-/* Print the lines about PYTHON and add it to BEFORE. Nothing is printed if BEFORE has it already.
- * Returns whether it can be recorded. */
-static bool diagnose(const char *python, struct diagnosed *before)
+/* Print the lines about PYTHON, and add PYTHON to BEFORE. Nothing is printed if BEFORE has it
+ * already. Returns true if PYTHON can be recorded. */
+static bool diagnose_interpreter(const char *python, struct diagnosed *before)
 {
     char text[512 + PATH_MAX], remedy[PATH_MAX + 80];
     bool answers = run_alone(python, before, text, sizeof text);
     int error = answers ? 0 : errno;
-    struct answer is = answer_read(text);
+    struct answer is = parse_alone_answer(text);
     bool supported = is.is_python && versions_supports(is.name, is.major, is.minor);
 
     if (*is.path && was_diagnosed(before, is.path))
@@ -198,7 +198,10 @@ static bool diagnose(const char *python, struct diagnosed *before)
         printf(": %s %d.%d is not supported: use " CPYTHON_SUPPORTED "\n", is.name, is.major,
                is.minor);
     else if (is.has_costs)
-        printf(": CPython %d.%d\n", is.major, is.minor);
+        printf(": CPython %d.%d%s\n", is.major, is.minor,
+               versions_is_threaded(is.suffix)
+                   ? ", free-threaded: frames, spans and arguments, but no compilers"
+                   : "");
     else {
         printf(": CPython %d.%d, no extension: ", is.major, is.minor);
         extension_remedy(python, remedy);
@@ -223,8 +226,8 @@ static int diagnose_path(int *ready)
         glob(program_python(), GLOB_NOCHECK, NULL, &found);
     for (const char *part = path ? path : "/usr/bin"; part;
          part = strchr(part, ':') ? strchr(part, ':') + 1 : NULL) {
-        char *pattern =
-            say_print("%.*s/python3{,.[0-9],.[0-9][0-9]}", (int)strcspn(part, ":"), part);
+        char *pattern = say_print("%.*s/python3{,.[0-9],.[0-9][0-9],.[0-9][0-9]t}",
+                                  (int)strcspn(part, ":"), part);
         glob(pattern, GLOB_BRACE | (found.gl_pathc ? GLOB_APPEND : 0), NULL, &found);
         free(pattern);
     }
@@ -232,7 +235,7 @@ static int diagnose_path(int *ready)
         struct stat status;
         if (stat(found.gl_pathv[i], &status) == 0 && access(found.gl_pathv[i], X_OK) == 0 &&
             !(*map_put(&seen, (int64_t)(status.st_dev << 48 ^ status.st_ino)))++)
-            *ready += diagnose(found.gl_pathv[i], &diagnosed);
+            *ready += diagnose_interpreter(found.gl_pathv[i], &diagnosed);
     }
     globfree(&found);
     list_free(&diagnosed.paths);
@@ -242,7 +245,7 @@ static int diagnose_path(int *ready)
     return count;
 }
 
-static void clock_report(void)
+static void clock_print(void)
 {
     FILE *file = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
     char source[64] = "unknown";
@@ -264,7 +267,7 @@ static void clock_report(void)
            (double)(clock_monotonic_ns() - begin) / 1000000);
 }
 
-static void memory_report(void)
+static void memory_print(void)
 {
     struct statvfs status;
 
@@ -286,16 +289,16 @@ static int doctor_main(int count, char **operands)
     printf("Interpreters\n");
     for (int i = 0; i < count; i++) {
         struct diagnosed none = {0};
-        ready += diagnose(operands[i], &none);
+        ready += diagnose_interpreter(operands[i], &none);
         list_free(&none.paths);
         arena_free(&none.arena);
     }
     if (!count && !diagnose_path(&ready))
         printf("  no python3 on PATH\n");
     printf("Clock\n");
-    clock_report();
+    clock_print();
     printf("Ring memory\n");
-    memory_report();
+    memory_print();
     printf("Extensions\n  %s\n", library_directory(NULL));
     return ready ? 0 : 1;
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# embed.sh FILE... -- writes files as C strings, so that build/dyntrace needs no files at run time: report.css is report_css.
-# Who uses one declares it. The C goes to standard output.
+# embed.sh FILE... -- writes each FILE as a C string constant, so that build/dyntrace needs no files at run time.
+# The string of report.css is named report_css; a C file that uses the string declares it. The C code goes to standard output.
 set -e
 
 echo '/* Made by src/cmd/embed.sh; change the files. */'

@@ -56,9 +56,9 @@ static struct {
  * result). 0 bytes means not known: the size of folded stacks is known only after folding. */
 /* clang-format off */
 #define FORMATS(X) \
-    X(perfetto, chrome_put, false, 80) X(chrome, chrome_put, false, 80) \
-    X(speedscope, speedscope_put, false, 60) X(folded, folded_put, false, 0) \
-    X(csv, csv_put, true, 20) X(jsonl, jsonl_put, true, 100) X(parquet, NULL, false, 0)
+    X(perfetto, export_chrome, false, 80) X(chrome, export_chrome, false, 80) \
+    X(speedscope, export_speedscope, false, 60) X(folded, export_folded, false, 0) \
+    X(csv, export_csv, true, 20) X(jsonl, export_jsonl, true, 100) X(parquet, NULL, false, 0)
 /* clang-format on */
 #define FORMAT_WORD(name, ...) #name " "
 #define FORMAT_LISTED(name, ...) " " #name
@@ -104,15 +104,16 @@ static const struct option options[] = {
 };
 
 /* Show progress; called every TICK rows. Returns false if writing must stop. */
-static bool export_tick(struct export *export, int64_t done, int64_t all)
+static bool progress_update(struct export *export, int64_t done, int64_t all)
 {
     progress_tick(&export->progress, done, all);
     export->failed = export->failed || ferror(export->out->file);
     return !export->failed;
 }
 
-/* Say how large the result will be, if that is large. AT_LEAST: BYTES are the least that it has. */
-static void size_say(const struct export *export, int64_t bytes, bool at_least)
+/* Print BYTES, the size of the result, if it is at least LARGE. AT_LEAST: the size is only a lower
+ * bound. */
+static void print_large_size(const struct export *export, int64_t bytes, bool at_least)
 {
     enum { MB = 1000000 };
 
@@ -124,28 +125,29 @@ static void size_say(const struct export *export, int64_t bytes, bool at_least)
 
 /* ---- reading all frames -------------------------------------------------- */
 
-static bool frames_tick(void *context, int64_t frame_id)
+static bool frames_progress_update(void *context, int64_t frame_id)
 {
     struct export *export = context;
 
-    return export_tick(export, frame_id, export->last_frame);
+    return progress_update(export, frame_id, export->last_frame);
 }
 
-static struct frames_to frames_to(struct export *export)
+static struct frames_to frames_to_make(struct export *export)
 {
     return (struct frames_to){
         .db = export->db,
         .out = export->out->file,
         .end_ns = export->end_ns,
-        .tick = frames_tick,
+        .tick = frames_progress_update,
         .context = export,
     };
 }
 
 /* ---- the formats csv and jsonl ------------------------------------------- */
 
-/* Report that there is no table NAME, or none of which a part can be taken. */
-static void table_missing_say(const struct export *export, const char *name)
+/* Report that there is no table NAME or, if only a part of the trace is exported, that no part of
+ * table NAME can be selected. */
+static void report_missing_table(const struct export *export, const char *name)
 {
     bool is_part = db_integer(export->db, 0, "SELECT EXISTS (SELECT 1 FROM asked)");
     struct near near = near_begin(name);
@@ -159,12 +161,10 @@ static void table_missing_say(const struct export *export, const char *name)
               near_question(&near, ""));
 }
 
-/* Write the rows of the table or view NAME in FORMAT. In JSON lines each row names its table.
- *
- * CSV follows RFC 4180 and has a line of names; NULL is an empty cell, an empty text is "". A CSV
- * file has one table: the frames with their names, or the table of --table. JSON lines have all
- * tables, or the table of --table. A blob is written in hexadecimal. */
-static void rows_put(struct export *export, enum table_format format, const char *name)
+/* Write the rows of the table or view NAME in FORMAT. CSV follows RFC 4180, and begins with a line
+ * of column names; NULL is an empty cell, an empty text is "". In JSON lines each row names its
+ * table. A blob is written in hexadecimal. */
+static void table_rows_write(struct export *export, enum table_format format, const char *name)
 {
     const char *extra = format == TABLE_LINES ? "table" : NULL;
     /* rows of `frames` come in order of frame_id, so the progress can be computed from it */
@@ -179,12 +179,12 @@ static void rows_put(struct export *export, enum table_format format, const char
     if (query_step(found))
         query = db_query(export->db, query_whole(found, 0, NULL));
     else if (!query_failed(found))
-        table_missing_say(export, name);
+        report_missing_table(export, name);
     query_close(found);
     export->failed = export->failed || !query;
     table = result_open(export->out->file, format, query, extra);
     while (query_step(query)) {
-        if (!(++rows % TICK) && !export_tick(export, all ? query_integer(query, 0) : 0, all))
+        if (!(++rows % TICK) && !progress_update(export, all ? query_integer(query, 0) : 0, all))
             break;
         if (extra)
             table_string(table, name);
@@ -194,25 +194,25 @@ static void rows_put(struct export *export, enum table_format format, const char
     query_close(query);
 }
 
-static void csv_put(struct export *export)
+static void export_csv(struct export *export)
 {
-    const struct frames_to to = frames_to(export);
+    const struct frames_to to = frames_to_make(export);
     enum table_format format = given.safe_csv ? TABLE_SAFE_CSV : TABLE_CSV;
     bool is_all = !range_asked() && !given.table;
 
     export->progress.what = "exporting frames";
     if (!is_all || !frames_write_csv(&to, format))
-        rows_put(export, format, given.table ? given.table : "frames");
+        table_rows_write(export, format, given.table ? given.table : "frames");
 }
 
-static void jsonl_put(struct export *export)
+static void export_jsonl(struct export *export)
 {
     if (given.table) {
-        rows_put(export, TABLE_LINES, given.table);
+        table_rows_write(export, TABLE_LINES, given.table);
         return;
     }
     db_rows(tables, export->db, schema_statement("export/tables"))
-        rows_put(export, TABLE_LINES, query_whole(tables, 0, NULL));
+        table_rows_write(export, TABLE_LINES, query_whole(tables, 0, NULL));
 }
 
 /* ---- the formats chrome and perfetto: Chrome's trace events -------------- */
@@ -239,7 +239,7 @@ enum member { VALUE, TIME, LENGTH, ARGUMENTS, FLAG, MEMBERS };
 static const char *const special[MEMBERS] = {"", "ts", "dur", "args", "open"};
 
 /* Write a column unchanged. Long texts are cut, because viewers would show all of them. */
-static void member_put(struct json *json, const char *key, struct query *query, int column)
+static void write_json_member(struct json *json, const char *key, struct query *query, int column)
 {
     if (query_type(query, column) == QUERY_TEXT)
         json_string(json, key, query_text(query, column, NULL));
@@ -247,7 +247,7 @@ static void member_put(struct json *json, const char *key, struct query *query, 
         result_member(json, key, query, column);
 }
 
-static void time_put(struct json *json, const char *key, int64_t ns)
+static void write_json_time(struct json *json, const char *key, int64_t ns)
 {
     const char *sign = ns < 0 ? "-" : "";
     uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
@@ -256,10 +256,11 @@ static void time_put(struct json *json, const char *key, int64_t ns)
     fprintf(json->out, "%s%" PRIu64 ".%03" PRIu64, sign, size / 1000, size % 1000);
 }
 
-/* Print an event for each row of STATEMENT, whose ?1 is the end of events without an end. WHAT is
- * shown as progress. ALL is the number of rows, or 0 if unknown. */
-static void events_put(struct export *export, struct json *json, const char *statement,
-                       const char *what, int64_t all)
+/* Print an event for each row of STATEMENT. The statement's parameter ?1 gets the end of the
+ * recording, where events without an end are cut. WHAT is shown as progress. ALL is the number of
+ * rows, or 0 if unknown. */
+static void write_chrome_events(struct export *export, struct json *json, const char *statement,
+                                const char *what, int64_t all)
 {
     struct query *query = db_query(export->db, schema_statement(statement));
     int columns = query_columns(query);
@@ -275,48 +276,48 @@ static void events_put(struct export *export, struct json *json, const char *sta
             members[i]--;
     }
     while (query_step(query)) {
-        if (!(++rows % TICK) && !export_tick(export, rows, all))
+        if (!(++rows % TICK) && !progress_update(export, rows, all))
             break;
         json_object(json, NULL);
         for (int i = 0; i < columns; i++)
             if (members[i] == ARGUMENTS)
                 json_object(json, names[i]);
             else if (members[i] == TIME)
-                time_put(json, names[i], query_integer(query, i));
+                write_json_time(json, names[i], query_integer(query, i));
             else if (members[i] == LENGTH)
-                time_put(json, names[i],
-                         times_span(query_integer(query, i - 1), query_integer(query, i)));
+                write_json_time(json, names[i],
+                                times_span(query_integer(query, i - 1), query_integer(query, i)));
             else if (query_type(query, i) != QUERY_NULL && members[i] == FLAG)
                 json_bool(json, names[i], true);
             else if (query_type(query, i) != QUERY_NULL)
-                member_put(json, names[i], query, i);
+                write_json_member(json, names[i], query, i);
         json_end(json);
         json_end(json);
     }
     query_close(query);
 }
 
-static void chrome_put(struct export *export)
+static void export_chrome(struct export *export)
 {
     struct json *json = &(struct json){.out = export->out->file, .compact = true};
-    const struct frames_to to = frames_to(export);
+    const struct frames_to to = frames_to_make(export);
 
     json_object(json, NULL);
     json_list(json, "traceEvents");
     json_lines(json);
-    events_put(export, json, "export/track_names", "exporting", 0);
+    write_chrome_events(export, json, "export/track_names", "exporting", 0);
     export->progress.what = "exporting frames";
     if (range_asked())
-        events_put(export, json, "export/track_frames", "exporting frames",
-                   db_meta_integer(export->db, "frame_count", 0));
+        write_chrome_events(export, json, "export/track_frames", "exporting frames",
+                            db_meta_integer(export->db, "frame_count", 0));
     else
         frames_write_events(&to, json);
-    events_put(export, json, "export/track_lookups", "exporting lookups",
-               db_integer(export->db, 0, "SELECT MAX(lookup_id) FROM lookup"));
-    events_put(export, json, "export/track_compiles", "exporting compiles",
-               2 * db_integer(export->db, 0, "SELECT COUNT(*) FROM compile"));
-    events_put(export, json, "export/track_deaths", "exporting compiles", 0);
-    events_put(export, json, "export/track_spans", "exporting spans", 0);
+    write_chrome_events(export, json, "export/track_lookups", "exporting lookups",
+                        db_integer(export->db, 0, "SELECT MAX(lookup_id) FROM lookup"));
+    write_chrome_events(export, json, "export/track_compiles", "exporting compiles",
+                        2 * db_integer(export->db, 0, "SELECT COUNT(*) FROM compile"));
+    write_chrome_events(export, json, "export/track_deaths", "exporting compiles", 0);
+    write_chrome_events(export, json, "export/track_spans", "exporting spans", 0);
     json_end(json);
     json_line(json);
     json_string(json, "displayTimeUnit", "ns");
@@ -336,11 +337,13 @@ static void chrome_put(struct export *export)
  *     folded      "process;thread;outer;inner 1234": own time in nanoseconds, for flamegraph.pl,
  *                 inferno and speedscope.
  *     speedscope  an evented profile for each thread. The events of a thread must be together, so a
- *                 walk over the frames writes them to a temporary file for each thread. A walk does
- *                 so for FILES threads at a time. */
-/* The name of code or thread ID, read by QUERY, as a part of a line: without ';', which separates
- * parts, and without line ends. Columns are joined by ';'. The caller frees it. */
-static char *folded_name(struct query *query, int64_t id)
+ *                 walk over the frames writes them to a temporary file for each thread. A walk
+ *                 writes the files of at most FILES threads. */
+
+/* Return the name of ID, a code object or a thread, for a line of folded stacks. QUERY selects the
+ * name, whose columns are joined by ';'. A ';' inside a column becomes ':', and line ends are
+ * escaped. The caller frees the name. */
+static char *folded_name_read(struct query *query, int64_t id)
 {
     char *name = strdup("");
 
@@ -371,25 +374,28 @@ struct names {
     struct map codes, threads; /* map an id to 1 + its index in `texts` */
 };
 
-/* Return the name of code ID, or of thread ID, which QUERY reads the first time. Borrowed. */
-static const char *name_of(struct names *names, struct map *ids, struct query *query, int64_t id)
+/* Return the name of ID, a code object or a thread, borrowed. IDS maps ids to names that were read
+ * before; other names are read by QUERY. */
+static const char *folded_name_get(struct names *names, struct map *ids, struct query *query,
+                                   int64_t id)
 {
     int64_t *index = map_put(ids, id);
 
     if (!*index) {
-        *list_add(&names->texts) = folded_name(query, id);
+        *list_add(&names->texts) = folded_name_read(query, id);
         *index = (int64_t)names->texts.count;
     }
     return names->texts.at[*index - 1];
 }
 
-/* Does NODE, a call in a stack, have a line? A thread has none. */
-static bool is_folded(const struct node *node)
+/* Does NODE get a line in the folded stacks? A node has none if it stands for a thread or has no
+ * own time. */
+static bool has_folded_line(const struct node *node)
 {
     return node->parent && node->self_ns > 0;
 }
 
-static void folded_put(struct export *export)
+static void export_folded(struct export *export)
 {
     FILE *out = export->out->file;
     struct stacks stacks = {0};
@@ -404,24 +410,25 @@ static void folded_put(struct export *export)
 
     export->progress.what = "folding stacks";
     stacks_walk(export->db, &stacks,
-                &(struct walk){.context = export, .fold = true, .tick = frames_tick});
+                &(struct walk){.context = export, .fold = true, .tick = frames_progress_update});
     list_add(&texts);
     list_add(&lengths);
     for (uint32_t at = 1; at < tree->nodes.count; at++) {
         const struct node *node = &tree->nodes.at[at];
-        const char *name = node->parent ? name_of(&names, &names.codes, codes, node->code_id)
-                                        : name_of(&names, &names.threads, threads, node->code_id);
+        const char *name = node->parent
+                               ? folded_name_get(&names, &names.codes, codes, node->code_id)
+                               : folded_name_get(&names, &names.threads, threads, node->code_id);
         *list_add(&texts) = name;
         *list_add(&lengths) = lengths.at[node->parent] + (int64_t)strlen(name) + 1;
-        if (is_folded(node))
+        if (has_folded_line(node))
             bytes += lengths.at[at] + snprintf(NULL, 0, "%" PRId64 "\n", node->self_ns);
     }
-    size_say(export, bytes, false);
+    print_large_size(export, bytes, false);
     export->progress.what = "writing stacks";
     for (uint32_t at = 1; at < tree->nodes.count; at++) {
-        if (!(at % TICK) && !export_tick(export, at, (int64_t)tree->nodes.count))
+        if (!(at % TICK) && !progress_update(export, at, (int64_t)tree->nodes.count))
             break;
-        if (!is_folded(&tree->nodes.at[at]))
+        if (!has_folded_line(&tree->nodes.at[at]))
             continue;
         path.count = 0;
         for (uint32_t up = at; up; up = tree->nodes.at[up].parent)
@@ -461,8 +468,9 @@ struct speedscope {
     } profiles[FILES];
 };
 
-/* Write shared.frames, the list of functions, then "?" for unknown code objects, then spans. */
-static void codes_put(struct export *export, struct json *json)
+/* Write shared.frames: the functions, then "?" for unknown code objects, then the names of
+ * spans. */
+static void write_shared_frames(struct export *export, struct json *json)
 {
     json_line(json);
     json_object(json, "shared");
@@ -474,7 +482,7 @@ static void codes_put(struct export *export, struct json *json)
         json_object(json, NULL);
         for (int i = 1; i < 4; i++)
             if (query_type(query, i) != QUERY_NULL)
-                member_put(json, query_name(query, i), query, i);
+                write_json_member(json, query_name(query, i), query, i);
         json_end(json);
     }
     json_line(json);
@@ -486,9 +494,10 @@ static void codes_put(struct export *export, struct json *json)
     json_end(json);
 }
 
-/* Write an event of the frame on top of TRACK's stack: its begin or end, at the time AT. */
-static void event_put(struct export *export, const struct track *track, const char *type,
-                      int64_t at)
+/* Write that the frame on top of TRACK's stack opens or closes at the time AT. TYPE is "O" if the
+ * frame opens, "C" if it closes. */
+static void write_speedscope_event(struct export *export, const struct track *track,
+                                   const char *type, int64_t at)
 {
     struct speedscope *s = export->speedscope;
     size_t index = (size_t)(track - s->stacks.tracks.at);
@@ -527,17 +536,17 @@ static void speedscope_push(void *context, struct track *track)
     frame->what = (uint32_t)sorted_count(s->codes.count, i, s->codes.at[i] < frame->code_id);
     if (frame->what < s->codes.count && s->codes.at[frame->what] != frame->code_id)
         frame->what = (uint32_t)s->codes.count;
-    event_put(context, track, "O", frame->start_ns);
+    write_speedscope_event(context, track, "O", frame->start_ns);
 }
 
 static void speedscope_pop(void *context, struct track *track)
 {
-    event_put(context, track, "C", track_top(track)->end_ns);
+    write_speedscope_event(context, track, "C", track_top(track)->end_ns);
 }
 
-/* Print PROFILE. ABOUT reads the name of its thread. */
-static void profile_put(struct export *export, struct json *json, const struct profile *profile,
-                        struct query *about)
+/* Write PROFILE, the events of one thread. ABOUT selects the name of the thread. */
+static void write_speedscope_profile(struct export *export, struct json *json,
+                                     const struct profile *profile, struct query *about)
 {
     char buffer[1 << 16];
     size_t got;
@@ -546,7 +555,7 @@ static void profile_put(struct export *export, struct json *json, const struct p
     json_object(json, NULL);
     json_string(json, "type", "evented");
     if (query_step(about))
-        member_put(json, "name", about, 0);
+        write_json_member(json, "name", about, 0);
     json_string(json, "unit", "nanoseconds");
     json_integer(json, "startValue", profile->first_ns);
     json_integer(json, "endValue", profile->last_ns);
@@ -565,7 +574,7 @@ static void profile_put(struct export *export, struct json *json, const struct p
     json_end(json);
 }
 
-static void speedscope_put(struct export *export)
+static void export_speedscope(struct export *export)
 {
     struct json *json = &(struct json){.out = export->out->file, .compact = true};
     struct speedscope *s = export->speedscope = calloc(1, sizeof *s);
@@ -577,7 +586,7 @@ static void speedscope_put(struct export *export)
     json_line(json);
     json_string(json, "exporter", "dyntrace");
     json_string(json, "name", db_path(export->db));
-    codes_put(export, json);
+    write_shared_frames(export, json);
     export->progress.what = "exporting frames";
     json_line(json);
     json_list(json, "profiles");
@@ -585,7 +594,7 @@ static void speedscope_put(struct export *export)
         stacks_free(&s->stacks);
         stacks_walk(export->db, &s->stacks,
                     &(struct walk){.context = export,
-                                   .tick = frames_tick,
+                                   .tick = frames_progress_update,
                                    .push = speedscope_push,
                                    .pop = speedscope_pop});
         count = s->stacks.tracks.count;
@@ -595,7 +604,7 @@ static void speedscope_put(struct export *export)
                 continue;
             query_reset(about);
             query_bind_integer(about, 1, s->stacks.tracks.at[s->from + i].thread_id);
-            profile_put(export, json, profile, about);
+            write_speedscope_profile(export, json, profile, about);
             fclose(profile->events);
             profile->events = NULL;
         }
@@ -627,7 +636,7 @@ static int export_main(int count, char **operands)
     const char *wrong =
         !format ? "which format? --format names one:" FORMATS(FORMAT_LISTED)
         : given.table && !format->tables                  ? "--table is for csv and jsonl"
-        : given.safe_csv && format->write != csv_put      ? "--safe-csv is for csv"
+        : given.safe_csv && format->write != export_csv   ? "--safe-csv is for csv"
         : format->write && (given.frames || given.python) ? "--frames and --python are for parquet"
         : !format->write && range_asked()
             ? "parquet is of whole traces: no --time, --process, --thread or --function"
@@ -658,7 +667,8 @@ static int export_main(int count, char **operands)
             export.end_ns = db_integer(db, 0, "SELECT to_ns FROM part_window");
         export.last_frame = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
         if (!range_asked() && !given.table)
-            size_say(&export, db_meta_integer(db, "frame_count", 0) * format->frame_bytes, true);
+            print_large_size(&export, db_meta_integer(db, "frame_count", 0) * format->frame_bytes,
+                             true);
         export.progress = progress_begin("exporting");
         if (!export.failed)
             format->write(&export);
@@ -666,9 +676,9 @@ static int export_main(int count, char **operands)
         ok = !export.failed && !db_failed(db) && out_commit(&out);
     }
     if (ok && !format->tables)
-        doubts_say_counted(db, "their time is their callers' own time in the result");
+        doubts_say_unstored(db, "their time is their callers' own time in the result");
     if (ok)
-        doubts_say(db, "single frames are stored at the end", "they are not in the result");
+        doubts_warn(db, "single frames are stored at the end", "they are not in the result");
     out_close(&out);
     db_close(db);
     return ok ? 0 : 2;

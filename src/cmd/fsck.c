@@ -200,22 +200,24 @@ struct pass {
     int64_t counted[COUNTS];
     struct query *fetch;
     int64_t last_id;
+    /* frames are missing in the trace, so a frame without a parent may have had one */
+    bool is_part;
 };
 
-/* Add a thread. V holds its thread_id, the start and the end of its process, and the end of its
- * open frames. */
-static bool thread_row(void *context, const int64_t *v, unsigned nulls)
+/* Add a thread. VALUES: thread_id, start of its process, end of its process, and the end for frames
+ * of this thread that never ended. */
+static bool thread_add(void *context, const int64_t *values, unsigned nulls)
 {
     struct pass *pass = context;
 
-    *map_put(&pass->threads, v[0]) = (int64_t)pass->states.count;
+    *map_put(&pass->threads, values[0]) = (int64_t)pass->states.count;
     *list_add(&pass->states) =
-        (struct thread_state){v[1], v[3], !(nulls & 1 << 2), .last_start_ns = INT64_MIN,
+        (struct thread_state){values[1], values[3], !(nulls & 1 << 2), .last_start_ns = INT64_MIN,
                               .root.last_child_end_ns = INT64_MIN};
     return true;
 }
 
-static bool code_row(void *context, const int64_t *v, unsigned nulls)
+static bool code_add(void *context, const int64_t *v, unsigned nulls)
 {
     struct pass *pass = context;
 
@@ -224,10 +226,10 @@ static bool code_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* Return the address of the counter for the frames of TOTAL's code object that are on THREAD's
- * stack. */
-static int64_t *active_count(struct pass *pass, const struct thread_state *thread,
-                             const struct total *total)
+/* Return the address of the counter of TOTAL's code object on THREAD's stack: it counts how many of
+ * the object's frames are on the stack. */
+static int64_t *active_count_find(struct pass *pass, const struct thread_state *thread,
+                                  const struct total *total)
 {
     return map_put(&pass->active, (thread - pass->states.at) << 32 | (total - pass->totals.at));
 }
@@ -247,7 +249,7 @@ static void frame_pop(struct pass *pass, struct thread_state *thread)
     total->loose |= frame->open && !thread->ended;
     total->self_ns =
         times_sum(total->self_ns, length > frame->child_ns ? length - frame->child_ns : 0);
-    if (!--*active_count(pass, thread, total))
+    if (!--*active_count_find(pass, thread, total))
         total->total_ns = times_sum(total->total_ns, length);
 }
 
@@ -299,18 +301,19 @@ static void parent_check(const struct frame *frame, struct frame *parent)
     siblings_check(frame, parent);
 }
 
-/* Check one frame. V: frame_id, thread_id, start_ns, end_ns, code_id, parent_id, kind, outcome,
- * exit. */
-static bool frame_row(void *context, const int64_t *v, unsigned nulls)
+/* Check one frame. VALUES: frame_id, thread_id, start_ns, end_ns, code_id, parent_id, kind,
+ * outcome, exit. */
+static bool frame_check(void *context, const int64_t *values, unsigned nulls)
 {
     struct pass *pass = context;
-    struct frame frame = {v[0], v[1], v[2], v[3], INT64_MIN, .open = nulls >> 3 & 1};
+    struct frame frame = {values[0], values[1], values[2],
+                          values[3], INT64_MIN, .open = nulls >> 3 & 1};
     struct frame *parent;
     int64_t *index = nulls & 1 << 1 ? NULL : map_get(&pass->threads, frame.thread_id);
-    int64_t *code = nulls & 1 << 4 ? NULL : map_get(&pass->codes, v[4]);
+    int64_t *code = nulls & 1 << 4 ? NULL : map_get(&pass->codes, values[4]);
     struct thread_state *thread = index ? &pass->states.at[*index] : NULL;
     bool child = !(nulls & 1 << 5);
-    bool call = v[6] == FRAME_CALL;
+    bool call = values[6] == FRAME_CALL;
 
     if (!(++pass->counted[COUNT_FRAMES] % TICK_FRAMES))
         progress_tick(&pass->progress, frame.id, pass->last_id);
@@ -319,11 +322,11 @@ static bool frame_row(void *context, const int64_t *v, unsigned nulls)
         count_broken_frame(RULE_CODE, frame.id);
     if (nulls & 1 << 2 || (!frame.open && frame.end_ns < frame.start_ns))
         count_broken_frame(RULE_SPAN, frame.id);
-    if ((uint64_t)v[6] >= FRAME_KINDS || (uint64_t)v[7] >= OUTCOMES ||
-        (uint64_t)v[8] >= FRAME_EXITS)
+    if ((uint64_t)values[6] >= FRAME_KINDS || (uint64_t)values[7] >= OUTCOMES ||
+        (uint64_t)values[8] >= FRAME_EXITS)
         count_broken_frame(RULE_ENUM, frame.id);
     else
-        pass->counted[v[7]] += call;
+        pass->counted[values[7]] += call;
     if (!thread) {
         count_broken_frame(RULE_THREAD, frame.id);
         return true;
@@ -334,28 +337,28 @@ static bool frame_row(void *context, const int64_t *v, unsigned nulls)
         (thread->ended && !frame.open && frame.end_ns > thread->ended_ns))
         count_broken_frame(RULE_LIFE, frame.id);
     thread->last_start_ns = frame.start_ns;
-    if (!child)
+    if (!child && !pass->is_part)
         siblings_check(&frame, &thread->root);
     while (!child && thread->stack.count)
         frame_pop(pass, thread);
-    if (child && (parent = frame_find(pass, thread, v[5])))
+    if (child && (parent = frame_find(pass, thread, values[5])))
         parent_check(&frame, parent);
     else if (child)
         count_broken_frame(RULE_PARENT, frame.id);
     if (code) {
         frame.total = &pass->totals.at[*code];
         frame.total->calls += call;
-        frame.total->raised += v[8] == EXIT_RAISE;
-        frame.total->skipped += call && v[7] == OUTCOME_SKIP;
-        ++*active_count(pass, thread, frame.total);
+        frame.total->raised += values[8] == EXIT_RAISE;
+        frame.total->skipped += call && values[7] == OUTCOME_SKIP;
+        ++*active_count_find(pass, thread, frame.total);
     }
     *list_add(&thread->stack) = frame;
     return true;
 }
 
-/* Store COUNT rows of COLUMNS numbers each by STATEMENT. */
-static void rows_put(struct db *db, const char *statement, const int64_t *rows, size_t count,
-                     int columns)
+/* Insert COUNT rows into a table by STATEMENT. ROWS has COLUMNS numbers for each row. */
+static void insert_number_rows(struct db *db, const char *statement, const int64_t *rows,
+                               size_t count, int columns)
 {
     struct query *put = db_query(db, schema_statement(statement));
 
@@ -373,23 +376,24 @@ static void frames_check(struct db *db)
     struct pass pass = {
         .progress = progress_begin("checking frames"),
         .fetch = db_query(db, "SELECT thread_id, start_ns, end_ns FROM frame WHERE frame_id = ?1"),
-        .last_id = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame")};
+        .last_id = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame"),
+        .is_part = db_meta_integer(db, "decisions_only", 0)};
 
-    db_each(db, schema_statement("fsck-frames/threads"), thread_row, &pass);
-    db_each(db, "SELECT each(code_id) FROM code", code_row, &pass);
+    db_each(db, schema_statement("fsck-frames/threads"), thread_add, &pass);
+    db_each(db, "SELECT each(code_id) FROM code", code_add, &pass);
     db_each(db,
             "SELECT each(frame_id, thread_id, start_ns, end_ns, code_id, parent_id, kind, outcome, "
             "exit) FROM frame NOT INDEXED",
-            frame_row, &pass);
+            frame_check, &pass);
     progress_end(&pass.progress);
     for (size_t i = 0; i < pass.states.count; i++) {
         while (pass.states.at[i].stack.count)
             frame_pop(&pass, &pass.states.at[i]);
         list_free(&pass.states.at[i].stack);
     }
-    rows_put(db, "fsck-frames/keep-seen", (const int64_t *)pass.totals.at, pass.totals.count,
-             TOTAL_COLUMNS);
-    rows_put(db, "fsck-frames/keep-tally", pass.counted, COUNTS, 1);
+    insert_number_rows(db, "fsck-frames/keep-seen", (const int64_t *)pass.totals.at,
+                       pass.totals.count, TOTAL_COLUMNS);
+    insert_number_rows(db, "fsck-frames/keep-tally", pass.counted, COUNTS, 1);
     query_close(pass.fetch);
     map_free(&pass.threads);
     map_free(&pass.codes);
@@ -400,7 +404,7 @@ static void frames_check(struct db *db)
 
 /* ---- printing the broken rules, and checking the rules in SQL ------------ */
 
-static void result_json(const char *path, bool ok, struct query *counts)
+static void result_print_json(const char *path, bool ok, struct query *counts)
 {
     struct json json = {.out = stdout};
 
@@ -463,9 +467,9 @@ static void result_print_text(const char *path, bool ok, bool complete, struct q
     putchar('\n');
 }
 
-/* Check each SQL rule whose statement's name begins with NAMES. The first line of a statement is
- * the rule: "-- a thread's process exists". */
-static void tables_check(struct db *db, const char *names)
+/* Check each SQL rule whose statement has a name that begins with NAMES. The first line of the
+ * statement is the rule, such as "-- a thread's process exists". */
+static void sql_rules_check(struct db *db, const char *names)
 {
     for (const struct schema_query *s = schema_statements; s->name; s++)
         if (!strncmp(s->name, names, strlen(names))) {
@@ -476,9 +480,9 @@ static void tables_check(struct db *db, const char *names)
 
 /* ---- finding damage in a file, and checking a trace ---------------------- */
 
-/* Return a sentence about the damage in the write-ahead log of the file PATH, or NULL if it is not
- * damaged. The caller frees it. */
-static char *log_fault(const char *path)
+/* Describe the damage of the write-ahead log of the file PATH in a sentence, which the caller
+ * frees. Returns NULL if the log is not damaged. */
+static char *find_log_fault(const char *path)
 {
     struct damage damage = {0};
     struct stat st;
@@ -492,8 +496,9 @@ static char *log_fault(const char *path)
     return fault;
 }
 
-/* Report damage to the length or the header of the file PATH. Returns true if there is any. */
-static bool file_check(const char *path)
+/* Check the length and the header of the file PATH, and count their damage as breaking RULE_FILE.
+ * Returns true if there is damage. */
+static bool file_bytes_check(const char *path)
 {
     struct damage damage = {0};
     struct stat st;
@@ -511,14 +516,14 @@ static bool file_check(const char *path)
 }
 
 /* Copy the readable rows of the damaged file PATH to a file beside it. */
-static void damage_mend(struct damage *damage, const char *path)
+static void readable_rows_copy(struct damage *damage, const char *path)
 {
     char *made = say_print("%s.recovered.db", path);
     struct out_file out = {0};
     int64_t rows = -1;
 
     if (out_open(&out, made, false)) {
-        rows = damage_salvage(damage, out.temporary);
+        rows = damage_copy_rows(damage, out.temporary);
         if (rows >= 0 && out_commit(&out))
             say_error("%s: what can be read of it, %" PRId64 " rows, is in %s", path, rows, made);
         out_close(&out);
@@ -526,9 +531,10 @@ static void damage_mend(struct damage *damage, const char *path)
     free(made);
 }
 
-/* Find the damaged places of the file PATH, and print them unless JSON is wanted. SURE: the file is
- * known to be damaged. Returns false if no damage was found. */
-static bool damage_tell(const char *path, bool sure)
+/* Find the damage in the file PATH, and list it in `damages`. SURE: the file is known to be
+ * damaged. With --recover, copy the readable rows to a new file. Returns false if no damage was
+ * found. */
+static bool damage_report(const char *path, bool sure)
 {
     struct damage damage = {0};
     struct stat st;
@@ -541,7 +547,7 @@ static bool damage_tell(const char *path, bool sure)
     for (size_t i = 0; found && i < damage.tables.count; i++)
         *list_add(&damages) = arena_text(&texts, damage.tables.at[i], strlen(damage.tables.at[i]));
     if (found && given.recover && damage.rows)
-        damage_mend(&damage, path);
+        readable_rows_copy(&damage, path);
     else if (found && damage.rows)
         *list_add(&damages) = arena_print(
             &texts, "`dyntrace fsck --recover %s` writes what can be read to %s.recovered.db", path,
@@ -550,23 +556,23 @@ static bool damage_tell(const char *path, bool sure)
     return found;
 }
 
-/* Opening the file at PATH as a trace failed, and the error was printed. Print the reason, as far
- * as the file's bytes show one. Returns the exit status. */
-static int unreadable_tell(const char *path)
+/* Called when the file PATH could not be opened as a trace, which has been reported. Print the
+ * damage that the bytes of the file show. Returns the exit status. */
+static int unreadable_report(const char *path)
 {
-    bool found = damage_tell(path, rules.at[RULE_FILE].broken > 0);
+    bool found = damage_report(path, rules.at[RULE_FILE].broken > 0);
 
     /* list only RULE_FILE, because the other rules could not be checked */
     rules.count = RULE_FILE + 1;
     if (found && given.json)
-        result_json(path, false, NULL);
+        result_print_json(path, false, NULL);
     else if (found)
         result_print_text(path, false, false, NULL);
     return 2;
 }
 
-/* Is RULE the one that SQLite's integrity_check checks? */
-static bool is_of_pages(const struct rule *rule)
+/* Is RULE the rule that SQLite's integrity_check checks? */
+static bool is_integrity_rule(const struct rule *rule)
 {
     return strstr(rule->what, "integrity_check") != NULL;
 }
@@ -590,12 +596,12 @@ static int trace_check(const char *path, const char *log)
 
     for (int i = 0; i < RULES_HERE; i++)
         list_add(&rules)->what = rules_here[i];
-    damaged = file_check(path);
+    damaged = file_bytes_check(path);
     db = db_open(path);
     if (!db) {
         if (log)
             count_broken_row(RULE_FILE, log);
-        int status = unreadable_tell(path);
+        int status = unreadable_report(path);
         results_free();
         return status;
     }
@@ -613,24 +619,24 @@ static int trace_check(const char *path, const char *log)
     schema_check(db, recording);
     if (recording)
         recorder_check(db);
-    tables_check(db, "fsck/");
+    sql_rules_check(db, "fsck/");
     db_on_progress(db, NULL, NULL);
     progress_end(&progress);
     frames_check(db);
     if (state && !recording)
-        tables_check(db, "fsck-frames/rule-");
+        sql_rules_check(db, "fsck-frames/rule-");
     counts = db_query(db, schema_statement("fsck-frames/counts"));
     query_step(counts);
     whole = !db_failed(db);
     ok = whole;
     for (size_t i = 0; i < rules.count; i++) {
         ok = ok && !rules.at[i].broken;
-        damaged = damaged || (is_of_pages(&rules.at[i]) && rules.at[i].broken);
+        damaged = damaged || (is_integrity_rule(&rules.at[i]) && rules.at[i].broken);
     }
     if (damaged || !whole)
-        damage_tell(path, true);
+        damage_report(path, true);
     if (given.json)
-        result_json(path, ok, counts);
+        result_print_json(path, ok, counts);
     else
         result_print_text(path, ok, whole, counts);
     if (!given.json && recording && !rules.at[RULE_RECORDER].broken)
@@ -660,8 +666,8 @@ static int fsck_main(int count, char **operands)
     }
     for (size_t i = 0; i < traces.paths.count; i++) {
         const char *path = traces.paths.at[i];
-        /* look before recover_trace, which moves the log into the file */
-        char *log = log_fault(path);
+        /* check the log before recover_trace moves it into the file */
+        char *log = find_log_fault(path);
         status = given.recover ? recover_trace(path) : RECOVER_NOTHING;
         if (status == RECOVER_DONE || status == RECOVER_NOTHING)
             status = trace_check(path, status == RECOVER_NOTHING ? log : NULL);

@@ -28,8 +28,8 @@ enum {
 #define EACH_OPTION(o, command) \
     (const struct option *o = (command)->options; (o)->name || (o)->letter; (o)++)
 
-/* Write option O as it stands in a synopsis, "[--limit ROWS]", to PIECE. */
-static void synopsis_piece(char *piece, const struct option *o)
+/* Write option O as a synopsis shows it, "[--limit ROWS]", to PIECE. */
+static void synopsis_write(char *piece, const struct option *o)
 {
     snprintf(piece, PIECE, "%s%s%.*s%s%s%s%s", o->needed ? "" : "[", o->letter ? "-" : "--",
              o->letter ? 1 : PIECE, o->letter ? &o->letter : o->name, o->value ? " " : "",
@@ -37,7 +37,7 @@ static void synopsis_piece(char *piece, const struct option *o)
 }
 
 /* Write the names and the value of option O, "-o, --output FILE", to PIECE. Returns the length. */
-static int names_piece(char *piece, const struct option *o)
+static int names_write(char *piece, const struct option *o)
 {
     int used = o->letter ? snprintf(piece, PIECE, "-%c%s", o->letter, o->name ? ", " : "") : 0;
 
@@ -71,8 +71,8 @@ static void line_put(struct line *line, const char *piece, int length)
 }
 
 /* Print the words of TEXT, wrapped. A line end in TEXT begins a new line with the indent that TEXT
- * has there; its continuation lines are indented a little more. */
-static void text_print(struct line *line, const char *text)
+ * has there. If that line is wrapped, its continuation is indented a little more. */
+static void print_wrapped_text(struct line *line, const char *text)
 {
     int indent = line->indent;
 
@@ -97,13 +97,13 @@ static void paragraph_print(const char *text)
 {
     struct line line = {.fresh = true};
 
-    text_print(&line, text);
+    print_wrapped_text(&line, text);
     putchar('\n');
 }
 
-/* Return the operands of COMMAND. BEHIND: only those that stand after the options; otherwise only
- * those that stand before. Returns "" if there are none. */
-static const char *operands_of(const struct command *command, bool behind)
+/* Return the operands of COMMAND as its usage shows them: if BEHIND, those that stand after the
+ * options, otherwise those that stand before. Returns "" if there are none. */
+static const char *operands_get(const struct command *command, bool behind)
 {
     return command->runs == behind ? command->operands : "";
 }
@@ -116,33 +116,33 @@ static void usage_print(const struct command *command)
 
     line.at = line.indent = printf("usage: dyntrace %s", command->name);
     line.indent++;
-    line_put(&line, operands_of(command, false), (int)strlen(operands_of(command, false)));
+    line_put(&line, operands_get(command, false), (int)strlen(operands_get(command, false)));
     for
         EACH_OPTION(o, command)
     if (o->read) {
-        synopsis_piece(piece, o);
+        synopsis_write(piece, o);
         line_put(&line, piece, (int)strlen(piece));
     }
-    line_put(&line, operands_of(command, true), (int)strlen(operands_of(command, true)));
+    line_put(&line, operands_get(command, true), (int)strlen(operands_get(command, true)));
     printf("\n\n");
     paragraph_print(command->about);
     putchar('\n');
     for
         EACH_OPTION(o, command)
         {
-            int length = names_piece(piece, o);
+            int length = names_write(piece, o);
             if (length > width && length <= NAMES_MOST)
                 width = length;
         }
     for
         EACH_OPTION(o, command)
         {
-            int length = names_piece(piece, o);
+            int length = names_write(piece, o);
             line = (struct line){.at = width + 4, .indent = width + 4, .fresh = true};
             printf("  %-*s", width + 2, piece);
             if (length > width)
                 line_begin(&line, line.indent);
-            text_print(&line, o->help);
+            print_wrapped_text(&line, o->help);
             putchar('\n');
         }
     if (command->more) {
@@ -172,18 +172,18 @@ static void options_print(const struct command *const *commands)
     for (; *commands; commands++) {
         if ((*commands)->internal)
             continue;
-        printf("%s\t%s\n", (*commands)->name, operands_of(*commands, false));
+        printf("%s\t%s\n", (*commands)->name, operands_get(*commands, false));
         for
             EACH_OPTION(o, *commands)
             {
-                synopsis_piece(synopsis, o);
-                names_piece(names, o);
+                synopsis_write(synopsis, o);
+                names_write(names, o);
                 printf("%s\t%s\t%s\t", (*commands)->name, o->read ? synopsis : "", names);
                 say_escaped(stdout, o->help, strlen(o->help));
                 putchar('\n');
             }
         if ((*commands)->runs)
-            printf("%s\t%s\n", (*commands)->name, operands_of(*commands, true));
+            printf("%s\t%s\n", (*commands)->name, operands_get(*commands, true));
     }
 }
 
@@ -197,7 +197,7 @@ static void complete_functions(char **words, int count)
     struct db *db;
 
     for (int i = 0; i < count && !path; i++)
-        if (traces_named(words[i]))
+        if (traces_is_operand(words[i]))
             path = words[i];
     if (!path && !db_is_here())
         return;
@@ -383,5 +383,5 @@ int command_start(const struct command *command, int argc, char **argv)
     status = command->run(count, argv);
     if (!command->runs && !command->internal && !out_flush())
         status = 2;
-    return !status && traces_left_out(0) ? TRACES_LEFT_OUT : status;
+    return !status && traces_add_left_out(0) ? TRACES_LEFT_OUT : status;
 }

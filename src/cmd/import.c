@@ -78,8 +78,8 @@ struct record {
     int64_t pid, line;     /* line: the line of the file where the record begins */
 };
 
-/* Read the next line, without its line end. Returns false at the end of the file. */
-static bool line_next(struct import *import, struct log *log, struct line *line)
+/* Read the next line of LOG, without its line end. Returns false at the end of the file. */
+static bool line_read_next(struct import *import, struct log *log, struct line *line)
 {
     ssize_t got = getline(&line->text, &line->room, log->file);
 
@@ -99,7 +99,7 @@ static bool line_next(struct import *import, struct log *log, struct line *line)
 
 /* Read the first line of a record: "V1121 15:44:00.566000 28697 torch/_dynamo/utils.py:2350]
  * {...}", perhaps with "[rank0]:" before it. Returns false if LINE is not such a line. */
-static bool head_read(const char *line, struct record *record)
+static bool record_head_read(const char *line, struct record *record)
 {
     static const char form[] = "%*1[A-Z]%4[0-9] %15[0-9:.] %" SCNd64;
     const char *rank = *line == '[' ? strstr(line, "]:") : NULL;
@@ -117,8 +117,8 @@ static bool is_text_next(FILE *file)
     return ungetc(getc(file), file) == '\t';
 }
 
-/* Append the last line read to RECORD's text. */
-static void text_add(struct log *log, struct record *record)
+/* Append the line that was read last, without its tab, to RECORD's text. */
+static void append_record_text(struct log *log, struct record *record)
 {
     /* the tab is not copied, so the line and its line end have this length */
     size_t length = log->line.length;
@@ -135,20 +135,20 @@ static void text_add(struct log *log, struct record *record)
 
 /* Read the next record. Returns false at the end of the file. Lines that are not records are
  * skipped and counted. */
-static bool record_next(struct import *import, struct log *log, struct record *record)
+static bool record_read_next(struct import *import, struct log *log, struct record *record)
 {
-    while (line_next(import, log, &log->head)) {
+    while (line_read_next(import, log, &log->head)) {
         bool is_record;
         if (log->number == 1 && log->head.length)
             log->returns = log->head.text[log->head.length - 1] == '\r';
-        is_record = log->head.text_only && head_read(log->head.text, record);
+        is_record = log->head.text_only && record_head_read(log->head.text, record);
         record->line = log->number;
         record->readable = true;
         record->text = NULL;
         log->text.count = 0;
-        while (is_text_next(log->file) && line_next(import, log, &log->line)) {
+        while (is_text_next(log->file) && line_read_next(import, log, &log->line)) {
             log->broken += !is_record;
-            text_add(log, record);
+            append_record_text(log, record);
             record->text = "";
         }
         if (is_record && log->text.count) {
@@ -163,9 +163,9 @@ static bool record_next(struct import *import, struct log *log, struct record *r
     return false;
 }
 
-/* Return why the text of RECORD must be left out, or NULL if the text is complete or there is none.
- * MD5 is the digest that the record gives. */
-static const char *text_damage(const struct record *record, const char *md5)
+/* Return why the text of RECORD must be left out. MD5 is the digest that the record gives, or "".
+ * Returns NULL if the text is complete, or if the record has no text. */
+static const char *find_text_damage(const struct record *record, const char *md5)
 {
     bool is_digest = strlen(md5) == MD5_DIGEST_STRING_LENGTH - 1;
     char hex[MD5_DIGEST_STRING_LENGTH];
@@ -217,7 +217,7 @@ static bool store_record(struct import *import, struct log *log, const struct re
             log->process =
                 run_statement(import, "import/log/process", log->name, log->pid, log->rank);
         }
-        damage = text_damage(record, query_text(at, 1, NULL));
+        damage = find_text_damage(record, query_text(at, 1, NULL));
         import->damaged += damage != NULL;
         query_bind_integer(insert, 1, log->process);
         query_bind_column(insert, 2, at, 0);
@@ -225,15 +225,15 @@ static bool store_record(struct import *import, struct log *log, const struct re
         query_bind_text(insert, 4, damage ? NULL : record->text);
         query_bind_integer(insert, 5, record->line);
         query_bind_text(insert, 6, damage);
-        query_put(insert);
+        query_execute(insert);
     }
     query_reset(at);
     return sound;
 }
 
-/* Return the rank in a log's NAME: 3 for "dedicated_log_torch_trace_rank_3_x1.log". Returns -1 if
- * there is none. */
-static int64_t name_rank(const char *name)
+/* Return the rank in NAME, the name of a log file: 3 for "dedicated_log_torch_trace_rank_3_x1.log".
+ * Returns -1 if the name has no rank. */
+static int64_t rank_of_name(const char *name)
 {
     static const char mark[] = "rank_";
     const char *found = strstr(name, mark);
@@ -249,12 +249,12 @@ static int64_t name_rank(const char *name)
 }
 
 /* Import the file PATH. Reports an error and returns false if the file cannot be read. */
-static bool file_read(struct import *import, const char *path)
+static bool import_log_file(struct import *import, const char *path)
 {
     const char *slash = strrchr(path, '/');
     struct log log = {.file = fopen(path, "re"),
                       .name = slash ? slash + 1 : path,
-                      .rank = name_rank(slash ? slash + 1 : path),
+                      .rank = rank_of_name(slash ? slash + 1 : path),
                       .changed = time(NULL),
                       .pid = -1};
     struct record record;
@@ -267,7 +267,7 @@ static bool file_read(struct import *import, const char *path)
     if (log.file && fstat(fileno(log.file), &st) == 0)
         log.changed = st.st_mtime;
     for (int64_t rows = 1;
-         log.file && !db_failed(import->out) && record_next(import, &log, &record); rows++) {
+         log.file && !db_failed(import->out) && record_read_next(import, &log, &record); rows++) {
         if (rows % TICK_ROWS == 0)
             progress_tick(&import->progress, import->read, import->bytes);
         log.broken += !store_record(import, &log, &record);
@@ -288,14 +288,14 @@ static bool file_read(struct import *import, const char *path)
 
 /* ---- finding the log files in a directory -------------------------------- */
 
-static int is_log(const struct dirent *entry)
+static int has_log_name(const struct dirent *entry)
 {
     size_t length = strlen(entry->d_name);
 
     return length > 4 && !strcmp(entry->d_name + length - 4, ".log");
 }
 
-static void file_add(struct import *import, char *path)
+static void add_log_file(struct import *import, char *path)
 {
     struct stat st;
 
@@ -307,8 +307,8 @@ static void file_add(struct import *import, char *path)
     }
 }
 
-/* Does the regular file PATH begin with a record? */
-static bool is_log_inside(const char *path)
+/* Is PATH a regular file whose first line is a record of torch's structured log? */
+static bool begins_with_record(const char *path)
 {
     struct record record;
     struct stat st;
@@ -319,22 +319,22 @@ static bool is_log_inside(const char *path)
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return false;
     file = fopen(path, "re");
-    found = file && fgets(line, sizeof line, file) && head_read(line, &record);
+    found = file && fgets(line, sizeof line, file) && record_head_read(line, &record);
     if (file)
         fclose(file);
     return found;
 }
 
-/* Add the logs among the COUNT ENTRIES of DIRECTORY. If NAMED, a log is recognized by its name,
- * otherwise by its content. */
-static void entries_add(struct import *import, const char *directory, struct dirent **entries,
-                        int count, bool named)
+/* Add those of the COUNT ENTRIES of DIRECTORY that are logs. If NAMED, a log is recognized by its
+ * name, otherwise by its content. */
+static void add_log_entries(struct import *import, const char *directory, struct dirent **entries,
+                            int count, bool named)
 {
     for (int i = 0; i < count; i++) {
         char *path = say_print("%s/%s", directory, entries[i]->d_name);
-        bool is_wanted = named ? is_log(entries[i]) : is_log_inside(path);
+        bool is_wanted = named ? has_log_name(entries[i]) : begins_with_record(path);
         if (is_wanted)
-            file_add(import, path);
+            add_log_file(import, path);
         else
             free(path);
     }
@@ -353,7 +353,7 @@ static bool files_find(struct import *import, const char *directory)
         return false;
     }
     if (S_ISREG(st.st_mode)) {
-        file_add(import, strdup(directory));
+        add_log_file(import, strdup(directory));
         return true;
     }
     count = S_ISDIR(st.st_mode) ? scandir(directory, &entries, NULL, alphasort) : -1;
@@ -362,9 +362,9 @@ static bool files_find(struct import *import, const char *directory)
                   S_ISDIR(st.st_mode) ? strerror(errno) : "neither a directory nor a file");
         return false;
     }
-    entries_add(import, directory, entries, count, true);
+    add_log_entries(import, directory, entries, count, true);
     if (!import->files.count)
-        entries_add(import, directory, entries, count, false);
+        add_log_entries(import, directory, entries, count, false);
     for (int i = 0; i < count; i++)
         free(entries[i]);
     free(entries);
@@ -384,7 +384,7 @@ static bool files_import(struct import *import, const char *directory)
     import->record = db_query(import->out, schema_statement("import/log/record"));
     import->at = db_query(import->out, schema_statement("import/log/at"));
     for (size_t i = 0; ok && i < import->files.count; i++)
-        ok = file_read(import, import->files.at[i]);
+        ok = import_log_file(import, import->files.at[i]);
     query_close(import->record);
     query_close(import->at);
     if (!ok || db_failed(import->out))
@@ -406,7 +406,7 @@ static struct {
 } secrets;
 
 /* Read the value of --redact. */
-static const char *pattern_read(const struct option *option, const char *value)
+static const char *read_redact_pattern(const struct option *option, const char *value)
 {
     size_t bytes = strlen(value) + 1;
 
@@ -451,8 +451,9 @@ static bool text_redact(struct query *row, struct query *update)
     return ok;
 }
 
-/* Leave secret values out of the new trace. Returns false if an error has been reported. */
-static bool secrets_leave_out(struct import *import)
+/* Replace the secret values in all texts of the new trace. Returns false on error, which has been
+ * reported. */
+static bool secrets_redact(struct import *import)
 {
     char *patterns = json_array(secrets.patterns.at, secrets.patterns.count);
     bool ok = true;
@@ -508,7 +509,7 @@ static int import_main(int count, char **operands)
         say_error("import: -o FILE names the trace to make");
         return 2;
     }
-    if (out_is(out_given.path, operands[0])) {
+    if (out_is_same_file(out_given.path, operands[0])) {
         say_error("import: %s: is the log itself", out_given.path);
         return 2;
     }
@@ -525,9 +526,9 @@ static int import_main(int count, char **operands)
         db_run(import.out, schema_statement("import/tested"));
         db_run(import.out, schema_statement("import/doubt"));
         print_warnings(&import, operands[0]);
-        ok = secrets_leave_out(&import);
+        ok = secrets_redact(&import);
         db_run(import.out, "DROP TABLE record; DROP TABLE source; COMMIT");
-        ok = ok && db_made(import.out);
+        ok = ok && db_make_finish(import.out);
     }
     progress_end(&import.progress);
     db_close(import.out);
@@ -547,7 +548,7 @@ static const struct option options[] = {
     {"output", 'o', "FILE", option_text, &out_given.path, .help = "the trace to make",
      .needed = true},
     {"force", .read = option_flag, .to = &out_given.force, .help = "replace FILE"},
-    {"redact", .value = "PATTERN", .read = pattern_read, .many = true,
+    {"redact", .value = "PATTERN", .read = read_redact_pattern, .many = true,
      .help = "do not keep values whose name or key matches, as `run --redact`; may be repeated. "
              "Values whose names look secret are not kept either: <redacted> stands for them"},
     {"no-redact", .read = option_flag, .to = &secrets.keep_secrets,

@@ -25,9 +25,10 @@ static const char *const places[] = {
 
 enum { PLACE_BYTES = PATH_MAX + 64 };
 
-/* Store the directory of this program. Without /proc store "", which means the root. The working
- * directory would be unsafe, because others may write there. */
-static void find_own(char self[PATH_MAX])
+/* Store the directory of this program in SELF. Without /proc, SELF becomes "", so that the search
+ * starts at the root directory. The working directory would be unsafe, because other users may be
+ * able to write there. */
+static void find_own_directory(char self[PATH_MAX])
 {
     ssize_t length = readlink("/proc/self/exe", self, PATH_MAX - 1);
 
@@ -73,7 +74,7 @@ const char *library_directory(const char *suffix)
 
     if (path[0] && !suffix)
         return path;
-    find_own(self);
+    find_own_directory(self);
     if (!find_data(self, suffix, path) && !path[0])
         snprintf(path, sizeof path, "%s/lib/dyntrace", dirname(self));
     return path;

@@ -12,8 +12,8 @@ static struct {
     bool json;
 } given;
 
-/* Write the time of day of UNIX_NS, in local time. MADE has room for 32 bytes. */
-static const char *since_words(char *made, uint64_t unix_ns)
+/* Write the local date and time of UNIX_NS to MADE, which has room for 32 bytes. Returns MADE. */
+static const char *since_format(char *made, uint64_t unix_ns)
 {
     time_t seconds = (time_t)(unix_ns / 1000000000);
     struct tm local;
@@ -29,7 +29,7 @@ static void row_print(struct table *table, const struct recording *recording)
 
     snprintf(size, sizeof size, "%.1f MB", (double)recording->bytes / MB);
     table_integer(table, recording->pid);
-    table_string(table, since_words(since, recording->since_unix_ns));
+    table_string(table, since_format(since, recording->since_unix_ns));
     if (given.json)
         table_integer(table, (int64_t)recording->bytes);
     else

@@ -23,11 +23,11 @@ static int merge_all(const struct traces *traces)
 {
     struct out_file out = {0};
     size_t merged = 0;
-    int64_t lost = 0;
+    char *lost = NULL;
     bool ok;
 
     if (traces->paths.count < 2) {
-        if (!traces_left_out(0) && !traces->failed)
+        if (!traces_add_left_out(0) && !traces->failed)
             say_error("merge: needs two traces or more; `dyntrace merge A B... -o FILE`");
         return 2;
     }
@@ -39,12 +39,12 @@ static int merge_all(const struct traces *traces)
         return 2;
     ok = merge_traces(out.temporary, traces->given, without_frames ? MERGE_DECISIONS : MERGE_FRAMES,
                       &merged, &lost);
-    traces_left_out(traces->paths.count - merged);
-    /* a single remaining trace is not merged, which has been reported */
+    traces_add_left_out(traces->paths.count - merged);
+    /* if only one trace is left, nothing is merged, and that has been reported */
     ok = ok && merged > 1 && out_commit(&out);
     if (ok && lost)
-        say_error("%s: the traces lost %" PRId64 " events; `dyntrace report` says where",
-                  out_given.path, lost);
+        say_error("%s: %s; `dyntrace report` says where", out_given.path, lost);
+    free(lost);
     out_close(&out);
     return ok ? 0 : 2;
 }

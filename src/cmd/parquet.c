@@ -107,8 +107,8 @@ static void column_add(struct table *table, const char *name, int holds)
     column->is_time = holds == ROW_TIME;
 }
 
-/* Return the SQL for column NAME of TABLE. */
-static const char *column_sql(const struct table *table, const char *name)
+/* Return the SQL expression that reads column NAME of TABLE. */
+static const char *column_sql_choose(const struct table *table, const char *name)
 {
     bool process = table->from == TABLE_process;
 
@@ -117,14 +117,16 @@ static const char *column_sql(const struct table *table, const char *name)
     return process && !strcmp(name, "own_rank") ? "rank" : name;
 }
 
-/* Store the statement that reads TABLE from SOURCE, a name or a statement in parentheses. */
-static void select_store(struct table *table, const char *source)
+/* Make the statement that reads the rows of TABLE. SOURCE, from which it selects, is the name of a
+ * table or a statement in parentheses. */
+static void make_select_statement(struct table *table, const char *source)
 {
     char *sql = say_print("SELECT ");
 
     for (int i = OWN; i < table->count; i++) {
         const char *comma = i > OWN ? ", " : "";
-        char *longer = say_print("%s%s%s", sql, comma, column_sql(table, table->columns[i].name));
+        char *longer =
+            say_print("%s%s%s", sql, comma, column_sql_choose(table, table->columns[i].name));
         free(sql);
         sql = longer;
     }
@@ -145,8 +147,9 @@ static struct table *table_add(struct dataset *dataset, const char *name,
     return table;
 }
 
-/* Return the statement whose rows TABLE gets, or NULL for the rows of the trace's own table. */
-static const char *table_statement(enum row_table table, bool frames)
+/* Return the statement that selects the rows for TABLE. Returns NULL if the rows are those of the
+ * trace's own table. */
+static const char *choose_table_statement(enum row_table table, bool frames)
 {
     if (table == TABLE_compile)
         return schema_statement("export/compiles");
@@ -165,7 +168,7 @@ static void tables_prepare(struct dataset *dataset, bool frames)
         const char *statement;
         char *source;
         table->from = (enum row_table)i;
-        statement = table_statement(table->from, frames);
+        statement = choose_table_statement(table->from, frames);
         table->scans = !statement && (i == TABLE_frame || i == TABLE_lookup);
         if (i == TABLE_compile) {
             column_add(table, "is_recompile", ROW_NUMBER);
@@ -175,10 +178,10 @@ static void tables_prepare(struct dataset *dataset, bool frames)
             source = say_print("(%s)", statement);
         else
             source = say_print("%s NOT INDEXED", name);
-        select_store(table, source);
+        make_select_statement(table, source);
         free(source);
     }
-    select_store(table_add(dataset, "shares", shares), "shares");
+    make_select_statement(table_add(dataset, "shares", shares), "shares");
 }
 
 static void tables_free(struct dataset *dataset)
@@ -196,9 +199,9 @@ static void tables_free(struct dataset *dataset)
 
 /* ---- starting and ending the program that writes the files --------------- */
 
-/* Send what the writer needs first: the columns of each table, and the statements of
- * schemas/engines/questions.sql, which become views. */
-static void head_write(struct dataset *dataset)
+/* Send the first line to the writer: the columns of each table, and the statements of
+ * schemas/engines/questions.sql. These statements become views of the dataset. */
+static void send_header_line(struct dataset *dataset)
 {
     static const char prefix[] = "engines/questions/";
     struct json json = {.out = dataset->to, .compact = true};
@@ -264,9 +267,10 @@ static bool writer_end(struct dataset *dataset, bool whole)
 
 /* ---- reading rows and sending them column by column ---------------------- */
 
-/* Send the rows of TABLE that are in memory, a row group: a line with the table's name and their
- * number, and for each column its validity bits, numbers and bytes. */
-static void group_write(struct dataset *dataset, struct table *table)
+/* Send the rows of TABLE that are in memory to the writer as a row group. First comes a line with
+ * the table's name and the number of rows. Then come, for each column, its validity bits, numbers
+ * and bytes. */
+static void send_row_group(struct dataset *dataset, struct table *table)
 {
     FILE *to = dataset->to;
 
@@ -286,17 +290,17 @@ static void group_write(struct dataset *dataset, struct table *table)
 }
 
 /* Write the table with the most bytes in memory. */
-static void largest_write(struct dataset *dataset)
+static void send_largest_table(struct dataset *dataset)
 {
     struct table *largest = dataset->tables;
 
     for (size_t t = 1; t < dataset->count; t++)
         if (dataset->tables[t].bytes > largest->bytes)
             largest = &dataset->tables[t];
-    group_write(dataset, largest);
+    send_row_group(dataset, largest);
 }
 
-static void bytes_count(struct dataset *dataset, struct table *table, size_t bytes)
+static void held_bytes_add(struct dataset *dataset, struct table *table, size_t bytes)
 {
     table->bytes += bytes;
     dataset->held += bytes;
@@ -310,7 +314,7 @@ static void value_add(struct dataset *dataset, struct table *table, struct colum
     if (valid)
         *bits |= (unsigned char)(1 << table->rows % 8);
     *list_add(&column->numbers) = value;
-    bytes_count(dataset, table, sizeof value);
+    held_bytes_add(dataset, table, sizeof value);
 }
 
 static void number_add(struct dataset *dataset, struct table *table, int i, bool valid,
@@ -358,7 +362,7 @@ static void text_add(struct dataset *dataset, struct table *table, int i, const 
 
     if (text)
         text_append(column, text, length);
-    bytes_count(dataset, table, column->bytes.count - before);
+    held_bytes_add(dataset, table, column->bytes.count - before);
     value_add(dataset, table, column, text, (int64_t)column->bytes.count);
 }
 
@@ -367,9 +371,9 @@ static void text_add(struct dataset *dataset, struct table *table, int i, const 
 static void row_begin(struct dataset *dataset, struct table *table)
 {
     if (table->rows == GROUP_ROWS)
-        group_write(dataset, table);
+        send_row_group(dataset, table);
     if (dataset->held > HELD_BYTES)
-        largest_write(dataset);
+        send_largest_table(dataset);
     text_add(dataset, table, JOB, dataset->job, strlen(dataset->job));
     value_add(dataset, table, &table->columns[RANK], true, dataset->rank);
 }
@@ -379,8 +383,8 @@ struct scanned {
     struct table *table;
 };
 
-/* Add a row of a table that has only numbers (trace/scan.h). */
-static bool numbers_add(void *context, const int64_t *values, unsigned nulls)
+/* Called by scan_rows with each row of a table that has only numbers: add the row. */
+static bool scanned_row_add(void *context, const int64_t *values, unsigned nulls)
 {
     struct scanned *to = context;
 
@@ -413,7 +417,7 @@ static void table_read(struct dataset *dataset, struct table *table, struct db *
     struct query *rows;
 
     if (table->scans) {
-        scan_rows(db, table->from, numbers_add, &(struct scanned){dataset, table});
+        scan_rows(db, table->from, scanned_row_add, &(struct scanned){dataset, table});
         return;
     }
     rows = db_query(db, table->select);
@@ -444,16 +448,16 @@ static bool traces_write(struct dataset *dataset, struct traces *traces)
     struct progress progress = progress_begin("exporting");
     size_t written = 0;
 
-    head_write(dataset);
+    send_header_line(dataset);
     for (struct db *db; !ferror(dataset->to) && (db = traces_next(traces)); db_close(db)) {
         progress_tick(&progress, (int64_t)traces->next, (int64_t)traces->paths.count);
         if (trace_read(dataset, db))
             written++;
-        else /* the error has been reported; the rows that were read before stay */
-            traces_left_out(1);
+        else /* the error has been reported; rows that were read before it are kept */
+            traces_add_left_out(1);
     }
     for (size_t t = 0; t < dataset->count; t++)
-        group_write(dataset, &dataset->tables[t]);
+        send_row_group(dataset, &dataset->tables[t]);
     progress_end(&progress);
     return !ferror(dataset->to) && written;
 }

@@ -57,7 +57,7 @@ static int getc_interruptible(FILE *in)
     return (int)wide;
 }
 
-void prompt_catch(void)
+void prompt_catch_sigint(void)
 {
     /* without SA_RESTART, so that the signal also ends a read() */
     struct sigaction action = {.sa_handler = on_sigint};
@@ -67,7 +67,7 @@ void prompt_catch(void)
 
 void prompt_begin(void)
 {
-    prompt_catch();
+    prompt_catch_sigint();
     rl_readline_name = "dyntrace";
     rl_catch_signals = 0;
     rl_getc_function = getc_interruptible;
@@ -75,17 +75,17 @@ void prompt_begin(void)
     using_history();
 }
 
-void prompt_running(struct db *db)
+void prompt_set_running(struct db *db)
 {
     running = db;
 }
 
-bool prompt_interrupted(void)
+bool prompt_was_interrupted(void)
 {
     return interrupted;
 }
 
-char *prompt_line(const char *prompt)
+char *prompt_read_line(const char *prompt)
 {
     char *line;
 

@@ -51,8 +51,9 @@ struct ranks {
 
 /* ---- hashes of what differs between compiles ----------------------------- */
 
-/* Continue HASH with TEXT, without its process-specific parts. */
-static uint64_t text_hash(uint64_t hash, const char *text)
+/* Continue HASH with TEXT. Parts of TEXT that differ from process to process, such as addresses,
+ * are left out. */
+static uint64_t hash_text(uint64_t hash, const char *text)
 {
     char *alike = text_alike(text);
 
@@ -62,25 +63,26 @@ static uint64_t text_hash(uint64_t hash, const char *text)
     return (hash ^ 0xff) * UINT64_C(0x100000001b3);
 }
 
-/* Return a hash of the guards of each entry of DB. It is the sum of the guards' hashes, so their
- * order does not matter. */
-static struct map guards_hash(struct db *db)
+/* Return a map from each cache entry of DB to a hash of its guards. This hash is the sum of the
+ * hashes of single guards, so the order of the guards does not matter. */
+static struct map hash_guards(struct db *db)
 {
     struct map entries = {0};
 
     db_rows(row, db, schema_statement("ranks/guards"))
     {
-        uint64_t hash = text_hash(0, query_text(row, 1, NULL));
-        hash = text_hash(hash, query_text(row, 2, NULL));
-        hash = text_hash(hash, query_text(row, 3, NULL));
+        uint64_t hash = hash_text(0, query_text(row, 1, NULL));
+        hash = hash_text(hash, query_text(row, 2, NULL));
+        hash = hash_text(hash, query_text(row, 3, NULL));
         int64_t *sum = map_put(&entries, query_integer(row, 0));
         *sum = (int64_t)((uint64_t)*sum + hash);
     }
     return entries;
 }
 
-/* Bind the text in COLUMN of FROM's row to PARAMETER of TO, without its process-specific parts. */
-static void bind_alike(struct query *to, int parameter, struct query *from, int column)
+/* Bind the text in COLUMN of FROM's current row to PARAMETER of TO. Parts of the text that differ
+ * from process to process are left out. */
+static void bind_comparable_text(struct query *to, int parameter, struct query *from, int column)
 {
     char *alike = NULL;
 
@@ -113,39 +115,41 @@ enum event_column {
     EVENT_ENTRY,
 };
 
-/* Add a row of `event` for a compile. GUARDS is the hash of its entry's guards. */
-static void event_keep(struct ranks *ranks, struct db *db, struct query *events, uint64_t guards)
+/* Add the compile in the current row of EVENTS to the table `event`. GUARDS is the hash of its
+ * entry's guards. */
+static void insert_compile_event(struct ranks *ranks, struct db *db, struct query *events,
+                                 uint64_t guards)
 {
     uint64_t key = guards;
 
-    bind_alike(ranks->function, 1, events, EVENT_FILENAME);
-    bind_alike(ranks->function, 2, events, EVENT_QUALNAME);
+    bind_comparable_text(ranks->function, 1, events, EVENT_FILENAME);
+    bind_comparable_text(ranks->function, 2, events, EVENT_QUALNAME);
     query_bind_column(ranks->function, 3, events, EVENT_LINE);
-    query_put(ranks->function);
+    query_execute(ranks->function);
 
     for (int i = EVENT_OUTCOME; i <= EVENT_BREAKS; i++)
-        key = text_hash(key, query_text(events, i, NULL));
+        key = hash_text(key, query_text(events, i, NULL));
     query_bind_text(ranks->event, 1, db_path(db));
     query_bind_row(ranks->event, 2, events, EVENT_CODE + 1);
-    bind_alike(ranks->event, EVENT_FILENAME + 2, events, EVENT_FILENAME);
-    bind_alike(ranks->event, EVENT_QUALNAME + 2, events, EVENT_QUALNAME);
-    bind_alike(ranks->event, EVENT_SOURCE + 2, events, EVENT_SOURCE);
-    bind_alike(ranks->event, EVENT_BREAKS + 2, events, EVENT_BREAKS);
-    bind_alike(ranks->event, EVENT_MADE_BY + 2, events, EVENT_MADE_BY);
+    bind_comparable_text(ranks->event, EVENT_FILENAME + 2, events, EVENT_FILENAME);
+    bind_comparable_text(ranks->event, EVENT_QUALNAME + 2, events, EVENT_QUALNAME);
+    bind_comparable_text(ranks->event, EVENT_SOURCE + 2, events, EVENT_SOURCE);
+    bind_comparable_text(ranks->event, EVENT_BREAKS + 2, events, EVENT_BREAKS);
+    bind_comparable_text(ranks->event, EVENT_MADE_BY + 2, events, EVENT_MADE_BY);
     query_bind_integer(ranks->event, EVENT_CODE + 3, (int64_t)guards);
     query_bind_integer(ranks->event, EVENT_CODE + 4, (int64_t)key);
-    query_put(ranks->event);
+    query_execute(ranks->event);
 }
 
 static void events_read(struct ranks *ranks, struct db *db)
 {
-    struct map guards = guards_hash(db);
+    struct map guards = hash_guards(db);
     struct query *events = db_query(db, schema_statement("ranks/events"));
 
     query_bind_text(events, 1, ranks->glob);
     while (query_step(events)) {
         const int64_t *entry = map_get(&guards, query_integer(events, EVENT_ENTRY));
-        event_keep(ranks, db, events, entry ? (uint64_t)*entry : 0);
+        insert_compile_event(ranks, db, events, entry ? (uint64_t)*entry : 0);
     }
     query_close(events);
     map_free(&guards);
@@ -159,7 +163,7 @@ static void waits_read(struct ranks *ranks, struct db *db)
     while (query_step(waits)) {
         query_bind_text(ranks->wait, 1, db_path(db));
         query_bind_row(ranks->wait, 2, waits, 4);
-        query_put(ranks->wait);
+        query_execute(ranks->wait);
     }
     query_close(waits);
 }
@@ -177,7 +181,7 @@ static bool trace_read(struct ranks *ranks, struct db *db)
         query_bind_text(ranks->rank, 1, db_path(db));
         query_bind_row(ranks->rank, 2, processes, 18);
         waited = waited || query_type(processes, 16) != QUERY_NULL;
-        query_put(ranks->rank);
+        query_execute(ranks->rank);
     }
     query_close(processes);
     if (any)
@@ -203,7 +207,7 @@ static bool traces_read(struct ranks *ranks, struct traces *traces)
         progress_tick(&ranks->progress, (int64_t)traces->next, (int64_t)traces->paths.count);
         db_run(ranks->all, "SAVEPOINT one");
         if (!trace_read(ranks, db) && db_run(ranks->all, "ROLLBACK TO one"))
-            traces_left_out(1);
+            traces_add_left_out(1);
         db_run(ranks->all, "RELEASE one");
     }
     query_close(ranks->rank);
@@ -293,7 +297,7 @@ static bool is_same_cause(const struct side *one, const struct side *other)
            are_texts_alike(one->actual, other->actual);
 }
 
-static enum difference difference_of(const struct pair *pair)
+static enum difference difference_classify(const struct pair *pair)
 {
     const struct side *here = &pair->here;
     const struct side *most = &pair->most;
@@ -311,8 +315,8 @@ static enum difference difference_of(const struct pair *pair)
     return here->guards != most->guards ? DIFFERS_GUARDS : DIFFERS_CODE;
 }
 
-/* Return words for how a compile ended. Borrowed. */
-static const char *outcome_words(const char *outcome)
+/* Return words for OUTCOME, which tells how a compile ended. Borrowed. */
+static const char *describe_outcome(const char *outcome)
 {
     if (!strcmp(outcome, "limit"))
         return "limit reached";
@@ -324,7 +328,7 @@ static const char *outcome_words(const char *outcome)
 }
 
 /* Return VALUE, or OTHERWISE if VALUE is empty. */
-static const char *text_or(const char *value, const char *otherwise)
+static const char *text_or_other(const char *value, const char *otherwise)
 {
     return *value ? value : otherwise;
 }
@@ -345,9 +349,9 @@ static bool has_line(const char *text, const char *line)
     return false;
 }
 
-/* Return the first line of BREAKS that OTHERS does not have, or "no such break". The caller frees
- * it. */
-static char *break_words(const char *breaks, const char *others)
+/* Return the first graph break in BREAKS, a line each, that OTHERS does not have, or "no such
+ * break". The caller frees it. */
+static char *find_other_break(const char *breaks, const char *others)
 {
     char *copy = strdup(breaks);
     char *rest = copy;
@@ -370,7 +374,7 @@ static size_t headline_length(const char *reason)
     return end ? (size_t)(end - reason) : strlen(reason);
 }
 
-static void headline_cut(char *reason)
+static void cut_to_headline(char *reason)
 {
     reason[headline_length(reason)] = 0;
 }
@@ -403,11 +407,11 @@ static void describe_lone_compile(const struct pair *pair, const struct side *si
     } else if (*pair->made_by) {
         words->source = strdup("graph break");
         *its = strdup(pair->made_by);
-        headline_cut(*its);
+        cut_to_headline(*its);
         *others = strdup("no such break");
     } else {
-        words->source = strdup(text_or(side->source, "compile"));
-        *its = strdup(has_value ? side->actual : outcome_words(side->outcome));
+        words->source = strdup(text_or_other(side->source, "compile"));
+        *its = strdup(has_value ? side->actual : describe_outcome(side->outcome));
         *others = strdup(none_such);
     }
 }
@@ -415,22 +419,22 @@ static void describe_lone_compile(const struct pair *pair, const struct side *si
 /* Describe how the causes of two compiles differ. */
 static struct words describe_causes(const struct side *here, const struct side *most)
 {
-    const char *source = text_or(here->source, most->source);
-    struct words words = {.source = strdup(text_or(source, "compile"))};
+    const char *source = text_or_other(here->source, most->source);
+    struct words words = {.source = strdup(text_or_other(source, "compile"))};
     bool same_source = !strcmp(here->source, most->source);
 
     if (same_source && are_texts_alike(here->actual, most->actual)) {
-        words.here = say_print("expected %s", text_or(here->expected, not_recorded));
-        words.most = say_print("expected %s", text_or(most->expected, not_recorded));
+        words.here = say_print("expected %s", text_or_other(here->expected, not_recorded));
+        words.most = say_print("expected %s", text_or_other(most->expected, not_recorded));
     } else if (same_source) {
-        words.here = strdup(text_or(here->actual, not_recorded));
-        words.most = strdup(text_or(most->actual, not_recorded));
+        words.here = strdup(text_or_other(here->actual, not_recorded));
+        words.most = strdup(text_or_other(most->actual, not_recorded));
     } else if (*here->source) {
-        words.here = strdup(text_or(here->actual, not_recorded));
-        words.most = strdup(text_or(here->expected, no_recompile));
+        words.here = strdup(text_or_other(here->actual, not_recorded));
+        words.most = strdup(text_or_other(here->expected, no_recompile));
     } else {
         words.here = strdup(no_recompile);
-        words.most = strdup(text_or(most->actual, not_recorded));
+        words.most = strdup(text_or_other(most->actual, not_recorded));
     }
     return words;
 }
@@ -454,18 +458,18 @@ static struct words describe_pair(const struct pair *pair, enum difference what)
         }
         break;
     case DIFFERS_OUTCOME:
-        words.source = strdup(text_or(text_or(here->source, most->source), "outcome"));
-        words.here = strdup(outcome_words(here->outcome));
-        words.most = strdup(outcome_words(most->outcome));
+        words.source = strdup(text_or_other(text_or_other(here->source, most->source), "outcome"));
+        words.here = strdup(describe_outcome(here->outcome));
+        words.most = strdup(describe_outcome(most->outcome));
         break;
     case DIFFERS_BREAKS:
         words.source = strdup("graph break");
-        words.here = break_words(here->breaks, most->breaks);
-        words.most = break_words(most->breaks, here->breaks);
+        words.here = find_other_break(here->breaks, most->breaks);
+        words.most = find_other_break(most->breaks, here->breaks);
         if (has_same_headline(words.here, words.most))
             break;
-        headline_cut(words.here);
-        headline_cut(words.most);
+        cut_to_headline(words.here);
+        cut_to_headline(words.most);
         break;
     case DIFFERS_CAUSE:
         words = describe_causes(here, most);
@@ -484,9 +488,10 @@ static struct words describe_pair(const struct pair *pair, enum difference what)
     return words;
 }
 
-/* Store WORDS, which describe difference ID. Process-specific parts are hidden, unless only they
- * differ. Frees WORDS. */
-static void store_words(struct ranks *ranks, int64_t id, enum difference what, struct words words)
+/* Store the texts WORDS as the description of difference ID, and free them. Parts that differ from
+ * process to process are hidden, unless the texts differ only in them. */
+static void store_difference_texts(struct ranks *ranks, int64_t id, enum difference what,
+                                   struct words words)
 {
     struct query *to = db_query(ranks->all, schema_statement("ranks/described"));
     char *here = text_alike(words.here);
@@ -514,7 +519,7 @@ static void differences_describe(struct ranks *ranks)
     db_rows(row, ranks->all, schema_statement("ranks/pairs"))
     {
         struct pair pair = read_pair(row);
-        enum difference what = difference_of(&pair);
+        enum difference what = difference_classify(&pair);
         struct words words = describe_pair(&pair, what);
         bool both = pair.here.code && pair.most.code;
         if (both && pair.here.code != pair.most.code && what != DIFFERS_CODE) {
@@ -522,13 +527,13 @@ static void differences_describe(struct ranks *ranks)
             free(words.source);
             words.source = source;
         }
-        store_words(ranks, pair.differs_id, what, words);
+        store_difference_texts(ranks, pair.differs_id, what, words);
     }
 }
 
 /* Open the trace FILE again. If that fails, the error is reported only once, and the trace counts
  * as left out. */
-static struct db *trace_again(struct ranks *ranks, const char *file)
+static struct db *trace_reopen(struct ranks *ranks, const char *file)
 {
     struct db *db;
 
@@ -538,16 +543,16 @@ static struct db *trace_again(struct ranks *ranks, const char *file)
     db = db_open_each(file, true);
     if (!db) {
         *list_add(&ranks->gone) = strdup(file);
-        traces_left_out(1);
+        traces_add_left_out(1);
     }
     return db;
 }
 
 /* Store the guards of compile COMPILE_ID, which is in the trace FILE, as the guards of SIDE.
  * Returns false if the trace cannot be read. */
-static bool side_read(struct ranks *ranks, int side, const char *file, int64_t compile_id)
+static bool side_guards_read(struct ranks *ranks, int side, const char *file, int64_t compile_id)
 {
-    struct db *db = trace_again(ranks, file);
+    struct db *db = trace_reopen(ranks, file);
     struct query *to = db_query(ranks->all, schema_statement("ranks/guard"));
     bool read = db;
 
@@ -556,9 +561,9 @@ static bool side_read(struct ranks *ranks, int side, const char *file, int64_t c
         {
             query_bind_integer(to, 1, side);
             query_bind_row(to, 2, row, 2);
-            bind_alike(to, 4, row, 2);
-            bind_alike(to, 5, row, 3);
-            query_put(to);
+            bind_comparable_text(to, 4, row, 2);
+            bind_comparable_text(to, 5, row, 3);
+            query_execute(to);
         }
     query_close(to);
     db_close(db);
@@ -578,11 +583,13 @@ static void guard_explain(struct ranks *ranks, int64_t id, const char *before)
         bool both = *here && *most;
         struct words words = {
             .source = say_print("%s%s%s", other_code ? code_differs : "", other_code ? "; " : "",
-                                text_or(query_text(row, 0, NULL), "guards")),
-            .here = both ? text_differing(here, most) : strdup(text_or(here, "no such guard")),
-            .most = both ? text_differing(most, here) : strdup(text_or(most, "no such guard")),
+                                text_or_other(query_text(row, 0, NULL), "guards")),
+            .here =
+                both ? text_differing(here, most) : strdup(text_or_other(here, "no such guard")),
+            .most =
+                both ? text_differing(most, here) : strdup(text_or_other(most, "no such guard")),
         };
-        store_words(ranks, id, DIFFERS_GUARDS, words);
+        store_difference_texts(ranks, id, DIFFERS_GUARDS, words);
     }
 }
 
@@ -590,8 +597,8 @@ static void guards_explain(struct ranks *ranks)
 {
     db_rows(row, ranks->all, schema_statement("ranks/unexplained"), DIFFERS_GUARDS)
     {
-        if (side_read(ranks, 0, query_text(row, 1, NULL), query_integer(row, 2)) &&
-            side_read(ranks, 1, query_text(row, 3, NULL), query_integer(row, 4)))
+        if (side_guards_read(ranks, 0, query_text(row, 1, NULL), query_integer(row, 2)) &&
+            side_guards_read(ranks, 1, query_text(row, 3, NULL), query_integer(row, 4)))
             guard_explain(ranks, query_integer(row, 0), query_text(row, 5, NULL));
         db_run(ranks->all, "DELETE FROM side_guard");
     }
@@ -617,10 +624,10 @@ static void recompile_explain(struct ranks *ranks, struct query *row, struct db 
     if (query_step(cause)) {
         struct words words = {
             .source = strdup(query_text(cause, 0, NULL)),
-            .here = strdup(text_or(query_text(cause, 1, NULL), not_recorded)),
-            .most = strdup(text_or(query_text(cause, 2, NULL), not_recorded)),
+            .here = strdup(text_or_other(query_text(cause, 1, NULL), not_recorded)),
+            .most = strdup(text_or_other(query_text(cause, 2, NULL), not_recorded)),
         };
-        store_words(ranks, query_integer(row, 0), DIFFERS_CAUSE, words);
+        store_difference_texts(ranks, query_integer(row, 0), DIFFERS_CAUSE, words);
     }
     query_close(hit);
     query_close(cause);
@@ -630,8 +637,8 @@ static void recompiles_explain(struct ranks *ranks)
 {
     db_rows(row, ranks->all, schema_statement("ranks/recompiled"), DIFFERS_EXTRA, DIFFERS_CAUSE)
     {
-        struct db *here = trace_again(ranks, query_text(row, 1, NULL));
-        struct db *there = here ? trace_again(ranks, query_text(row, 7, NULL)) : NULL;
+        struct db *here = trace_reopen(ranks, query_text(row, 1, NULL));
+        struct db *there = here ? trace_reopen(ranks, query_text(row, 7, NULL)) : NULL;
         if (there)
             recompile_explain(ranks, row, here, there);
         db_close(here);
@@ -715,7 +722,7 @@ static void answer_json(struct db *all, int64_t limit)
     putchar('\n');
 }
 
-struct db *ranks_compared(char *const *files, const char *function)
+struct db *ranks_compare(char *const *files, const char *function)
 {
     struct traces traces = traces_together(files);
     struct ranks ranks = {.glob = function, .progress = progress_begin("reading")};
@@ -746,9 +753,9 @@ struct db *ranks_compared(char *const *files, const char *function)
     return NULL;
 }
 
-int ranks_compare(char *const *files, const char *function, int64_t limit, bool json)
+int ranks_compare_and_print(char *const *files, const char *function, int64_t limit, bool json)
 {
-    struct db *all = *files ? ranks_compared(files, function) : NULL;
+    struct db *all = *files ? ranks_compare(files, function) : NULL;
     bool ok;
 
     if (!*files)
@@ -781,7 +788,7 @@ static const struct option options[] = {
 
 static int ranks_main(int count, char **operands)
 {
-    return ranks_compare(operands, given.function, given.limit, given.json);
+    return ranks_compare_and_print(operands, given.function, given.limit, given.json);
 }
 
 const struct command command_ranks = {

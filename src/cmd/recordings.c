@@ -6,8 +6,8 @@
 
 enum { COMMAND_BYTES = 4096 };
 
-/* Return the command line of process PID, to be freed. */
-static char *program_of(uint32_t pid)
+/* Return the command line of process PID. The caller frees it. */
+static char *command_line_read(uint32_t pid)
 {
     char path[64];
     char line[COMMAND_BYTES];
@@ -29,24 +29,25 @@ static char *program_of(uint32_t pid)
     return strdup(bytes ? line : "(starting)");
 }
 
-static uint64_t bytes_of(const char *path)
+static uint64_t file_disk_bytes(const char *path)
 {
     struct stat status;
 
     return stat(path, &status) ? 0 : (uint64_t)status.st_blocks * 512;
 }
 
-/* Return how much the files of SESSION take on the disk. */
-static uint64_t files_of(const struct session *session)
+/* Return how many bytes the trace files of SESSION occupy on disk. */
+static uint64_t session_disk_bytes(const struct session *session)
 {
     char log[PATH_MAX + 8];
 
     snprintf(log, sizeof log, "%s-wal", session->trace);
-    return bytes_of(session->trace) + bytes_of(session->frames) + bytes_of(log);
+    return file_disk_bytes(session->trace) + file_disk_bytes(session->frames) +
+           file_disk_bytes(log);
 }
 
-static void process_note(void *context, const char *name, enum session_place place,
-                         const struct process_file *header)
+static void process_pid_add(void *context, const char *name, enum session_place place,
+                            const struct process_file *header)
 {
     struct recording *recording = context;
     bool is_over = !header || header->finished || header->left;
@@ -57,26 +58,27 @@ static void process_note(void *context, const char *name, enum session_place pla
         *pid = header->seen_pid ? header->seen_pid : header->pid;
 }
 
-static void visit(const char *directory, void *context)
+static void recording_add(const char *directory, void *context)
 {
     recording_list *list = context;
     struct recording recording = {0};
     struct state_header state;
 
-    if (session_live(directory) != LIVE_YES || session_look(&recording.session, directory))
+    if (session_live(directory) != LIVE_YES || session_open_to_read(&recording.session, directory))
         return;
-    state = collector_state_look(&recording.session);
+    state = collector_state_read_header(&recording.session);
     if (recording.session.file->closed || access(recording.session.trace, F_OK)) {
         session_close(&recording.session);
         return;
     }
-    session_processes(&recording.session, process_note, &recording);
+    session_processes(&recording.session, process_pid_add, &recording);
     recording.pid = state.command;
     if (!process_is(state.command, state.command_started) && recording.pids.count)
-        recording.pid = recording.pids.at[0]; /* the command ended, and its children go on */
-    recording.program = program_of(recording.pid);
+        /* the command has ended, but its children are still recorded */
+        recording.pid = recording.pids.at[0];
+    recording.program = command_line_read(recording.pid);
     recording.since_unix_ns = recording.session.file->start_unix_ns;
-    recording.bytes = files_of(&recording.session);
+    recording.bytes = session_disk_bytes(&recording.session);
     *list_add(list) = recording;
 }
 
@@ -88,7 +90,7 @@ static int by_age(const void *a, const void *b)
 
 void recordings_find(recording_list *list)
 {
-    session_each(visit, list);
+    session_each(recording_add, list);
     list_sort(list, by_age);
 }
 

@@ -34,13 +34,13 @@ struct named {
     char *entry, *wanted, *code;
 };
 
-static struct named names_of(const struct replay *r, const struct replay_finding *f)
+static struct named make_finding_names(const struct replay *r, const struct replay_finding *f)
 {
     return (struct named){replay_entry_name(r, f->entry), replay_entry_name(r, f->wanted),
                           replay_code_name(r, r->caches.at[f->lookup->cache].code)};
 }
 
-static void names_free(struct named *n)
+static void free_finding_names(struct named *n)
 {
     free(n->entry);
     free(n->wanted);
@@ -56,7 +56,7 @@ static void finding_print(struct page_text *page, const struct replay_finding *f
 {
     const struct replay *r = verified.replay;
     const struct replay_lookup *l = f->lookup;
-    struct named n = names_of(r, f);
+    struct named n = make_finding_names(r, f);
 
     fact(page, "id", l->id);
     fact(page, "at_ns", l->start_ns);
@@ -66,7 +66,7 @@ static void finding_print(struct page_text *page, const struct replay_finding *f
     fact(page, "entry", n.entry);
     fact(page, "wanted", f->wanted == f->entry ? NULL : n.wanted);
     page_text_row(page, "pages/replay/finding", 0);
-    names_free(&n);
+    free_finding_names(&n);
 }
 
 static void findings_print(struct page_text *page, const char *name, struct query *row)
@@ -77,8 +77,8 @@ static void findings_print(struct page_text *page, const char *name, struct quer
         finding_print(page, &v->findings.at[i]);
 }
 
-/* Print the block NAME with the figures of the verdict. */
-static void verdict_row(struct page_text *page, const char *name)
+/* Print the template block NAME with the figures of --verify's verdict. */
+static void verdict_block_print(struct page_text *page, const char *name)
 {
     const struct replay_verdict *v = verified.verdict;
     int64_t listed = LISTED;
@@ -111,16 +111,16 @@ static void verdict_print(const struct replay *r, const struct replay_verdict *v
 
     verified.replay = r;
     verified.verdict = v;
-    verdict_row(&page, "pages/replay/verdict");
+    verdict_block_print(&page, "pages/replay/verdict");
     if (v->lookups)
-        verdict_row(&page, "pages/replay/verified");
+        verdict_block_print(&page, "pages/replay/verified");
     if (v->misses)
-        verdict_row(&page, "pages/replay/misses");
+        verdict_block_print(&page, "pages/replay/misses");
     if (v->insertion)
-        verdict_row(&page, "pages/replay/insertion");
+        verdict_block_print(&page, "pages/replay/insertion");
 }
 
-static void verdict_json(const struct replay *r, const struct replay_verdict *v)
+static void verdict_json_write(const struct replay *r, const struct replay_verdict *v)
 {
     struct json json = {.out = stdout};
 
@@ -144,7 +144,7 @@ static void verdict_json(const struct replay *r, const struct replay_verdict *v)
     for (size_t i = 0; i < v->findings.count && i < LISTED_JSON; i++) {
         const struct replay_finding *f = &v->findings.at[i];
         const struct replay_lookup *l = f->lookup;
-        struct named n = names_of(r, f);
+        struct named n = make_finding_names(r, f);
         json_object(&json, NULL);
         json_integer(&json, "lookup_id", l->id);
         json_integer(&json, "start_ns", l->start_ns);
@@ -154,7 +154,7 @@ static void verdict_json(const struct replay *r, const struct replay_verdict *v)
         json_string(&json, "entry", n.entry);
         json_string(&json, "wanted", n.wanted);
         json_end(&json);
-        names_free(&n);
+        free_finding_names(&n);
     }
     json_end(&json);
     json_end(&json);
@@ -167,7 +167,7 @@ static int verify_trace(struct replay *r, bool json)
     int status;
 
     replay_verify(r, &verdict);
-    (json ? verdict_json : verdict_print)(r, &verdict);
+    (json ? verdict_json_write : verdict_print)(r, &verdict);
     status = verdict.findings.count || verdict.orphans ? 1 : 0;
     list_free(&verdict.findings);
     return status;
@@ -175,7 +175,7 @@ static int verify_trace(struct replay *r, bool json)
 
 /* ---- --what-if: printing the answer as JSON ------------------------------ */
 
-static void tally_json(struct json *json, const char *key, const struct whatif_tally *t)
+static void tally_json_write(struct json *json, const char *key, const struct whatif_tally *t)
 {
     json_object(json, key);
     json_integer(json, "calls", t->calls);
@@ -191,7 +191,7 @@ static void tally_json(struct json *json, const char *key, const struct whatif_t
 
 /* Write RANGE to JSON as two members, KEY_low and KEY_high. If there is no upper bound, KEY_high is
  * null. */
-static void range_json(struct json *json, const char *key, const struct whatif_range *range)
+static void range_json_write(struct json *json, const char *key, const struct whatif_range *range)
 {
     char member[64];
 
@@ -201,36 +201,36 @@ static void range_json(struct json *json, const char *key, const struct whatif_r
     json_maybe(json, member, range->high != WHATIF_NO_BOUND, range->high);
 }
 
-static void numbers_json(struct json *json, const struct whatif_function *f)
+static void numbers_json_write(struct json *json, const struct whatif_function *f)
 {
-    tally_json(json, "recorded", &f->recorded);
-    tally_json(json, "predicted", &f->predicted);
+    tally_json_write(json, "recorded", &f->recorded);
+    tally_json_write(json, "predicted", &f->predicted);
     json_integer(json, "changed", f->changed);
     json_integer(json, "gone", f->gone);
     json_integer(json, "undecided", f->undecided);
     json_integer(json, "trusting", f->trusting);
     json_integer(json, "either", f->either);
     json_integer(json, "unrecorded", f->unrecorded);
-    range_json(json, "compiles", &f->compiles);
-    range_json(json, "hits", &f->hits);
-    range_json(json, "eager", &f->eager);
-    range_json(json, "misses", &f->misses);
-    range_json(json, "calls", &f->calls);
+    range_json_write(json, "compiles", &f->compiles);
+    range_json_write(json, "hits", &f->hits);
+    range_json_write(json, "eager", &f->eager);
+    range_json_write(json, "misses", &f->misses);
+    range_json_write(json, "calls", &f->calls);
     json_bool(json, "exact", whatif_is_exact(f));
 }
 
-static void function_json(struct json *json, const struct whatif_asked *asked,
-                          const struct whatif_function *f)
+static void function_json_write(struct json *json, const struct whatif_asked *asked,
+                                const struct whatif_function *f)
 {
     json_object(json, NULL);
     db_rows(row, asked->db, schema_statement("replay/function"),
             asked->replay->codes.at[f->code].id) for (int i = 0; i < query_columns(row); i++)
         result_member(json, query_name(row, i), row, i);
-    numbers_json(json, f);
+    numbers_json_write(json, f);
     json_end(json);
 }
 
-static void json_print(const struct whatif_asked *asked, const struct whatif_answer *answer)
+static void whatif_json_print(const struct whatif_asked *asked, const struct whatif_answer *answer)
 {
     const struct whatif_result *r = &answer->result;
     struct json json = {.out = asked->out};
@@ -243,7 +243,7 @@ static void json_print(const struct whatif_asked *asked, const struct whatif_ans
     if (answer->unproven)
         json_string(&json, "unproven", answer->unproven);
     json_string(&json, "try", words);
-    numbers_json(&json, &r->total);
+    numbers_json_write(&json, &r->total);
     json_list(&json, "assumptions");
     for (size_t i = 0; i < r->notes.count; i++)
         json_string(&json, NULL, r->notes.at[i]);
@@ -252,7 +252,7 @@ static void json_print(const struct whatif_asked *asked, const struct whatif_ans
     json_lines(&json);
     for (size_t i = 0; i < r->functions.count; i++)
         if (!answer->codes || answer->codes[r->functions.at[i].code])
-            function_json(&json, asked, &r->functions.at[i]);
+            function_json_write(&json, asked, &r->functions.at[i]);
     json_end(&json);
     json_end(&json);
     putc('\n', asked->out);
@@ -297,7 +297,7 @@ static bool calls_print(const struct whatif_asked *asked, const struct whatif_an
 static int answer_whatif(const struct whatif_asked *asked, bool calls)
 {
     struct whatif_answer answer;
-    bool ok = whatif_ask(asked, &answer);
+    bool ok = whatif_answer_typed(asked, &answer);
 
     if (ok && !answer.result.total.recorded.calls) {
         say_error("%s: no lookups are recorded, so there is nothing to decide again%s",
@@ -311,7 +311,7 @@ static int answer_whatif(const struct whatif_asked *asked, bool calls)
     if (ok && calls)
         ok = calls_print(asked, &answer);
     else if (ok && asked->json)
-        json_print(asked, &answer);
+        whatif_json_print(asked, &answer);
     else if (ok)
         whatif_page(asked, &answer, NULL, NULL);
     whatif_answer_free(&answer);
@@ -320,8 +320,9 @@ static int answer_whatif(const struct whatif_asked *asked, bool calls)
 
 /* ---- --to: printing one event -------------------------------------------- */
 
-/* Write one cache entry, as it was at the position, to JSON. */
-static void slot_json(struct json *json, const struct replay *r, const struct replay_slot *slot)
+/* Write SLOT to JSON: a cache entry, as it was at the replay position. */
+static void slot_json_write(struct json *json, const struct replay *r,
+                            const struct replay_slot *slot)
 {
     char *name = replay_entry_name(r, slot->entry);
 
@@ -334,8 +335,9 @@ static void slot_json(struct json *json, const struct replay *r, const struct re
     free(name);
 }
 
-/* Write the event at the position of C as JSON, with the cache before it. */
-static void place_json(const struct cursor *c)
+/* Write the event at C's position to JSON, with the cache entries of its function
+ * (cursor_cache). */
+static void place_json_write(const struct cursor *c)
 {
     const struct replay_event *event = cursor_event(c);
     struct json json = {.out = c->out};
@@ -361,7 +363,7 @@ static void place_json(const struct cursor *c)
     json_list(&json, "cache");
     json_lines(&json);
     for (size_t i = 0; i < state.count; i++)
-        slot_json(&json, c->r, &state.at[i]);
+        slot_json_write(&json, c->r, &state.at[i]);
     json_end(&json);
     json_end(&json);
     putchar('\n');
@@ -375,9 +377,9 @@ static int place_print(struct db *db, struct replay *replay, const char *place, 
     enum cursor_result result;
 
     cursor_begin(&c, db, replay, stdout);
-    result = cursor_do(&c, "goto", place);
+    result = cursor_run_command(&c, "goto", place);
     if (result == CURSOR_THERE && json)
-        place_json(&c);
+        place_json_write(&c);
     else if (result == CURSOR_THERE)
         replay_page(&c);
     cursor_end(&c);
@@ -451,8 +453,9 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-/* Return a message about an option that was given without the option it needs, or NULL. */
-static const char *missing_option(void)
+/* Return an error message if an option was given without another one that it needs. Returns NULL if
+ * none is missing. */
+static const char *find_missing_option(void)
 {
     bool asks = given.settings.count > 0;
 
@@ -470,7 +473,7 @@ static const char *missing_option(void)
 /* Can the given options be combined? If not, reports an error and returns false. */
 static bool options_agree(void)
 {
-    const char *alone = missing_option();
+    const char *alone = find_missing_option();
     int ways = given.verify;
 
     ways += given.settings.count > 0;
@@ -508,8 +511,8 @@ static int replay_main(int count, char **operands)
     asked.db = find_open(operands);
     if (!asked.db)
         return 2;
-    doubts_say(asked.db, "what is replayed is what it has so far",
-               asked.count ? NULL : "what came after them is uncertain");
+    doubts_warn(asked.db, "what is replayed is what it has so far",
+                asked.count ? NULL : "what came after them is uncertain");
     doubts_say_settings(asked.db);
     asked.replay = replay_open(asked.db, given.verify || asked.count);
     if (asked.replay)

@@ -74,7 +74,7 @@ static void recording_print(struct report *report)
 }
 
 /* Print a warning if the trace is not complete. */
-static void state_print(const struct report *report)
+static void warn_if_incomplete(const struct report *report)
 {
     if (!report->state || !strcmp(report->state, "complete"))
         return;
@@ -89,7 +89,7 @@ static void processes_print(struct report *report)
 }
 
 /* Print the report for a terminal. */
-static void report_text(struct report *report)
+static void report_text_print(struct report *report)
 {
     static const char *const tables[] = {"causes",  "breaks",   "eager",         "outcomes",
                                          "trials",  "spans",    "own_functions", "slowest",
@@ -97,13 +97,14 @@ static void report_text(struct report *report)
     bool has_own = db_integer(report->db, 0, schema_statement("report/has-own"));
     bool is_several = db_integer(report->db, 0, schema_statement("report/is-several"));
 
-    report_table(report, "losses", false); /* before everything that losses make uncertain */
-    state_print(report);
+    /* losses come first, because they make the tables below uncertain */
+    report_table(report, "losses", false);
+    warn_if_incomplete(report);
     findings_print(report->db, report->out, page_text_way(report->out, false), given.file);
     if (is_several)
         processes_print(report);
     for (size_t i = 0; i < array_count(tables); i++)
-        if (strcmp(tables[i], "outcomes") != 0 || report_decided(report))
+        if (strcmp(tables[i], "outcomes") != 0 || report_has_decisions(report))
             report_table(report, tables[i], false);
     if (!has_own)
         report_table(report, "functions", false);
@@ -115,8 +116,9 @@ static void report_text(struct report *report)
 /* ---- printing the report as JSON ----------------------------------------- */
 
 /* Write the rows of the statement NAME to JSON as the member KEY. Columns that begin with `_` are
- * only for people. The column argv is JSON already. */
-static void rows_json(struct report *report, struct json *json, const char *key, const char *name)
+ * only for people, and left out. The column argv is JSON already. */
+static void rows_json_write(struct report *report, struct json *json, const char *key,
+                            const char *name)
 {
     char path[64];
     struct query *query;
@@ -143,7 +145,7 @@ static void rows_json(struct report *report, struct json *json, const char *key,
     query_close(query);
 }
 
-static void meta_json(struct report *report, struct json *json)
+static void meta_json_write(struct report *report, struct json *json)
 {
     json_object(json, "meta");
     db_rows(query, report->db, schema_statement("report/meta"))
@@ -161,7 +163,7 @@ static void meta_json(struct report *report, struct json *json)
     json_end(json);
 }
 
-static void report_json(struct report *report)
+static void report_json_write(struct report *report)
 {
     static const char *const lists[][2] = {
         {"losses", "losses"},           {"processes", "processes"},
@@ -186,7 +188,7 @@ static void report_json(struct report *report)
         json_null(json, "live");
     else
         json_bool(json, "live", report->live == LIVE_YES);
-    meta_json(report, json);
+    meta_json_write(report, json);
     json_string(json, "left_out", left_out);
     free(left_out);
     findings_json(db, json);
@@ -200,7 +202,7 @@ static void report_json(struct report *report)
     query_close(query);
     for (size_t i = 0; i < array_count(lists); i++) {
         if (lists[i][0]) {
-            rows_json(report, json, lists[i][0], lists[i][1]);
+            rows_json_write(report, json, lists[i][0], lists[i][1]);
             continue;
         }
         report_outcomes(report, json, "outcomes");
@@ -241,15 +243,15 @@ static bool report_make(struct report *report)
     else if (report->page)
         ok = report_html(report);
     else if (given.json)
-        report_json(report);
+        report_json_write(report);
     else
-        report_text(report);
+        report_text_print(report);
     progress_end(&report->progress);
     return ok && !db_failed(report->db);
 }
 
-/* Return why the options do not fit together, or NULL. */
-static const char *wrong_options(void)
+/* Return why the given options cannot be combined, or NULL if they can. */
+static const char *find_wrong_options(void)
 {
     bool is_page = given.page || given.open;
     bool is_printed = given.page && !out_is_named(given.page);
@@ -284,7 +286,7 @@ static bool report_write(struct report *report, const char *page)
 static int report_main(int count, char **operands)
 {
     static struct report report;
-    const char *wrong = wrong_options();
+    const char *wrong = find_wrong_options();
     bool is_page = given.page || given.open;
     char *made = NULL; /* owned: the path of the page, if --html was given without a path */
     bool ok = false;

@@ -20,6 +20,7 @@
 
 #include "cmd/run/run.h"
 #include "collector/keep.h"
+#include "collector/process.h"
 #include "collector/trace_files.h"
 #include "command.h"
 #include "inject.h"
@@ -46,8 +47,8 @@ static struct {
 } given = {.session.frames = SESSION_FOLDED, .session.max_stall_ns = SESSION_MAX_STALL_NS};
 
 #define KEEP_LEAST_NS UINT64_C(1000000000)
-#define MAX_STALL_MOST_NS \
-    (60 * UINT64_C(1000000000)) /* how long the program stops at most if the recorder is killed */
+/* the greatest value of --max-stall: how long the program waits if the recorder is killed */
+#define MAX_STALL_MOST_NS (60 * UINT64_C(1000000000))
 
 /* ---- reading the values of options --------------------------------------- */
 
@@ -82,9 +83,9 @@ static const char *keep_read(const struct option *option, const char *value)
     return "not a time such as 60s or 10min, or a size such as 500M or 2G";
 }
 
-/* Return the number of the signal called NAME, with or without SIG, or 0 if it cannot ask for a
- * snapshot. */
-static int signal_of(const char *name)
+/* Return the number of the signal NAME, such as "USR1" or "SIGUSR1". Returns 0 if it is not a
+ * signal that can request a snapshot. */
+static int signal_number(const char *name)
 {
     static const int signals[] = {SIGUSR1, SIGUSR2, SIGHUP};
 
@@ -102,7 +103,7 @@ static const char *trigger_read(const struct option *option, const char *value)
     uint64_t limit_ns;
     const struct option time = {.to = &limit_ns};
     const char *limit = strrchr(value, '>');
-    int number = signal_of(value);
+    int number = signal_number(value);
     bool is_call = limit && limit > value && !option_duration(&time, limit + 1);
 
     (void)option;
@@ -150,7 +151,7 @@ static const char *arguments_read(const struct option *option, const char *value
 }
 
 /* Read the value of --redact. */
-static const char *secret_read(const struct option *option, const char *value)
+static const char *redact_option_read(const struct option *option, const char *value)
 {
     (void)option;
     if (!*value)
@@ -243,7 +244,7 @@ static const struct option run_options[] = {
              "whose names look secret (--redact)\n"
              "types: types, shapes and dtypes, devices and strides\n"
              "off: nothing"},
-    {"redact", .value = "PATTERN", .read = secret_read, .many = true,
+    {"redact", .value = "PATTERN", .read = redact_option_read, .many = true,
      .help = "do not keep values whose name matches, such as 'iban*', whatever the case; may be "
              "repeated. Values of names that look secret (password, api_key, ...) are never kept, "
              "nor are they in command lines: <redacted> stands for them"},
@@ -302,7 +303,7 @@ static const struct option collect_options[] = {
     {"args", .value = "GLOB", .read = arguments_read, .many = true,
      .help = "record arguments and return values of functions that match, as `run --args`"},
     {"keep", .value = "BOUND", .read = keep_read, .many = true, .help = "as `run --keep`"},
-    {"redact", .value = "PATTERN", .read = secret_read, .many = true,
+    {"redact", .value = "PATTERN", .read = redact_option_read, .many = true,
      .help = "do not keep values whose name matches, as `run --redact`"},
     {"no-redact", .read = option_flag, .to = &given.session.keep_secrets,
      .help = "keep values whose names look secret, too"},
@@ -333,7 +334,7 @@ const struct option attach_options[] = {
      .help = "record arguments and return values of functions that match, as `run --args`"},
     {"values", .value = "WHICH", .read = option_choice, .to = &given.session.values,
      .words = SESSION_VALUES_WORDS, .help = "all (default), types or off, as `run --values`"},
-    {"redact", .value = "PATTERN", .read = secret_read, .many = true,
+    {"redact", .value = "PATTERN", .read = redact_option_read, .many = true,
      .help = "do not keep values whose name matches, as `run --redact`"},
     {"no-redact", .read = option_flag, .to = &given.session.keep_secrets,
      .help = "keep values whose names look secret, too"},
@@ -351,9 +352,9 @@ struct session_options *recording_options(void)
     return &given.session;
 }
 
-/* Note in SESSION where --metrics writes. Returns false if nothing can be written there, which has
- * been reported. */
-static bool metrics_place(struct session *session)
+/* Store the absolute path of --metrics in SESSION. Returns false if nothing can be written there,
+ * which has been reported. */
+static bool metrics_path_store(struct session *session)
 {
     char path[2 * PATH_MAX];
     char here[PATH_MAX] = "";
@@ -418,7 +419,7 @@ int trace_begin(struct session *session, const char *name)
     bounds_memory_needed(false);
     if (session_create(session, path, &given.session))
         return -1;
-    if (!metrics_place(session))
+    if (!metrics_path_store(session))
         return -1;
     memcpy(session->destination, place.destination, sizeof session->destination);
     session->clock_offset_ns = place.clock_offset_ns;
@@ -550,7 +551,7 @@ static int record_program(const struct program *t, int argc, char **argv)
     struct session session = SESSION_CLOSED;
     struct collector_result said = {0};
     struct launch l = {.link = -1};
-    struct asked asked = program_ask(t, given.session.capture);
+    struct asked asked = program_ask_version(t, given.session.capture);
     bool redacted = false;
     char *command = again_command(&given.session, argc, argv, &redacted);
     int status = 2;
@@ -564,7 +565,8 @@ static int record_program(const struct program *t, int argc, char **argv)
     made = true;
     session.again.redacted = redacted;
     again_fill(&session.again, t, &given.session);
-    if (!program_fits(t, &asked, given.session.capture, given.session.frames == SESSION_NONE)) {
+    if (!program_can_be_recorded(t, &asked, given.session.capture,
+                                 given.session.frames == SESSION_NONE)) {
         untraced = given.session.frames == SESSION_NONE;
         goto done;
     }
@@ -604,8 +606,9 @@ static int record_program(const struct program *t, int argc, char **argv)
         session.directory[0] = 0;
 done:
     live_close();
-    program_fits(t, &asked, false, true); /* wait for the interpreter that program_ask started */
-    if (made) {                           /* nothing ran: remove the recording */
+    /* here this only waits until the interpreter that program_ask_version() started has ended */
+    program_can_be_recorded(t, &asked, false, true);
+    if (made) { /* the program was not started: remove the trace */
         unlink(session.trace);
         unlink(session.frames);
         /* remove the directory, too, which rank_place() made only for this trace */
@@ -623,7 +626,7 @@ done:
 }
 
 /* Can --capture be combined with the other options? */
-static bool capture_fits(void)
+static bool can_combine_capture_option(void)
 {
     const enum session_torch torch = given.session.torch;
 
@@ -642,7 +645,7 @@ static bool capture_fits(void)
 }
 
 /* Can --redact be combined with the other options? */
-static bool redact_fits(void)
+static bool can_combine_redact_option(void)
 {
     if (!given.session.keep_secrets || !given.session.secret_count)
         return true;
@@ -651,7 +654,7 @@ static bool redact_fits(void)
 }
 
 /* Can --set be combined with the other options? */
-static bool set_fits(void)
+static bool can_combine_set_option(void)
 {
     if (!given.session.setting_count || given.session.frames != SESSION_NONE)
         return true;
@@ -660,7 +663,7 @@ static bool set_fits(void)
 }
 
 /* Can --standby be combined with the other options? */
-static bool standby_fits(void)
+static bool can_combine_standby_option(void)
 {
     const char *other = given.trace ? "-o" : given.live ? "--live" : NULL;
 
@@ -673,17 +676,18 @@ static bool standby_fits(void)
 
 static bool options_fit(void)
 {
-    return standby_fits() && capture_fits() && set_fits() && redact_fits();
+    return can_combine_standby_option() && can_combine_capture_option() &&
+           can_combine_set_option() && can_combine_redact_option();
 }
 
 /* Execute T, prepared for a later recording (--standby), in place of this process. Returns only on
  * error, with the exit status. */
 static int run_standby(const struct program *t)
 {
-    struct asked asked = program_ask(t, false);
+    struct asked asked = program_ask_version(t, false);
     const char *inject = program_inject();
 
-    if (!inject || !program_fits(t, &asked, false, false))
+    if (!inject || !program_can_be_recorded(t, &asked, false, false))
         return 2;
     inject_environment(inject, INJECT_STANDBY);
     bounds_child();
@@ -712,7 +716,8 @@ static int run_main(int count, char **operands)
                   program.argv[0], ignoring);
     else if (given.standby)
         status = run_standby(&program);
-    else if (!given.session.setting_count || settings_fit(&program, &given.session, "run: --set "))
+    else if (!given.session.setting_count ||
+             settings_are_valid(&program, &given.session, "run: --set "))
         status = record_program(&program, count, operands);
 done:
     free(program.argv);
@@ -733,24 +738,103 @@ const struct command command_run = {
     .run = run_main,
 };
 
-/* ---- collect ------------------------------------------------------------- */
+/* ---- the command `collect` ----------------------------------------------- */
 
-/* Wait until standard input ends. A collector that dies meanwhile is replaced. */
-static void wait_for_end(struct launch *l)
+enum {
+    LEFT_LOOK_MS = 20, /* time between two looks at whether the program has left the session */
+    MAPS_LOOKS = 50,   /* every so many looks, look whether a process has called exec() */
+};
+
+/* A session of dyntrace.record(): which program it records, and what a look at its processes has
+ * found. */
+struct recorded {
+    const char *name; /* last part of the path of the session's directories */
+    uint32_t program; /* pid of the program that called record() */
+    bool maps;        /* also look whether a process has called exec(), which ends its recording */
+    /* left: the program has left the session. any: some process is being recorded */
+    bool left, any;
+};
+
+/* Has process PID mapped a file below a directory with the name NAME? Returns true if that cannot
+ * be found out. */
+static bool has_mapped_below(uint32_t pid, const char *name)
+{
+    char path[64], line[PATH_MAX + 128];
+    bool found = false;
+    FILE *maps;
+
+    snprintf(path, sizeof path, "/proc/%u/maps", pid);
+    maps = fopen(path, "re");
+    if (!maps)
+        return true;
+    errno = 0;
+    while (!found && fgets(line, sizeof line, maps))
+        found = strstr(line, name);
+    found |= errno != 0;
+    fclose(maps);
+    return found;
+}
+
+static void recorded_add(void *context, const char *name, enum session_place place,
+                         const struct process_file *header)
+{
+    struct recorded *recorded = context;
+    bool is_recorded;
+
+    (void)name;
+    (void)place;
+    if (!header || !header->ready)
+        return;
+    recorded->left |= header->left && header->pid == recorded->program;
+    /* count the process as recorded until the collector has looked for it */
+    recorded->any |= !header->looked;
+    is_recorded = !header->left && !header->finished && header->seen_pid;
+    if (!is_recorded || !process_is(header->seen_pid, header->seen_start_time))
+        return;
+    recorded->any |= !recorded->maps || has_mapped_below(header->seen_pid, recorded->name);
+}
+
+/* Does the recording still go on? LOOKS is how often this was called before. */
+static bool program_is_recorded(const struct session *session, unsigned looks)
+{
+    struct recorded recorded = {
+        .name = basename(session->directory),
+        .program = (uint32_t)given.pid,
+        .maps = looks % MAPS_LOOKS == 0,
+    };
+
+    session_processes(session, recorded_add, &recorded);
+    return recorded.any && !recorded.left;
+}
+
+/* Wait until the program has left its block of record(), or until it and its forked children
+ * have ended. If the collector dies meanwhile, it is replaced.
+ *
+ * Standard input ends in both cases. But it also ends if the program closes descriptors that it
+ * did not open, and then the recording goes on. So after the end of standard input, the
+ * session's files tell when the recording ends. */
+static void wait_for_program(struct launch *l, const struct session *session)
 {
     struct pollfd fds[] = {{0, POLLIN, 0}, {-1, POLLIN, 0}};
+    unsigned looks = 0;
     char byte;
-    ssize_t got = 1;
+    ssize_t got;
 
-    while (got > 0 || (got < 0 && errno == EINTR)) {
-        int again = launch_look(l);
-        /* an event on the link before the result means that the collector died */
+    for (;;) {
+        int again = launch_replace_if_dead(l);
+        bool closed = fds[0].fd < 0;
+        /* until the collector's result has come, an event on the link means that the collector
+         * died */
         fds[1].fd = l->done ? -1 : l->link;
-        got = 1;
+        if (closed && (again < 0 || again > LEFT_LOOK_MS))
+            again = LEFT_LOOK_MS;
         if (poll(fds, 2, again) < 0 && errno != EINTR)
             return;
-        if (fds[0].revents)
-            got = read(0, &byte, 1);
+        got = fds[0].fd >= 0 && fds[0].revents ? read(0, &byte, 1) : 1;
+        if (got == 0 || (got < 0 && errno != EINTR))
+            fds[0].fd = -1;
+        if (fds[0].fd < 0 && !program_is_recorded(session, looks++))
+            return;
     }
 }
 
@@ -772,16 +856,17 @@ static int collect_main(int count, char **operands)
     if (launch_collector(&l, &session, "[\"dyntrace.record\"]"))
         goto done;
     launch_order(&l, &(struct collector_order){.what = ORDER_BEGAN, .pid = (int32_t)given.pid});
-    printf("%s\n", session.directory);
+    /* a NUL ends each path, because a path may have all other bytes */
+    printf("%s%c%s%c", session.directory, 0, session.destination, 0);
     fflush(stdout);
-    wait_for_end(&l);
+    wait_for_program(&l, &session);
     launch_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = (int32_t)given.pid});
     if (!trace_end(&l, NULL, &said))
         goto done;
     if (said.error[0]) {
         say_error("%s", said.error);
     } else {
-        printf("done %llu\n", (unsigned long long)said.frames);
+        printf("%cdone", 0);
         status = 0;
     }
 done:
@@ -795,8 +880,9 @@ const struct command command_collect = {
     .name = "collect",
     .summary = "the other half of dyntrace.record()",
     .operands = "",
-    .about = "Collects what process PID records of itself, until standard input ends. "
-             "dyntrace.record() starts it.",
+    .about =
+        "Collects what process PID records of itself, until standard input ends and PID records "
+        "no more. dyntrace.record() starts it.",
     .options = collect_options,
     .too_many = "not understood",
     .internal = true,

@@ -50,8 +50,8 @@ static struct {
 
 /* ---- reading rows and their columns -------------------------------------- */
 
-/* Bind the parameters from ?3 on, which all statements share; see schemas/show.sql. */
-static void shared_bind(struct query *query)
+/* Bind the parameters from ?3 on. They are the same in all statements; see schemas/show.sql. */
+static void bind_shared(struct query *query)
 {
     find_bind(query, 3, &show.code);
     query_bind_text(query, 4, show.code.qualname);
@@ -63,8 +63,9 @@ static void shared_bind(struct query *query)
         query_bind_text(query, 8, show.settings);
 }
 
-/* Query the statement NAME about ID, for at most LIMIT rows unless --full. */
-static struct query *section_query(const char *name, int64_t id, int64_t limit)
+/* Query the statement NAME about the row ID. Reads at most LIMIT rows, or all if --full was
+ * given. */
+static struct query *query_section(const char *name, int64_t id, int64_t limit)
 {
     char path[32];
     struct query *query;
@@ -73,7 +74,7 @@ static struct query *section_query(const char *name, int64_t id, int64_t limit)
     query = db_query(show.db, schema_statement(path));
     query_bind_integer(query, 1, id);
     query_bind_integer(query, 2, given.full ? ALL : limit);
-    shared_bind(query);
+    bind_shared(query);
     return query;
 }
 
@@ -87,14 +88,14 @@ static int column_index(struct query *query, const char *name)
 }
 
 /* Return the text of the column NAME in the current row, or NULL. */
-static const char *text_in(struct query *query, const char *name)
+static const char *column_text(struct query *query, const char *name)
 {
     int i = column_index(query, name);
 
     return query_type(query, i) == QUERY_NULL ? NULL : query_whole(query, i, NULL);
 }
 
-static int64_t integer_in(struct query *query, const char *name)
+static int64_t column_integer(struct query *query, const char *name)
 {
     return query_integer(query, column_index(query, name));
 }
@@ -107,7 +108,7 @@ static void nodes_print(struct query *graph)
     static const char *const heads[NODE_CELLS] = {"opcode", "name", "target", "args", "kwargs"};
     size_t columns[NODE_CELLS] = {0};
     size_t width = given.full ? 1 << 20 : WIDTH;
-    struct query *query = section_query("nodes", integer_in(graph, "graph_id"), ROWS + 1);
+    struct query *query = query_section("nodes", column_integer(graph, "graph_id"), ROWS + 1);
     int64_t count = 0;
 
     for (int i = 0; i < NODE_CELLS - 1; i++)
@@ -115,7 +116,7 @@ static void nodes_print(struct query *graph)
     /* the first ROWS rows decide the widths of the columns; later rows may be wider */
     while (query_step(query) && count++ < ROWS)
         for (int i = 0; i < NODE_CELLS - 1; i++) {
-            size_t needed = prose_columns(text_in(query, heads[i]), width);
+            size_t needed = prose_columns(column_text(query, heads[i]), width);
             if (needed > columns[i] && needed <= 60)
                 columns[i] = needed;
         }
@@ -128,7 +129,7 @@ static void nodes_print(struct query *graph)
             break;
         for (int i = 0; i < NODE_CELLS; i++) {
             fputs(i ? "  " : "    ", stdout);
-            prose_cell(stdout, text_in(query, heads[i]), width, columns[i]);
+            prose_cell(stdout, column_text(query, heads[i]), width, columns[i]);
         }
         putchar('\n');
     }
@@ -137,15 +138,15 @@ static void nodes_print(struct query *graph)
     query_close(query);
 }
 
-/* Print the phase in the current row, indented below the phase around it. Phases under one percent
- * of the compile's time are left out unless --full. */
-static void phase_row(struct query *query)
+/* Print the phase in the current row, indented below the phase that encloses it. Without --full,
+ * phases under one percent of the compile's time are left out. */
+static void phase_print(struct query *query)
 {
-    int64_t start = integer_in(query, "start_ns");
-    int64_t end = integer_in(query, "end_ns");
+    int64_t start = column_integer(query, "start_ns");
+    int64_t end = column_integer(query, "end_ns");
     int64_t took = start >= 0 && end > start ? end - start : 0;
     char human[TABLE_HUMAN];
-    const char *words = torch_phase_words(text_in(query, "name"));
+    const char *words = torch_phase_words(column_text(query, "name"));
 
     while (show.depth > 0 && show.ends[show.depth - 1] <= start)
         show.depth--;
@@ -157,7 +158,7 @@ static void phase_row(struct query *query)
          * left out. */
         bool own = words && strstr(words, "but for");
         printf("  %9s  %*s", table_duration(human, took), show.depth * 2, "");
-        prose_text(stdout, text_in(query, "name"), given.full ? SIZE_MAX - 1 : WIDTH);
+        prose_text(stdout, column_text(query, "name"), given.full ? SIZE_MAX - 1 : WIDTH);
         if (words && !own)
             printf(": %s", words);
         putchar('\n');
@@ -166,7 +167,7 @@ static void phase_row(struct query *query)
         show.ends[show.depth++] = end;
 }
 
-static void listing_row(struct query *query)
+static void listing_print(struct query *query)
 {
     const char *kind = query_text(query, 0, NULL);
     const char *listing = query_whole(query, 1, NULL);
@@ -192,15 +193,15 @@ static void listing_row(struct query *query)
     prose_lines(stdout, listing, 4, given.full ? -1 : LINES);
 }
 
-static void part_call(struct page_text *page, const char *name, struct query *row)
+static void part_print(struct page_text *page, const char *name, struct query *row)
 {
     if (!strcmp(name, "nodes")) {
         nodes_print(row);
     } else if (!strcmp(name, "phase")) {
-        phase_row(row);
+        phase_print(row);
     } else if (!strcmp(name, "listing")) {
-        listing_row(row);
-    } else { /* the phases of another compile begin */
+        listing_print(row);
+    } else { /* this phase belongs to another compile */
         show.depth = 0;
         show.longest = 0;
     }
@@ -209,7 +210,7 @@ static void part_call(struct page_text *page, const char *name, struct query *ro
 static void page_bind(const void *context, struct query *query)
 {
     query_bind_integer(query, 2, given.full ? ALL : JSON_ROWS);
-    shared_bind(query);
+    bind_shared(query);
 }
 
 static void show_print(void)
@@ -219,7 +220,7 @@ static void show_print(void)
         .db = show.db,
         .way = page_text_way(stdout, given.full),
         .bind = page_bind,
-        .call = part_call,
+        .call = part_print,
     };
 
     show.settings = doubts_settings(show.db);
@@ -240,8 +241,9 @@ static const struct {
 };
 #define SECTIONS (array_count(sections))
 
-/* Write the current row of QUERY as an object, which stays open. */
-static void row_put(struct json *json, struct query *query)
+/* Write the current row of QUERY as a JSON object. The object stays open, so that the caller can
+ * add members. */
+static void row_json_begin(struct json *json, struct query *query)
 {
     json_object(json, NULL);
     for (int i = 0; i < query_columns(query); i++)
@@ -250,27 +252,27 @@ static void row_put(struct json *json, struct query *query)
             result_member(json, query_name(query, i), query, i);
 }
 
-static void rows_put(struct json *json, const char *name, int64_t id, int64_t limit)
+static void section_json_write(struct json *json, const char *name, int64_t id, int64_t limit)
 {
-    struct query *query = section_query(name, id, limit);
+    struct query *query = query_section(name, id, limit);
 
     json_line(json);
     json_list(json, name);
     json_lines(json);
     while (query_step(query)) {
-        row_put(json, query);
+        row_json_begin(json, query);
         if (!strcmp(name, "graphs"))
-            rows_put(json, "nodes", integer_in(query, "graph_id"), JSON_ROWS);
+            section_json_write(json, "nodes", column_integer(query, "graph_id"), JSON_ROWS);
         json_end(json);
     }
     json_end(json);
     query_close(query);
 }
 
-static void show_json(void)
+static void show_json_write(void)
 {
     struct json *json = &(struct json){.out = stdout};
-    struct query *query = section_query("compiles", 0, COMPILES);
+    struct query *query = query_section("compiles", 0, COMPILES);
 
     json_object(json, NULL);
     json_lines(json);
@@ -281,9 +283,10 @@ static void show_json(void)
     json_list(json, "compiles");
     json_lines(json);
     while (query_step(query)) {
-        row_put(json, query);
+        row_json_begin(json, query);
         for (size_t i = 0; i < SECTIONS; i++)
-            rows_put(json, sections[i].name, integer_in(query, "compile_id"), sections[i].rows);
+            section_json_write(json, sections[i].name, column_integer(query, "compile_id"),
+                               sections[i].rows);
         json_end(json);
     }
     json_end(json);
@@ -313,13 +316,13 @@ static int show_main(int count, char **operands)
 
     if (!find_operands("show", count, operands, &name, &files) || !(show.db = find_open(files)))
         return 2;
-    doubts_say(show.db, "what is shown is what it has so far", "there may be more");
+    doubts_warn(show.db, "what is shown is what it has so far", "there may be more");
     found = find_code(show.db, name, &show.code, stdout, given.json);
     if (found == FIND_ONE) {
-        torch = section_query("torch", 0, 1);
+        torch = query_section("torch", 0, 1);
         show.torch = query_step(torch);
         query_close(torch);
-        (given.json ? show_json : show_print)();
+        (given.json ? show_json_write : show_print)();
     }
     status = find_status(show.db, found);
     found_code_free(&show.code);
@@ -332,11 +335,12 @@ const struct command command_show = {
     .name = "show",
     .summary = "what each compile of a function made: guards, bytecode, graphs",
     .operands = "FUNC [FILE...]",
-    .about = "What each compile of a function made: cache entry, guards, graphs, graph breaks, "
-             "where its time went, bytecode before and after, as far as the recording has them.\n\n"
-             "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, FUNC@LINE (the rest of "
-             "FUNC after a graph break in that line), or a compile such as 0/1, which is then "
-             "shown alone. FILE is the newest *.db trace here unless given.",
+    .about =
+        "What each compile of a function made: cache entry, guards, graphs, graph breaks, "
+        "where its time went, bytecode before and after, as far as the recording has them.\n\n"
+        "FUNC is a qualified name, its last part, FILE:LINE[:NAME], a GLOB, FUNC@LINE (the "
+        "rest of FUNC after a graph break in that line), or a compile such as 0/1, which is then "
+        "shown alone. FILE is the newest *.db trace here unless given.",
     .options = options,
     .operands_most = OPERANDS_ANY,
     .run = show_main,

@@ -69,7 +69,7 @@ static void say_no_trace(const char *path)
         say_error("%s: it is not being recorded; a whole trace can be copied", path);
 }
 
-static struct recording *find(recording_list *list, const char *what)
+static struct recording *find_recording(recording_list *list, const char *what)
 {
     const bool is_pid = is_number(what);
     const uint32_t pid = is_pid ? (uint32_t)strtoul(what, NULL, 10) : 0;
@@ -89,7 +89,7 @@ static int snapshot_write(const struct recording *recording)
     struct out_file out;
     bool done;
 
-    if (out_is(out_given.path, recording->session.trace)) {
+    if (out_is_same_file(out_given.path, recording->session.trace)) {
         say_error("snapshot: %s is the trace that is being recorded; -o needs another name",
                   out_given.path);
         return 2;
@@ -120,7 +120,7 @@ static int snapshot_main(int count, char **operands)
         return 2;
     }
     recordings_find(&list);
-    recording = find(&list, operands[0]);
+    recording = find_recording(&list, operands[0]);
     if (recording)
         status = snapshot_write(recording);
     recordings_free(&list);

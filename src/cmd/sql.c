@@ -76,7 +76,7 @@ static bool result_print(struct session *session, struct query *query)
 
     /* show the progress line until the first row is printed */
     db_on_progress(session->db, progress_spin, &progress);
-    prompt_running(session->db);
+    prompt_set_running(session->db);
     any = query_step(query);
     db_on_progress(session->db, NULL, NULL);
     progress_end(&progress);
@@ -88,12 +88,12 @@ static bool result_print(struct session *session, struct query *query)
             result_row(table, query);
         ok = table_close(table);
     }
-    prompt_running(NULL);
+    prompt_set_running(NULL);
     query_close(query);
     return out_flush() && ok && !db_failed(session->db);
 }
 
-static enum table_format format_given(void)
+static enum table_format choose_format(void)
 {
     return given.arrays ? TABLE_ARRAYS : table_format(stdout, given.json);
 }
@@ -127,9 +127,10 @@ static bool values_bind(struct db *db, struct query *query, const char *bind)
     return is_array && count == wanted;
 }
 
-/* Can QUERY be run with --arrays and --bind, which allow only one statement? Binds the parameters.
- * FIRST: QUERY is the first statement. Returns false after reporting an error. */
-static bool statement_takes(struct session *session, struct query *query, bool first)
+/* Bind the values of --bind to the parameters of QUERY, a statement of the user's SQL. FIRST: QUERY
+ * is the first statement. --arrays and --bind allow only one statement. Reports an error and
+ * returns false if QUERY cannot be run. */
+static bool statement_bind(struct session *session, struct query *query, bool first)
 {
     if (first || !(given.arrays || session->bind))
         return values_bind(session->db, query, session->bind);
@@ -156,7 +157,7 @@ static bool sql_run(struct session *session, const char *sql)
         if (dot && !named)
             say_error("%.*s: no such command; .help lists them", (int)strcspn(sql, " ;\n"), sql);
         if (query)
-            ok = statement_takes(session, query, first);
+            ok = statement_bind(session, query, first);
         if (ok && query && !first && session->format != TABLE_JSON)
             putchar('\n');
         first = first && !query;
@@ -174,7 +175,7 @@ static bool sql_run(struct session *session, const char *sql)
 
 /* Create the table `result` in ALL, with the columns of QUERY. Returns the statement that inserts a
  * row, which the caller closes with query_close. */
-static struct query *result_make(struct db *all, struct query *query)
+static struct query *result_table_create(struct db *all, struct query *query)
 {
     struct arena names = {0};
     char *made = arena_print(&names, "CREATE TABLE result(trace");
@@ -210,15 +211,15 @@ static bool result_add(struct db *all, struct query **to, struct db *db, const c
         say_error("sql: several traces are asked one statement that has rows");
     fits = fits && values_bind(db, query, given.bind);
     if (fits && !*to)
-        *to = result_make(all, query);
+        *to = result_table_create(all, query);
     query_bind_text(*to, 1, db_path(db));
     while (fits && query_step(query)) {
         query_bind_row(*to, 2, query, query_columns(query));
-        query_put(*to);
+        query_execute(*to);
         fits = !db_failed(all);
     }
     if (fits && db_failed(db))
-        traces_left_out(1);
+        traces_add_left_out(1);
     query_close(query);
     return fits;
 }
@@ -226,7 +227,7 @@ static bool result_add(struct db *all, struct query **to, struct db *db, const c
 /* Run the query SQL on each of TRACES, then print all rows. Returns the exit status. */
 static int query_traces(struct traces *traces, const char *sql)
 {
-    struct session session = {.format = format_given(),
+    struct session session = {.format = choose_format(),
                               .db = db_scratch("sql", "PRAGMA cache_size = -65536")};
     struct progress progress = progress_begin("running");
     struct query *to = NULL;
@@ -282,8 +283,9 @@ static void remember_statement(const struct session *session, char *statement)
         write_history(session->history);
 }
 
-/* Run LINE, or keep it until its statement is complete. Returns false to leave the prompt. */
-static bool take_line(struct session *session, char *line)
+/* Run LINE if it completes a statement or is a command, otherwise keep it until the statement is
+ * complete. Returns false if the user leaves the prompt. */
+static bool process_line(struct session *session, char *line)
 {
     char *named = *session->pending ? NULL : sql_named(line);
     char *joined;
@@ -327,14 +329,14 @@ static void run_prompt(struct session *session)
     prose_text(stdout, db_path(session->db), SIZE_MAX - 1);
     puts(" (read only). \".help\" lists the commands.");
     while (go_on) {
-        char *line = prompt_line(*session->pending ? "   ...> " : "dyntrace> ");
-        if (prompt_interrupted()) { /* Ctrl-C: discard the typed line */
+        char *line = prompt_read_line(*session->pending ? "   ...> " : "dyntrace> ");
+        if (prompt_was_interrupted()) { /* the user pressed Ctrl-C: discard the typed line */
             *session->pending = 0;
         } else if (!line) {
             putchar('\n');
             go_on = false;
         } else {
-            go_on = take_line(session, line);
+            go_on = process_line(session, line);
         }
         free(line);
     }
@@ -364,7 +366,7 @@ static char *stdin_read(void)
 
 /* Return "; did you mean hot-functions?" for the unknown query NAME, or ";" if no name is
  * similar. */
-static const char *query_question(struct near *near, const char *name)
+static const char *suggest_query(struct near *near, const char *name)
 {
     *near = near_begin(name);
     for (int i = 0; i < schema_query_count; i++)
@@ -384,7 +386,7 @@ static char *text_resolve(const char *text, const char *why)
     if (named || !is_name)
         return named ? named : strdup(text);
     say_error("%s: %s%s `dyntrace sql --list` lists the named ones", text, why,
-              query_question(&near, text));
+              suggest_query(&near, text));
     return NULL;
 }
 
@@ -401,14 +403,14 @@ static char *stdin_resolve(void)
 
 static bool is_file(const char *argument)
 {
-    return traces_named(argument) || access(argument, F_OK) == 0;
+    return traces_is_operand(argument) || access(argument, F_OK) == 0;
 }
 
 /* Run the SQL in TEXT on FILES. If TEXT is NULL, read SQL from a prompt or from standard input.
  * Returns the exit status. */
 static int query_files(char **files, const char *text)
 {
-    struct session session = {.format = format_given(), .bind = given.bind};
+    struct session session = {.format = choose_format(), .bind = given.bind};
     struct traces traces = traces_together(files);
     char *typed = NULL;
     int status = 2;
@@ -424,7 +426,7 @@ static int query_files(char **files, const char *text)
     } else if ((session.db = given.list
                                  ? db_scratch("sql", "")
                                  : db_open(traces.paths.count ? traces.paths.at[0] : NULL))) {
-        prompt_catch();
+        prompt_catch_sigint();
         bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
         bool for_program = given.json || given.arrays;
         if (!text && !for_program && terminal) {
@@ -432,7 +434,7 @@ static int query_files(char **files, const char *text)
             status = 0;
         } else if (text || (text = typed = stdin_resolve())) {
             bool ok = sql_run(&session, text);
-            status = prompt_interrupted() ? 130 : ok ? 0 : 2;
+            status = prompt_was_interrupted() ? 130 : ok ? 0 : 2;
         }
         db_close(session.db);
     }
@@ -451,7 +453,7 @@ static int text_print(const char *name)
 
     if (!text) {
         say_error("sql: --print %s: no such query%s `dyntrace sql --list` lists the named ones",
-                  name, query_question(&near, name));
+                  name, suggest_query(&near, name));
         return 2;
     }
     fputs(text, stdout);

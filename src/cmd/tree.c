@@ -23,6 +23,7 @@
 #include "trace/page_text.h"
 #include "trace/prose.h"
 #include "trace/stacks.h"
+#include "trace/template.h"
 
 enum {
     LIMIT = 100, /* the most lines that are printed, unless --limit is given */
@@ -53,7 +54,7 @@ static struct {
 
 /* ---- reading frames into the tree ---------------------------------------- */
 
-static bool frame_tick(void *context, int64_t frame_id)
+static bool progress_update(void *context, int64_t frame_id)
 {
     progress_tick(&tree.progress, frame_id, tree.last_frame);
     return true;
@@ -70,7 +71,7 @@ static void tree_read(void)
 {
     const struct walk walk = {
         .fold = true,
-        .tick = frame_tick,
+        .tick = progress_update,
         .root = is_root,
         .same = &tree.ids.same,
     };
@@ -90,39 +91,46 @@ static const struct node *node_at(uint32_t at)
     return &tree.stacks.tree.nodes.at[at];
 }
 
-/* Pass each callee below AT to PUT, in the order of a tree: a callee comes before its own callees.
- * Callees with less than LEAST_NS are left out, and so are all beyond --limit. */
-static void nodes_visit(uint32_t at, int64_t least_ns, void (*put)(void *to, const struct node *),
-                        void *to)
+/* Call PUT for each node in the order of a tree: a function comes before its own callees. Nodes
+ * with less time than LEAST_NS are left out. After --limit nodes, the others are only counted. Does
+ * not recurse, because a tree may be deeper than the C stack allows. */
+static void nodes_visit(int64_t least_ns, void (*put)(void *to, const struct node *), void *to)
 {
     int64_t limit = given.limit ? given.limit : LIMIT;
+    uint32_t at = node_at(0)->child;
 
-    for (at = node_at(at)->child; at; at = node_at(at)->sibling) {
-        if (node_at(at)->total_ns < least_ns)
-            continue;
-        if (limit > 0 && tree.lines >= limit) {
-            tree.left++;
-        } else {
+    while (at) {
+        bool is_shown = node_at(at)->total_ns >= least_ns;
+        bool has_room = limit <= 0 || tree.lines < limit;
+        if (is_shown && has_room) {
             tree.lines++;
             put(to, node_at(at));
+        } else if (is_shown) {
+            tree.left++;
         }
-        nodes_visit(at, least_ns, put, to);
+        if (is_shown && node_at(at)->child) {
+            at = node_at(at)->child;
+            continue;
+        }
+        while (at && !node_at(at)->sibling)
+            at = node_at(at)->parent;
+        at = node_at(at)->sibling; /* 0 ends the loop here, because node 0 has no sibling */
     }
 }
 
-static int64_t whole_ns(void)
+static int64_t root_total_ns(void)
 {
     return node_at(0)->total_ns;
 }
 
 static double node_percent(const struct node *node)
 {
-    return whole_ns() > 0 ? 100.0 * (double)node->total_ns / (double)whole_ns() : 0;
+    return root_total_ns() > 0 ? 100.0 * (double)node->total_ns / (double)root_total_ns() : 0;
 }
 
 static struct query *query_code(const struct node *node)
 {
-    struct query *query = db_asked(tree.db, schema_statement("tree/code"), node->code_id);
+    struct query *query = db_query_with(tree.db, schema_statement("tree/code"), node->code_id);
 
     query_step(query);
     return query;
@@ -133,10 +141,12 @@ static void node_print(void *to, const struct node *node)
     struct query *code = query_code(node);
     uint32_t indent = (node->depth - 1) * 2;
     char human[TABLE_HUMAN];
+    char share[CELL_TEXT];
+    struct value percent = {.type = QUERY_REAL, .real = node_percent(node)};
     char *words;
 
     table_figure(to, table_duration(human, node->total_ns));
-    words = say_print("%.1f %%", node_percent(node));
+    words = say_print("%s %%", value_print(share, &percent, AS_PERCENT, 0));
     table_figure(to, words);
     free(words);
     table_figure(to, table_duration(human, node->self_ns > 0 ? node->self_ns : 0));
@@ -151,7 +161,7 @@ static void node_print(void *to, const struct node *node)
     query_close(code);
 }
 
-static void node_json(void *to, const struct node *node)
+static void node_json_write(void *to, const struct node *node)
 {
     struct json *json = to;
     struct query *code = query_code(node);
@@ -175,7 +185,7 @@ static int64_t least_shown_ns(void)
 {
     double least = given.least < 0 ? LEAST_SHARE : given.least;
 
-    return (int64_t)ceil((double)whole_ns() * least);
+    return (int64_t)ceil((double)root_total_ns() * least);
 }
 
 static void calls_bind(const void *context, struct query *query)
@@ -198,13 +208,17 @@ static void tree_print(void)
     page_text_print(&page, tree.frame_id ? "tree/call" : "tree/calls", tree.frame_id);
     putchar('\n');
     table = table_open(stdout, table_format(stdout, false), 6, names);
-    nodes_visit(0, least_shown_ns(), node_print, table);
+    nodes_visit(least_shown_ns(), node_print, table);
     table_close(table);
+    if (tree.stacks.tree.cut)
+        printf("(%" PRIu32 " calls are counted in their callers' own time: there are more than "
+               "%d different stacks)\n",
+               tree.stacks.tree.cut, STACKS_NODES);
     if (tree.left)
         printf("(%" PRId64 " more; --limit 0 shows all)\n", tree.left);
 }
 
-static void tree_json(void)
+static void tree_json_write(void)
 {
     struct json *json = &(struct json){.out = stdout};
 
@@ -215,9 +229,10 @@ static void tree_json(void)
     json_maybe(json, "frame_id", tree.frame_id, tree.frame_id);
     json_list(json, "nodes");
     json_lines(json);
-    nodes_visit(0, least_shown_ns(), node_json, json);
+    nodes_visit(least_shown_ns(), node_json_write, json);
     json_end(json);
     json_integer(json, "left_out", tree.left);
+    json_integer(json, "counted_in_callers", tree.stacks.tree.cut);
     json_end(json);
     putchar('\n');
 }
@@ -254,7 +269,7 @@ static bool choose_call(void)
 /* Report that the trace stores no frame that can be the root of a tree. */
 static void report_no_call(void)
 {
-    const char *which = doubts_frames(tree.db);
+    const char *which = doubts_frames_text(tree.db);
 
     say_error("tree: no call of %s is stored in %s%s%s; `dyntrace why %s` has its totals",
               tree.code.qualname, db_path(tree.db), which ? ", which has these frames: " : "",
@@ -276,8 +291,8 @@ static const struct option options[] = {
 };
 
 /* Make the tree of the function that was found, and print it. Reports an error and returns false if
- * there is none. */
-static bool tree_make(void)
+ * the function has no stored call. */
+static bool tree_build_and_print(void)
 {
     if (!choose_call())
         return false;
@@ -288,8 +303,9 @@ static bool tree_make(void)
         report_no_call();
         return false;
     }
+    doubts_say_unstored(tree.db, "their time is their callers' own time in the tree");
     if (given.json)
-        tree_json();
+        tree_json_write();
     else
         tree_print();
     return true;
@@ -306,6 +322,10 @@ static int tree_main(int count, char **operands)
         say_error("tree: --call and --slowest: one of the two");
         return 2;
     }
+    if (given.least > 1) {
+        say_error("tree: --least: no call takes more than 1, the whole time");
+        return 2;
+    }
     if (!find_operands("tree", count, operands, &name, &files))
         return 2;
     if (!name) {
@@ -314,11 +334,11 @@ static int tree_main(int count, char **operands)
     }
     if (!(tree.db = find_open(files)))
         return 2;
-    doubts_say(tree.db, "the tree has what is stored so far", "there may be more");
+    doubts_warn(tree.db, "the tree has what is stored so far", "there may be more");
     doubts_say_settings(tree.db);
     found = find_code(tree.db, name, &tree.code, stdout, given.json);
     status = find_status(tree.db, found);
-    if (found == FIND_ONE && !tree_make())
+    if (found == FIND_ONE && !tree_build_and_print())
         status = 2;
     stacks_free(&tree.stacks);
     found_ids_free(&tree.ids);
@@ -331,11 +351,12 @@ const struct command command_tree = {
     .name = "tree",
     .summary = "what a function's calls called, as a tree with times",
     .operands = "FUNC [FILE...]",
-    .about = "What the calls of a function called, and what these called, with the time that each "
-             "took: of all its calls together, of the longest, or of one.\n\n"
-             "FUNC is a qualified name, its last part, FILE:LINE or a GLOB. FILE is the newest "
-             "*.db trace here unless given. total has callees in it, self has not; shares are of "
-             "the time in FUNC.",
+    .about =
+        "What the calls of a function called, and what these called, with the time that each "
+        "took: of all its calls together, of the longest, or of one.\n\n"
+        "FUNC is a qualified name, its last part, FILE:LINE[:NAME] or a GLOB. FILE is the "
+        "newest *.db trace here unless given. total has callees in it, self has not; shares are of "
+        "the time in FUNC.",
     .options = options,
     .operands_most = OPERANDS_ANY,
     .run = tree_main,

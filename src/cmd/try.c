@@ -112,7 +112,8 @@ static void spin_progress(void *context)
 
 /* ---- the temporary folder for the files of the runs ---------------------- */
 
-static int entry_remove(const char *path, const struct stat *status, int kind, struct FTW *place)
+static int remove_folder_entry(const char *path, const struct stat *status, int kind,
+                               struct FTW *place)
 {
     return remove(path);
 }
@@ -120,7 +121,7 @@ static int entry_remove(const char *path, const struct stat *status, int kind, s
 static void folder_remove(const char *path)
 {
     if (*path)
-        nftw(path, entry_remove, 8, FTW_DEPTH | FTW_PHYS);
+        nftw(path, remove_folder_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static bool folder_make(struct trying *trying)
@@ -141,9 +142,9 @@ static bool folder_make(struct trying *trying)
     return false;
 }
 
-/* Copy our standard input to a file in the folder, from which each run reads it. Returns the file,
- * or -1 if there is no standard input or it is the terminal. */
-static int stdin_keep(const struct trying *trying)
+/* Copy our standard input to a file in the folder, so that each run can read it. Returns the file,
+ * or -1 if there is no standard input or if it is the terminal. */
+static int stdin_copy(const struct trying *trying)
 {
     char path[PATH_MAX + 16];
     char part[1 << 16];
@@ -177,9 +178,9 @@ static void words_print(FILE *out, const struct words *words)
     }
 }
 
-/* Return how many runs there will be at most: unchanged, each setting, and pairs of settings if
- * `try` chose the settings itself. */
-static size_t runs_wanted(const struct plan *plan)
+/* Return the most runs that PLAN may need: the unchanged run, one for each setting and, if `try`
+ * chose the settings itself, one for each pair of settings. */
+static size_t count_planned_runs(const struct plan *plan)
 {
     size_t singles = plan->settings.count;
     size_t pairs = singles * (singles - 1) / 2;
@@ -307,7 +308,7 @@ static void read_program_end(const struct plan *plan, const struct attempt *atte
 
 /* Return the last line that ATTEMPT wrote to its standard error. If the recording keeps no values,
  * the line is cut at its first ":", because values of the program may follow. */
-static const char *last_words(struct trying *trying, const struct attempt *attempt)
+static const char *last_error_line(struct trying *trying, const struct attempt *attempt)
 {
     const char *line = output_last_line(&trying->plan.arena, attempt->err);
 
@@ -316,8 +317,9 @@ static const char *last_words(struct trying *trying, const struct attempt *attem
     return line;
 }
 
-/* Return WHY without the SETTING at its beginning, because the setting is printed beside it. */
-static const char *without_setting(const char *why, const char *setting)
+/* Return WHY without the words SETTING at its beginning, because the table prints the setting in
+ * the same row. */
+static const char *strip_setting(const char *why, const char *setting)
 {
     size_t length = strlen(setting);
 
@@ -326,9 +328,9 @@ static const char *without_setting(const char *why, const char *setting)
                : why;
 }
 
-/* Return the reason why ATTEMPT does not count, or NULL if it counts. */
-static const char *error_of(struct trying *trying, const struct attempt *attempt,
-                            const struct seen *seen, const char *setting)
+/* Return the reason why the counts of ATTEMPT cannot be used, or NULL if they can. */
+static const char *attempt_error(struct trying *trying, const struct attempt *attempt,
+                                 const struct seen *seen, const char *setting)
 {
     struct arena *arena = &trying->plan.arena;
     const struct trial_row *base = trying->results.count ? &trying->baseline_row : NULL;
@@ -341,14 +343,14 @@ static const char *error_of(struct trying *trying, const struct attempt *attempt
         return arena_print(arena, "stopped after %s (--timeout)",
                            table_duration(human, (int64_t)given.timeout_ns));
     if (!seen->traced) {
-        const char *said = output_our_words(arena, attempt->err);
-        why = said ? said : why ? why : last_words(trying, attempt);
+        const char *said = output_own_message(arena, attempt->err);
+        why = said ? said : why ? why : last_error_line(trying, attempt);
         why = why ? why : "it left no trace";
     }
     if (why)
-        return without_setting(why, setting);
+        return strip_setting(why, setting);
     if (base && !ended_alike) {
-        const char *words = last_words(trying, attempt);
+        const char *words = last_error_line(trying, attempt);
         if (seen->exit_signal != UNKNOWN)
             return arena_print(arena, "killed by signal %lld", (long long)seen->exit_signal);
         if (seen->exit_code && words)
@@ -365,13 +367,13 @@ static bool output_differs(const struct trying *trying, const struct attempt *at
     const struct attempt *again = trying->has_again ? &trying->again : NULL;
     bool job = trying->plan.job;
 
-    return !output_same(attempt->out, base->out, again ? again->out : NULL, job) ||
-           !output_same(attempt->err, base->err, again ? again->err : NULL, job);
+    return !output_is_same(attempt->out, base->out, again ? again->out : NULL, job) ||
+           !output_is_same(attempt->err, base->err, again ? again->err : NULL, job);
 }
 
 /* Return a sentence with the first line in which the output of ATTEMPT differs from the baseline's,
  * or NULL. If the recording keeps no values, no line may be quoted, and NULL is returned. */
-static const char *difference_of(struct trying *trying, const struct attempt *attempt)
+static const char *describe_difference(struct trying *trying, const struct attempt *attempt)
 {
     const struct attempt *base = &trying->baseline;
     const struct attempt *again = trying->has_again ? &trying->again : NULL;
@@ -423,38 +425,38 @@ static const char *values_judge(struct trying *trying, const struct attempt *att
 
     if (!trying->attempts.compare)
         return NULL;
-    found = values_same(trying->baseline.values, attempt->values);
+    found = values_compare(trying->baseline.values, attempt->values);
     if (!found || strcmp(found, "different") != 0)
         return found;
     run_baseline_again(trying);
     if (!trying->has_again)
         return found;
-    return prose_same(values_same(trying->baseline.values, trying->again.values), "different")
+    return prose_equal(values_compare(trying->baseline.values, trying->again.values), "different")
                ? NULL
                : found;
 }
 
 /* ---- running the command under one setting after the other --------------- */
 
-/* Order two numbers of eager calls. UNKNOWN comes last, because it means one or more calls, perhaps
- * many. */
-static int eager_order(int64_t a, int64_t b)
+/* Compare two numbers of eager calls, for sorting. UNKNOWN comes last: it means that there were
+ * eager calls, but not how many. */
+static int compare_eager_calls(int64_t a, int64_t b)
 {
     int order = list_order(a == UNKNOWN, b == UNKNOWN);
 
     return order ? order : list_order(a, b);
 }
 
-static int counts_order(const struct trial_counts *a, const struct trial_counts *b)
+static int compare_counts(const struct trial_counts *a, const struct trial_counts *b)
 {
-    int order = eager_order(a->eager, b->eager);
+    int order = compare_eager_calls(a->eager, b->eager);
 
     order = order ? order : list_order(a->compiles, b->compiles);
     order = order ? order : list_order(a->recompiles, b->recompiles);
     return order ? order : list_order(a->breaks, b->breaks);
 }
 
-static struct trial_counts counts_of(const struct trying *trying, const struct seen *seen)
+static struct trial_counts choose_counts(const struct trying *trying, const struct seen *seen)
 {
     const struct trial_counts *own =
         trying->plan.named ? trials_counts_of(&seen->figures, &trying->plan.function) : NULL;
@@ -500,11 +502,11 @@ static bool try_setting(struct trying *trying, const char *setting)
         .exit_code = seen.exit_code,
         .exit_signal = seen.exit_signal,
         .output_same = UNKNOWN,
-        .error = error_of(trying, &attempt, &seen, setting),
+        .error = attempt_error(trying, &attempt, &seen, setting),
     };
     if (!baseline && seen.traced && !attempt.timed_out) {
         row.output_same = output_judge(trying, &attempt);
-        row.difference = row.output_same ? NULL : difference_of(trying, &attempt);
+        row.difference = row.output_same ? NULL : describe_difference(trying, &attempt);
         row.values_same = values_judge(trying, &attempt);
     }
     progress_end(&trying->progress);
@@ -517,12 +519,12 @@ static bool try_setting(struct trying *trying, const char *setting)
         folder_remove(attempt.values);
     result = list_add(&trying->results);
     result->setting = setting;
-    result->counts = counts_of(trying, &seen);
+    result->counts = choose_counts(trying, &seen);
     result->works =
         !row.error &&
-        (baseline || (row.output_same == 1 && !prose_same(row.values_same, "different")));
+        (baseline || (row.output_same == 1 && !prose_equal(row.values_same, "different")));
     result->gains =
-        result->works && counts_order(&result->counts, &trying->results.at[0].counts) < 0;
+        result->works && compare_counts(&result->counts, &trying->results.at[0].counts) < 0;
     result->trial_id = trials_store(trying->db, &row, seen.traced ? &seen.figures : NULL);
     list_free(&seen.figures.functions);
     if (baseline && row.error)
@@ -532,11 +534,11 @@ static bool try_setting(struct trying *trying, const char *setting)
 
 /* ---- combining settings into pairs --------------------------------------- */
 
-static int by_counts(const void *a, const void *b)
+static int compare_by_counts(const void *a, const void *b)
 {
     const struct result *x = a;
     const struct result *y = b;
-    int order = counts_order(&x->counts, &y->counts);
+    int order = compare_counts(&x->counts, &y->counts);
 
     return order ? order : list_order(x->trial_id, y->trial_id);
 }
@@ -567,7 +569,7 @@ static void try_pairs(struct trying *trying)
         if (trying->results.at[i].works)
             *list_add(&best) = trying->results.at[i];
     if (best.count)
-        list_sort(&best, by_counts);
+        list_sort(&best, compare_by_counts);
     more = best.count > 1 && !is_optimal(&best.at[0].counts);
     for (size_t sum = 1; more && sum < 2 * BEST_MOST; sum++)
         for (size_t i = 0; more && 2 * i < sum; i++) {
@@ -635,7 +637,7 @@ static void trial_print(struct table *table, const struct trial *trial, bool com
     const char *note = trial->note;
 
     if (!trial->works)
-        table_alarm(table);
+        table_mark_row_red(table);
     table_string(table, *trial->setting ? trial->setting : "(unchanged)");
     number_put(table, trial->compiles);
     number_put(table, trial->recompiles);
@@ -676,7 +678,7 @@ static void trials_print(const struct trying *trying, const struct trials *trial
     table_close(table);
 }
 
-static void trial_json(struct json *json, const struct trial *trial)
+static void trial_json_write(struct json *json, const struct trial *trial)
 {
     const struct {
         const char *key;
@@ -712,7 +714,7 @@ static void trial_json(struct json *json, const struct trial *trial)
     json_end(json);
 }
 
-static void trials_json(const struct trying *trying, const struct trials *trials)
+static void trials_json_write(const struct trying *trying, const struct trials *trials)
 {
     const struct plan *plan = &trying->plan;
     struct json json = {.out = stdout};
@@ -733,7 +735,7 @@ static void trials_json(const struct trying *trying, const struct trials *trials
     json_list(&json, "trials");
     json_lines(&json);
     for (size_t i = 0; i < trials->count; i++)
-        trial_json(&json, &trials->at[i]);
+        trial_json_write(&json, &trials->at[i]);
     json_end(&json);
     json_end(&json);
     putc('\n', stdout);
@@ -759,7 +761,7 @@ static void batch_print(struct trying *trying)
         trials_read(trying->db, &arena, NULL, &batch);
     }
     if (given.json)
-        trials_json(trying, &batch);
+        trials_json_write(trying, &batch);
     else if (batch.count)
         trials_print(trying, &batch);
     list_free(&all);
@@ -778,10 +780,10 @@ static bool is_setting(const char *word)
     return name && word[name] == '=';
 }
 
-/* Find the function and the settings to try. Returns false if there are none, or after reporting an
- * error. */
-static bool trying_plan(struct trying *trying, char *const *files, const char *name,
-                        char *const *settings)
+/* Find the function NAME and the settings to try. If no settings are typed, the remedies for the
+ * function are used. Reports an error and returns false if nothing can be tried. */
+static bool prepare_plan(struct trying *trying, char *const *files, const char *name,
+                         char *const *settings)
 {
     struct plan *plan = &trying->plan;
     struct db *db;
@@ -809,14 +811,14 @@ static bool trying_plan(struct trying *trying, char *const *files, const char *n
     else if (found && !plan->settings.count)
         say_error("try: no remedy of `dyntrace why` can be had by a setting: name SETTINGs of "
                   "`dyntrace run --set`");
-    else if (found && !plan->chosen && !plan_settings_fit(plan))
+    else if (found && !plan->chosen && !plan_settings_are_valid(plan))
         return false;
     else
         return found;
     return false;
 }
 
-static int trying_run(char *const *files, const char *name, char *const *settings, bool print)
+static int try_command(char *const *files, const char *name, char *const *settings, bool print)
 {
     static struct trying trying;
     int status = 2;
@@ -827,16 +829,16 @@ static int trying_run(char *const *files, const char *name, char *const *setting
                                           .calls = given.calls,
                                           .compare = given.compare,
                                           .rtol = given.rtol}};
-    if (!trying_plan(&trying, files, name, settings))
+    if (!prepare_plan(&trying, files, name, settings))
         goto done;
-    trying.wanted = runs_wanted(&trying.plan);
+    trying.wanted = count_planned_runs(&trying.plan);
     trying.db = db_open_for_trials(trying.plan.path);
     if (!trying.db || !folder_make(&trying))
         goto done;
     plan_print(&trying);
     if (!ask_to_continue())
         goto done;
-    trying.attempts.stdin_file = stdin_keep(&trying);
+    trying.attempts.stdin_file = stdin_copy(&trying);
     try_all_settings(&trying);
     progress_end(&trying.progress);
     if (print && trying.results.count)
@@ -854,9 +856,9 @@ done:
     return status;
 }
 
-int try_measure(char *const *files, const char *name, bool table)
+int try_remedies(char *const *files, const char *name, bool table)
 {
-    return trying_run(files, name, (char *const[]){NULL}, table);
+    return try_command(files, name, (char *const[]){NULL}, table);
 }
 
 static int try_main(int count, char **operands)
@@ -864,7 +866,7 @@ static int try_main(int count, char **operands)
     char *files[2] = {NULL, NULL};
     const char *name = NULL;
 
-    if (count && traces_named(*operands) && !is_setting(*operands))
+    if (count && traces_is_operand(*operands) && !is_setting(*operands))
         files[0] = *operands++;
     if (*operands && !is_setting(*operands))
         name = *operands++;
@@ -874,7 +876,7 @@ static int try_main(int count, char **operands)
                       operands[i]);
             return 2;
         }
-    return trying_run(files, name, operands, true);
+    return try_command(files, name, operands, true);
 }
 
 const struct command command_try = {

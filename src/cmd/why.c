@@ -77,13 +77,13 @@ static int why_main(int count, char **operands)
     if (given.ranks && !name)
         say_error("why: --ranks needs the name of a function; `dyntrace ranks` compares all");
     if (given.ranks)
-        return name ? ranks_compare(files, name, -1, given.json) : 2;
+        return name ? ranks_compare_and_print(files, name, -1, given.json) : 2;
     if (given.measure)
-        measured = try_measure(files, name, false);
+        measured = try_remedies(files, name, false);
     if (!(why.db = find_open(files)))
         return 2;
-    /* no warning about losses: the page itself names them */
-    doubts_say(why.db, "the answer is about what it has so far", NULL);
+    /* warn that the recording still runs, but not about losses, which the page itself reports */
+    doubts_warn(why.db, "the answer is about what it has so far", NULL);
     why.progress = progress_begin("reading decisions");
     db_on_progress(why.db, progress_spin, &why.progress);
     found = FIND_LISTED;
@@ -91,7 +91,7 @@ static int why_main(int count, char **operands)
         found = find_code(why.db, name, &why.code, stdout, given.json);
     if (found == FIND_ONE) {
         why_gather(&why);
-        why_follow(&why);
+        why_add_remedies(&why);
         why_whatif(&why);
     }
     db_on_progress(why.db, NULL, NULL);
@@ -111,14 +111,15 @@ const struct command command_why = {
     .name = "why",
     .summary = "why a function was compiled again, or ran as Python",
     .operands = "[FUNC] [FILE...]",
-    .about = "What was decided about the calls of a function, and why: hits, compiles and "
-             "recompiles with the guard that failed, calls that ran as Python, entries that died, "
-             "what would have helped, and how much. Of a function that no compiler had to do with: "
-             "how long its calls took, the slowest of them, and who called it. Without FUNC: where "
-             "the time of the whole program went, and three things to look at first.\n\n"
-             "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, a compile such as 0/1, "
-             "or FUNC@LINE, the rest of FUNC after a graph break in that line. FILE is the newest "
-             "*.db trace here unless given.",
+    .about =
+        "What was decided about the calls of a function, and why: hits, compiles and "
+        "recompiles with the guard that failed, calls that ran as Python, entries that died, "
+        "what would have helped, and how much. Of a function that no compiler had to do with: "
+        "how long its calls took, the slowest of them, and who called it. Without FUNC: where "
+        "the time of the whole program went, and three things to look at first.\n\n"
+        "FUNC is a qualified name, its last part, FILE:LINE[:NAME], a GLOB, a compile such as "
+        "0/1, or FUNC@LINE, the rest of FUNC after a graph break in that line. FILE is the newest "
+        "*.db trace here unless given.",
     .options = options,
     .operands_most = OPERANDS_ANY,
     .run = why_main,

@@ -36,9 +36,14 @@
 #include "vocabulary.h"
 
 #define MS UINT64_C(1000000)
-#define CALIBRATE_NS (10 * MS)  /* the CPU's counter is measured over at least this time */
-#define COMMIT_NS (250 * MS)    /* time between commits of the tables that SQLite writes */
-#define SAY_NS (500 * MS)       /* time after the command's end before we print why we wait */
+#define CALIBRATE_NS (10 * MS) /* how long the rate of the CPU's counter is measured at least */
+#define COMMIT_NS (250 * MS)   /* time between commits of the tables that SQLite writes */
+/* Time between writes of the frame counts (collector/counts.h). The counts are thousands of rows
+ * while torch compiles. A kill loses no count: the next collector finds the counts in their
+ * file. */
+#define COUNTS_NS (1000 * MS)
+/* if we still wait after this time from the command's end, we print why */
+#define SAY_NS (500 * MS)
 #define DETACHED_NS (1000 * MS) /* how long a daemon is recorded after the command's end */
 /* after the command's end we stop waiting for a child that has written nothing for this long */
 #define IDLE_NS (5000 * MS)
@@ -55,18 +60,25 @@ enum {
     SNAPSHOT_WAIT_US = 200,
     COMMAND_ID = 1 /* process_id of the command */
 };
-enum { SHOW_ROOM = 64 << 20 /* free bytes on the disk that show() needs */ };
+enum { SHOW_ROOM = 64 << 20 /* show_lookups() copies nothing if the disk has fewer free bytes */ };
+
+/* The CPU's counter and CLOCK_MONOTONIC, read at one moment. */
+struct clocks {
+    uint64_t ticks, ns;
+};
 
 struct run {
     struct collector c;
-    uint64_t counter_then, ns_then; /* clock readings when the calibration began */
+    struct clocks then; /* the clocks when the calibration began */
     struct watch watch;
     int orders;
     pid_t parent;
     int64_t cpu_before_ns; /* processor time that killed collectors of this recording used */
     uint64_t last_commit;  /* time of the last commit (CLOCK_MONOTONIC) */
-    int command_watch;     /* for an orphan: the command's process_watch(); else -1 */
-    bool orphan;           /* no parent is alive */
+    uint64_t last_counts;  /* time of the last write of the frame counts (CLOCK_MONOTONIC) */
+    /* without a parent: descriptor to poll for the command's end (process_watch); else -1 */
+    int command_watch;
+    bool orphan; /* the `run` or `collect` that started us is dead */
     bool ended, stop, said;
     /* the parent sent ORDER_DONE: the program has stopped its own recording, so a process that
      * still runs is no loss */
@@ -83,7 +95,7 @@ struct run {
 
 /* ---- set the clock that programs read with --clock coarse ---- */
 
-static void *tick(void *of)
+static void *coarse_clock_run(void *of)
 {
     struct run *run = of;
     struct session_file *file = run->c.session->file;
@@ -104,9 +116,9 @@ static void *tick(void *of)
     return NULL;
 }
 
-/* Start the thread that sets the clock, if the session has --clock coarse. Returns false if the
- * thread cannot be made. */
-static bool ticker_start(struct run *run)
+/* With --clock coarse start the thread that sets the clock. Returns false if the thread cannot be
+ * made. */
+static bool coarse_clock_start(struct run *run)
 {
     const struct session_file *file = run->c.session->file;
     sigset_t all, old;
@@ -117,32 +129,33 @@ static bool ticker_start(struct run *run)
     run->still_ns = decode_ns(&run->c.decode, file->start_clock + (session_now(file) - file->now));
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
-    run->ticking = true; /* set before the thread reads it */
-    run->ticking = pthread_create(&run->ticker, NULL, tick, run) == 0;
+    run->ticking = true; /* set before the thread starts, which ends when `ticking` is false */
+    run->ticking = pthread_create(&run->ticker, NULL, coarse_clock_run, run) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return run->ticking;
 }
 
-static void ticker_stop(struct run *run)
+static void coarse_clock_stop(struct run *run)
 {
     if (!run->ticking)
         return;
     run->ticking = false;
     pthread_join(run->ticker, NULL);
-    recorder_meta(run->c.recorder, "clock_resolution_ns", NULL,
-                  (int64_t)(run->ticked_ns / MAX(run->ticks, 1)));
+    recorder_set_meta(run->c.recorder, "clock_resolution_ns", NULL,
+                      (int64_t)(run->ticked_ns / MAX(run->ticks, 1)));
     if (run->still_ns > STILL_NS)
-        collector_lost(&run->c, 0, 0,
-                       LOSS_STALL "for up to %.0f ms the recorder did not set the clock (--clock "
-                                  "coarse): times may be wrong by as much",
-                       (double)run->still_ns / 1e6);
+        collector_record_loss(&run->c, 0, 0,
+                              LOSS_STALL
+                              "for up to %.0f ms the recorder did not set the clock (--clock "
+                              "coarse): times may be wrong by as much",
+                              (double)run->still_ns / 1e6);
 }
 
 /* ---- record until the command and its children have ended ---- */
 
 static void show_row(void *context, enum lookup_table table, int64_t *values, const char *word)
 {
-    recorder_values(context, table == PAGES_LOOKUP ? PUT_LOOKUP : PUT_CHECK, values, &word);
+    recorder_write_values(context, table == PAGES_LOOKUP ? PUT_LOOKUP : PUT_CHECK, values, &word);
 }
 
 static bool has_room(const struct collector *c)
@@ -152,10 +165,10 @@ static bool has_room(const struct collector *c)
     return fstatvfs(c->pages.fd, &disk) == 0 && disk.f_bavail * disk.f_frsize >= SHOW_ROOM;
 }
 
-/* Copy some lookups and checks from pages to the live file, where readers see them. This takes
- * at most a sixth of a round of POLL_MS. On a nearly full disk copy nothing: the pages need the
- * room. */
-static void show(struct collector *c)
+/* Copy some rows of lookup and guard_check from our pages to trace.db, where readers of the running
+ * recording see them. This takes at most a sixth of POLL_MS. On a nearly full disk copy nothing,
+ * because the pages need the room. */
+static void show_lookups(struct collector *c)
 {
     if (keep_is_on(&c->keep))
         return; /* with --keep SQLite has written these rows already */
@@ -164,47 +177,58 @@ static void show(struct collector *c)
             lookup_pages_show(&c->lookups, table, show_row, c->recorder);
 }
 
-static void orders_take(struct run *run);
+static void read_orders(struct run *run);
 
-/* Measure the nanoseconds per tick of the CPU's counter since the collector began. Waits until the
- * measurement is good, which is before a Python has started. If the command ends earlier, there is
- * little to measure, and a worse result will do. */
-static void calibrate(struct run *run)
+/* Read the CPU's counter and CLOCK_MONOTONIC at one moment. */
+static struct clocks clocks_read(void)
+{
+    struct clocks read = {0};
+    uint64_t best = UINT64_MAX;
+
+    /* read 8 times, and use the reading that took the least time */
+    for (int i = 0; i < 8; i++) {
+        uint64_t before = clock_counter();
+        uint64_t now = clock_monotonic_ns();
+        uint64_t took = clock_counter() - before;
+        if (took < best) {
+            best = took;
+            read = (struct clocks){.ticks = before + took / 2, .ns = now * CLOCK_TIMES};
+        }
+    }
+    return read;
+}
+
+/* Measure how many nanoseconds a tick of the CPU's counter takes, from the collector's start until
+ * now. Wait until CALIBRATE_NS have passed, so that the result is precise; no Python has started by
+ * then. If the command ends earlier, use the less precise result: the trace is short. */
+static void calibrate_clock(struct run *run)
 {
     struct collector *c = &run->c;
     struct session_file *file = c->session->file;
-    uint64_t ticks = 1;
-    uint64_t ns = 1;
-    uint64_t best = UINT64_MAX;
-    bool has_counter = file->clock != SESSION_MONOTONIC;
+    struct clocks now;
+    uint64_t ticks;
 
     if (c->decode.ns_per_tick_32)
         return;
-    while (has_counter && !run->ended) {
-        if (clock_monotonic_ns() - run->ns_then >= CALIBRATE_NS)
-            break;
+    if (file->clock == SESSION_MONOTONIC) {
+        file->ns_per_tick_32 = c->decode.ns_per_tick_32 = UINT64_C(1) << 32;
+        return;
+    }
+    for (now = clocks_read(); !run->ended && now.ns - run->then.ns < CALIBRATE_NS * CLOCK_TIMES;
+         now = clocks_read()) {
         poll(&(struct pollfd){run->orders, POLLIN, 0}, 1, 1);
-        orders_take(run);
+        read_orders(run);
     }
-    for (int i = 0; has_counter && i < 8; i++) {
-        uint64_t before = clock_counter();
-        uint64_t now = clock_monotonic_ns();
-        uint64_t after = clock_counter();
-        /* of the 8 readings use the one with the shortest interruption */
-        if (after - before < best) {
-            best = after - before;
-            ticks = before + (after - before) / 2 - run->counter_then;
-            ns = now - run->ns_then;
-        }
-    }
+    ticks = MAX(now.ticks - run->then.ticks, UINT64_C(1));
     file->ns_per_tick_32 = c->decode.ns_per_tick_32 =
-        (uint64_t)(((unsigned __int128)ns << 32) / ticks);
+        (uint64_t)(((unsigned __int128)(now.ns - run->then.ns) << 32) / ticks);
 }
 
-/* Set the length from which on decoders report stretches (traced_stretch), in ticks of the clock,
- * whose frequency is known now. The row of a stretch names a frame, so no stretch is shorter than
- * the frames that --min-duration leaves out. */
-static void stretches_begin(struct decode_session *session)
+/* Set stretch_ns: if a thread begins and ends no frame for this long, decoders report a stretch
+ * (traced_stretch). The row of a stretch refers to a frame, and frames shorter than --min-duration
+ * may have no row. So stretch_ns is at least --min-duration. The clock must be calibrated, because
+ * decoders compare ticks. */
+static void stretch_length_set(struct decode_session *session)
 {
     uint64_t ns = MAX((uint64_t)STRETCH_NS, session->min_duration_ns);
 
@@ -212,12 +236,12 @@ static void stretches_begin(struct decode_session *session)
     session->stretch_ticks = (uint64_t)(((unsigned __int128)ns << 32) / session->ns_per_tick_32);
 }
 
-static bool has_left(const struct traced *t)
+static bool has_left_session(const struct traced *t)
 {
     return t->file && !t->broken && atomic_load(&t->file->left);
 }
 
-static void say_totals(struct collector *c)
+static void write_totals(struct collector *c)
 {
     for (uint32_t id = 1; id < c->decode.totals.count; id++) {
         struct decode_total *total = &c->decode.totals.at[id];
@@ -237,8 +261,9 @@ static void say_totals(struct collector *c)
     }
 }
 
-/* Write the cells of frames that were counted since the last time. A cell's row has its number. */
-static void say_counts(struct collector *c)
+/* Write the sums of counted frames that have changed since they were last written. The rowid of a
+ * sum is its index + 1. */
+static void write_counts(struct collector *c)
 {
     for (uint32_t i = 0; i < c->counts.cells; i++) {
         const struct count_cell *cell = counts_at(&c->counts, i);
@@ -267,7 +292,7 @@ static void say_counts(struct collector *c)
 }
 
 /* Watch the command ourselves, because the parent is gone. */
-static void orphaned(struct run *run)
+static void become_orphan(struct run *run)
 {
     struct state_header *header = &run->c.state.file->header;
 
@@ -286,56 +311,62 @@ static bool is_command(const struct run *run, const struct traced *t)
 }
 
 /* Is the command alive, and does it still record? */
-static bool command_goes_on(struct run *run)
+static bool is_command_recording(struct run *run)
 {
     for (struct traced *t = run->c.traced; t; t = t->next)
-        if (is_command(run, t) && !t->row.ended && has_left(t))
+        if (is_command(run, t) && !t->row.ended && has_left_session(t))
             return false;
     return process_lives(run->command_watch);
 }
 
-/* Note the processor time of this collector and of those before it, as far as they noted theirs. */
-static void note_cpu(struct run *run)
+/* Write the processor time of all collectors so far to the state file and to `meta`. The time that
+ * a killed collector used after its last write is missing. */
+static void write_cpu_time(struct run *run)
 {
     int64_t cpu_ns = run->cpu_before_ns + recorder_cpu_ns();
 
     if (run->c.salvaged)
         return; /* the state is lost, so the time of earlier collectors is not known */
     run->c.state.file->header.cpu_ns = cpu_ns;
-    recorder_meta(run->c.recorder, "recorder_cpu_ns", NULL, cpu_ns);
+    recorder_set_meta(run->c.recorder, "recorder_cpu_ns", NULL, cpu_ns);
 }
 
-static void commit_sometimes(struct run *run, bool now)
+static void commit_if_due(struct run *run, bool now)
 {
     struct collector *c = &run->c;
     uint64_t at = clock_monotonic_ns();
 
     if (!now && at - run->last_commit < COMMIT_NS)
         return;
-    watch_statuses(c);
+    watch_retry_exit_statuses(c);
     keep_trim(c);
-    say_totals(c);
-    say_counts(c);
-    recorder_meta(c->recorder, "span_ns", NULL, (int64_t)c->decode.last_ns);
-    note_cpu(run);
-    if (recorder_commit(c->recorder))
-        watch_committed(c);
+    write_totals(c);
+    if (now || at - run->last_counts >= COUNTS_NS) {
+        write_counts(c);
+        run->last_counts = at;
+    }
+    recorder_set_meta(c->recorder, "span_ns", NULL, (int64_t)c->decode.last_ns);
+    write_cpu_time(run);
+    /* a collector that has only the two files knows no processes */
+    if (recorder_commit(c->recorder) && !c->salvaged)
+        watch_after_commit(&run->watch);
     metrics_write(c, false);
     if (getppid() != run->parent)
-        orphaned(run);
+        become_orphan(run);
     run->last_commit = clock_monotonic_ns();
 }
 
-/* Note that the command has ended, with STATUS as from waitpid(), or -1 if it is not known. */
-static void command_ended(struct run *run, int status)
+/* Note that the command has ended. STATUS is from waitpid(), or -1 if the status is not known. */
+static void command_note_end(struct run *run, int status)
 {
     run->ended = true;
     run->status = status;
     run->ended_ns = clock_monotonic_ns();
 }
 
-/* Write the command's row while no interpreter has claimed it. */
-static void command_say(struct run *run)
+/* Write the row of the command. Later the command's interpreter makes a process file, and its facts
+ * fill in the same row. */
+static void command_write_row(struct run *run)
 {
     struct collector *c = &run->c;
 
@@ -350,7 +381,7 @@ static void command_say(struct run *run)
                  });
 }
 
-static void orders_take(struct run *run)
+static void read_orders(struct run *run)
 {
     struct collector *c = &run->c;
     struct state_header *header = &c->state.file->header;
@@ -362,9 +393,9 @@ static void orders_take(struct run *run)
         if (order.what == ORDER_BEGAN) {
             header->command = (uint32_t)order.pid;
             process_stat(header->command, &parent, &header->command_started);
-            command_say(run);
+            command_write_row(run);
         } else if (order.what == ORDER_ENDED) {
-            command_ended(run, order.status);
+            command_note_end(run, order.status);
         } else if (order.what == ORDER_SNAPSHOT) {
             snprintf(c->decode.why_tripped, sizeof c->decode.why_tripped, "signal");
             c->decode.tripped = true;
@@ -373,23 +404,23 @@ static void orders_take(struct run *run)
         }
         if (order.what == ORDER_DONE) {
             run->done = true;
-            command_ended(run, -1);
+            command_note_end(run, -1);
         }
     }
     if (got == 0)
-        orphaned(run);
-    if (run->orphan && !run->ended && !command_goes_on(run))
-        command_ended(run, -1);
+        become_orphan(run);
+    if (run->orphan && !run->ended && !is_command_recording(run))
+        command_note_end(run, -1);
 }
 
 /* After the command's end: should we wait for process T? */
-static bool is_waited_for(struct run *run, struct traced *t, uint64_t now)
+static bool should_wait_for(struct run *run, struct traced *t, uint64_t now)
 {
     uint64_t since = now - run->ended_ns;
     const pid_t ours = run->c.state.file->header.session_id;
     pid_t session = t->row.pid ? getsid((pid_t)t->row.pid) : ours;
 
-    if (has_left(t))
+    if (has_left_session(t))
         return false;
     if (since < DETACHED_NS)
         return true;
@@ -398,8 +429,8 @@ static bool is_waited_for(struct run *run, struct traced *t, uint64_t now)
     return now - (t->last_words_ns > run->ended_ns ? t->last_words_ns : run->ended_ns) < IDLE_NS;
 }
 
-/* After the command's end: returns true while some child should still be recorded. */
-static bool stragglers(struct run *run)
+/* After the command's end: should some child still be recorded? */
+static bool has_stragglers(struct run *run)
 {
     uint64_t now = clock_monotonic_ns();
     uint32_t waiting = 0;
@@ -410,7 +441,7 @@ static bool stragglers(struct run *run)
     if (run->stop)
         return false;
     for (struct traced *t = run->c.traced; t; t = t->next)
-        if (!t->row.ended && is_waited_for(run, t, now)) {
+        if (!t->row.ended && should_wait_for(run, t, now)) {
             waiting++;
             pid = t->row.pid ? t->row.pid : t->row.own_pid;
         } else if (t->forking) {
@@ -434,7 +465,7 @@ static bool has_ended(const struct traced *t, bool seen)
 }
 
 /* Sleep until an event or for MILLISECONDS, then record the end of processes that have ended. */
-static void wait_for_events(struct run *run, int milliseconds)
+static void wait_and_record_exits(struct run *run, int milliseconds)
 {
     static LIST(struct pollfd) fds;
     size_t count = 1;
@@ -461,16 +492,38 @@ static void wait_for_events(struct run *run, int milliseconds)
         if (is_command(run, t) && !run->ended)
             continue; /* the parent will report the status */
         if (is_command(run, t))
-            traced_status(t, run->status);
+            traced_write_status(t, run->status);
         if (!is_command(run, t) || run->orphan)
-            watch_status(t);
-        watch_ended(t, collector_now_ns(&run->c));
+            watch_record_exit_status(t);
+        watch_record_end(t, collector_now_ns(&run->c));
     }
 }
 
-/* Write all that is known to the two files for `dyntrace snapshot`, and wait until it has begun to
- * read them, a moment at most. */
-static void snapshot_serve(struct run *run)
+struct drained {
+    uint64_t words;   /* number of words that were taken from all rings */
+    uint64_t fullest; /* how full the fullest ring was, in 256ths */
+};
+
+/* Take what all processes have written, and find new processes. */
+static struct drained drain_all(struct run *run)
+{
+    struct drained drained = {0};
+
+    for (struct traced *t = run->c.traced; t; t = t->next) {
+        watch_drain(t);
+        drained.words += t->words;
+        drained.fullest = MAX(drained.fullest, t->fullest);
+        watch_find_nested(&run->watch, t);
+    }
+    /* Look for new files only now, after traced_drain() has read `forking`: a child that is no
+     * longer counted in `forking` has made its file. */
+    watch_find_new(&run->watch);
+    return drained;
+}
+
+/* If `dyntrace snapshot` waits for us, write all events so far to the two files. Then wait, at most
+ * 40 ms, until `snapshot` has noted where the files' pages are. */
+static void serve_snapshot_request(struct run *run)
 {
     struct collector *c = &run->c;
     struct state_header *header = &c->state.file->header;
@@ -478,17 +531,19 @@ static void snapshot_serve(struct run *run)
 
     if (asked == atomic_load(&header->snapshot_ready))
         return;
+    drain_all(run); /* what the program wrote after the last drain and before the question */
     for (struct traced *t = c->traced; t; t = t->next)
         list_each(r, &t->rings)
             decode_store(&r->decoder);
     lookup_pages_store(&c->lookups);
     frame_pages_flush(&c->pages);
-    commit_sometimes(run, true);
+    commit_if_due(run, true);
     header->snapshot_held = recorder_is_held(c->recorder);
     header->snapshot_ns = c->decode.last_ns;
     atomic_store(&header->snapshot_ready, asked);
     for (int i = 0; i < SNAPSHOT_WAITS && atomic_load(&header->snapshot_taken) != asked; i++)
         usleep(SNAPSHOT_WAIT_US);
+    atomic_store(&header->snapshot_over, asked);
 }
 
 static void drain_until_end(struct run *run)
@@ -496,37 +551,30 @@ static void drain_until_end(struct run *run)
     int idle = 0;
 
     for (;;) {
-        uint64_t words = 0;
-        uint64_t fullest = 0;
         uint32_t changes = run->c.changes;
+        struct drained drained;
         bool go_on = true;
 
-        orders_take(run);
-        for (struct traced *t = run->c.traced; t; t = t->next) {
-            watch_drain(t);
-            words += t->words;
-            fullest = MAX(fullest, t->fullest);
-            watch_nested(&run->watch, t);
-        }
-        /* Look after `forking` was read: a child that is no longer counted there has a file. */
-        watch_new(&run->watch);
+        read_orders(run);
+        drained = drain_all(run);
         trigger_serve(&run->c);
-        snapshot_serve(run);
-        if (fullest <= 64 && !run->ended)
-            show(&run->c);
-        commit_sometimes(run, false);
-        idle = words ? 0 : idle + 1;
+        serve_snapshot_request(run);
+        if (drained.fullest <= 64 && !run->ended)
+            show_lookups(&run->c);
+        commit_if_due(run, false);
+        idle = drained.words ? 0 : idle + 1;
         if (run->ended) {
-            /* notice ended processes first, so that stragglers() does not wait for them */
-            wait_for_events(run, 0);
-            /* a process that came or ended may have forked */
-            go_on = stragglers(run) || run->c.changes != changes;
+            /* notice the end of processes first: has_stragglers() must not wait for these
+             * processes */
+            wait_and_record_exits(run, 0);
+            /* go on, because a process that came or ended may have forked */
+            go_on = has_stragglers(run) || run->c.changes != changes;
         }
-        /* Do not sleep if a ring is at least a quarter full, since it fills meanwhile, or if a
-         * process came or ended, since it may have forked. */
-        wait_for_events(run, fullest > 64 || !go_on || run->c.changes != changes ? 0
-                             : idle > IDLE_ROUNDS                                ? IDLE_POLL_MS
-                                                                                 : POLL_MS);
+        /* Do not sleep if a ring is a quarter full or more, because it could overflow meanwhile.
+         * Nor if a process came or ended, because it may have forked. */
+        wait_and_record_exits(run, drained.fullest > 64 || !go_on || run->c.changes != changes ? 0
+                                   : idle > IDLE_ROUNDS ? IDLE_POLL_MS
+                                                        : POLL_MS);
         if (!go_on)
             break;
     }
@@ -534,9 +582,9 @@ static void drain_until_end(struct run *run)
 
 /* ---- finish the trace ---- */
 
-/* Set the error of RESULT, unless an earlier error is there. */
-static __attribute__((format(printf, 2, 3))) void fail(struct collector_result *result,
-                                                       const char *format, ...)
+/* Set the error message of RESULT. An earlier message stays. */
+static __attribute__((format(printf, 2, 3))) void result_set_error(struct collector_result *result,
+                                                                   const char *format, ...)
 {
     va_list arguments;
 
@@ -546,13 +594,13 @@ static __attribute__((format(printf, 2, 3))) void fail(struct collector_result *
     va_end(arguments);
 }
 
-/* Move the finished TRACE to the destination in its `meta`. */
-static void move(const char *trace, struct collector_result *result)
+/* Move the finished TRACE to the path that `meta` has as its destination. */
+static void move_trace_to_destination(const char *trace, struct collector_result *result)
 {
     const char *why = NULL;
 
     if (!recorder_move(trace, &why))
-        fail(result, "%s: is whole, but cannot be moved to its place: %s", trace, why);
+        result_set_error(result, "%s: is whole, but cannot be moved to its place: %s", trace, why);
 }
 
 /* Set the error message of RESULT: the two files of SESSION could not be joined, because of
@@ -564,18 +612,20 @@ static void fail_to_join(const struct session *session, const struct recorder_en
 
     result->error[0] = 0;
     if (access(session->frames, F_OK) && (errno == ENOENT || errno == ENOTDIR))
-        fail(result,
-             "%s: cannot be finished: the trace or its directory was deleted or renamed while it "
-             "was recorded; with %s in its place again `dyntrace fsck --recover %s` finishes it",
-             trace, session->frames, trace);
+        result_set_error(
+            result,
+            "%s: cannot be finished: the trace or its directory was deleted or renamed while it "
+            "was recorded; with %s in its place again `dyntrace fsck --recover %s` finishes it",
+            trace, session->frames, trace);
     else
-        fail(result, "%s: cannot be finished: %s; %s`dyntrace fsck --recover %s` tries again",
-             trace, end->error, end->full ? "make room, then " : "", trace);
+        result_set_error(result,
+                         "%s: cannot be finished: %s; %s`dyntrace fsck --recover %s` tries again",
+                         trace, end->error, end->full ? "make room, then " : "", trace);
     result->frames = 0;
 }
 
-/* Return the JOIN_ bits for this trace. */
-static unsigned join_how(const struct collector *c)
+/* Return how to join the two files of this trace, as bits of enum join_how. */
+static unsigned choose_join_flags(const struct collector *c)
 {
     unsigned how = 0;
 
@@ -610,26 +660,26 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
     struct collector *c = &run->c;
     const char *trace = c->session->trace;
     struct recorder_end end = {.cpu_ns = run->cpu_before_ns};
-    unsigned how = join_how(c);
+    unsigned how = choose_join_flags(c);
     const char *why;
     bool moves;
 
     result->frames = (uint64_t)frames;
     result->undecided = undecided_bytes(c, (uint64_t)frames);
-    recorder_meta(c->recorder, "frame_count", NULL, frames);
-    recorder_meta(c->recorder, "open_frame_count", NULL, (int64_t)c->decode.open_frames);
+    recorder_set_meta(c->recorder, "frame_count", NULL, frames);
+    recorder_set_meta(c->recorder, "open_frame_count", NULL, (int64_t)c->decode.open_frames);
     if (counts_frames(&c->counts))
-        recorder_meta(c->recorder, "counted_frame_count", NULL, counts_frames(&c->counts));
+        recorder_set_meta(c->recorder, "counted_frame_count", NULL, counts_frames(&c->counts));
     settings_end(c, result);
     recorder_run(c->recorder, "recorder/stretches");
-    commit_sometimes(run, true);
+    commit_if_due(run, true);
     metrics_end(c);
     result->over = c->keep.over_bytes;
-    result->missing = recorder_missing(c->recorder, result->worst, sizeof result->worst);
+    result->missing = recorder_count_losses(c->recorder, result->worst, sizeof result->worst);
     why = recorder_error(c->recorder);
     if (why) {
         how |= JOIN_TOTALS;
-        fail(result, "%s: %s", trace, why);
+        result_set_error(result, "%s: %s", trace, why);
     }
     frame_pages_close(&c->pages);
     lookup_pages_close(&c->lookups);
@@ -642,46 +692,48 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
      * `meta` knows) */
     moves = c->resumed || *c->session->destination;
     if (moves && (result->frames || !result->error[0]))
-        move(trace, result);
+        move_trace_to_destination(trace, result);
 }
 
-static void finish(struct run *run, struct collector_result *result)
+static void finish_recording(struct run *run, struct collector_result *result)
 {
     struct collector *c = &run->c;
     const char *why;
     int64_t frames;
 
     for (int i = 0; i < SNAPSHOT_END_MS && trigger_is_busy(c); i++) {
-        snapshot_serve(run);
+        serve_snapshot_request(run);
         usleep(1000);
     }
     trigger_end(c);
     atomic_store(&c->session->file->closed, 1);
-    ticker_stop(run);
+    coarse_clock_stop(run);
     for (struct traced *t = c->traced; t; t = t->next) {
         if (t->row.ended)
             continue;
-        if (!run->done && !has_left(t))
-            collector_lost(c, t->row.process_id, 0, "recording ended: process %u was still running",
-                           t->row.pid ? t->row.pid : t->row.own_pid);
+        if (!run->done && !has_left_session(t))
+            collector_record_loss(c, t->row.process_id, 0,
+                                  "recording ended: process %u was still running",
+                                  t->row.pid ? t->row.pid : t->row.own_pid);
         watch_finish(t);
     }
-    watch_unopened(&run->watch);
-    for (int i = 0; i < STATUS_TRIES && watch_statuses(c); i++)
+    watch_record_unopened(&run->watch);
+    for (int i = 0; i < STATUS_TRIES && watch_retry_exit_statuses(c); i++)
         usleep(1000);
     lookup_pages_finish(&c->lookups);
     keep_end(c);
     frames = frame_pages_finish(&c->pages);
     if (c->pages.error) {
         why = strerror(c->pages.error);
-        collector_lost(
+        collector_record_loss(
             c, 0, c->pages.lost,
             "disk: the trace could not grow (%s); the frames and lookups after that are not in it",
             why);
-        fail(result,
-             "%s: %s; the program went on, %lu rows could not be stored, the trace holds those "
-             "before",
-             c->session->trace, why, c->pages.lost);
+        result_set_error(
+            result,
+            "%s: %s; the program went on, %lu rows could not be stored, the trace holds those "
+            "before",
+            c->session->trace, why, c->pages.lost);
     }
     result->processes = c->processes;
     if (frames >= 0)
@@ -702,7 +754,7 @@ static bool state_open(struct collector *c, const char **error)
     struct session *session = c->session;
     int failed;
 
-    if (!session_whole(session)) {
+    if (!session_is_whole(session)) {
         c->salvaged = c->resumed = true;
         session->file = &damaged;
     }
@@ -730,7 +782,7 @@ static bool frames_open(struct run *run, const struct session *session)
 
     if (fd < 0)
         return false;
-    keep_find(c);
+    keep_read_bounds(c);
     keep = keep_window(c);
     if (frame_pages_open_window(&c->pages, fd, &c->state.file->window, c->resumed, &keep))
         return false;
@@ -744,8 +796,7 @@ static bool collector_open(struct run *run, struct session *session, bool resume
     struct collector *c = &run->c;
 
     *c = (struct collector){.session = session, .resumed = resume};
-    run->counter_then = clock_counter();
-    run->ns_then = clock_monotonic_ns();
+    run->then = clocks_read();
     if (!state_open(c, error))
         return false;
     if (!frames_open(run, session)) {
@@ -753,7 +804,7 @@ static bool collector_open(struct run *run, struct session *session, bool resume
         return false;
     }
     if (c->resumed)
-        collector_state_recall(&c->state);
+        collector_state_restore_ids(&c->state);
     run->cpu_before_ns = c->state.file->header.cpu_ns;
     lookup_pages_open(&c->lookups, &c->pages, &c->state.file->lookups, c->state.file->header.next,
                       c->resumed && !keep_is_on(&c->keep));
@@ -767,6 +818,9 @@ static bool collector_open(struct run *run, struct session *session, bool resume
     c->decode.thin = session->file->thin;
     c->decode.next = c->state.file->header.next;
     c->decode.last_ns = c->state.file->header.last_ns;
+    /* a collector that was killed may have been waiting for a snapshot */
+    atomic_store(&c->state.file->header.snapshot_over,
+                 atomic_load(&c->state.file->header.snapshot_ready));
     counts_open(&c->counts, session, c->resumed && !c->salvaged);
     if (session->file->frames == SESSION_FOLDED)
         c->decode.counts = &c->counts;
@@ -806,8 +860,8 @@ static bool command_new(struct collector *c)
     return c->command;
 }
 
-/* Write to `meta` how the command can run again. */
-static void again_write(struct recorder *r, const struct session_again *again)
+/* Write to `meta` how to run the command again, for `dyntrace try`. */
+static void write_rerun_command(struct recorder *r, const struct session_again *again)
 {
     const struct {
         const char *key, *text;
@@ -820,18 +874,18 @@ static void again_write(struct recorder *r, const struct session_again *again)
 
     for (size_t i = 0; i < array_count(rows); i++)
         if (rows[i].text)
-            recorder_meta(r, rows[i].key, rows[i].text, 0);
+            recorder_set_meta(r, rows[i].key, rows[i].text, 0);
 }
 
 /* Write the job's id, ranks and world size to `meta`, if a launcher such as torchrun set them. */
-static void job_write(struct recorder *r)
+static void write_job_ids(struct recorder *r)
 {
     static const char *const keys[JOB_FACTS] = {JOB_KEYS};
 
     for (int i = 0; i < JOB_FACTS; i++) {
         const char *fact = job_fact((enum job_fact)i);
         if (fact)
-            recorder_meta(r, keys[i], fact, 0);
+            recorder_set_meta(r, keys[i], fact, 0);
     }
 }
 
@@ -842,8 +896,8 @@ static const char *clock_word(const struct session_file *file)
     return file->clock == SESSION_MONOTONIC ? "monotonic" : "tsc";
 }
 
-/* Write the first rows of a new recording. Returns false if that fails. */
-static bool begin(struct collector *c, const char *argv)
+/* Write the first rows of a new recording. Returns false if that failed. */
+static bool recording_begin(struct collector *c, const char *argv)
 {
     /* words for enum session_values */
     static const char *const values[] = {"all", "types", "off"};
@@ -867,37 +921,37 @@ static bool begin(struct collector *c, const char *argv)
                  });
     recorder_put(r, PROCESS_SAYS,
                  {.process_id = COMMAND_ID, .argv = fact_string(file->no_argv ? NULL : argv)});
-    recorder_meta(r, "dyntrace_version", DYNTRACE_VERSION, 0);
-    recorder_meta(r, "state", "recording", 0);
-    recorder_meta(r, "host", host, 0);
-    recorder_meta(r, "command", argv, 0);
-    again_write(r, &c->session->again);
-    recorder_meta(r, "values", values[MIN(file->values, SESSION_VALUES_OFF)], 0);
-    recorder_meta(r, "clock", clock_word(file), 0);
+    recorder_set_meta(r, "dyntrace_version", DYNTRACE_VERSION, 0);
+    recorder_set_meta(r, "state", "recording", 0);
+    recorder_set_meta(r, "host", host, 0);
+    recorder_set_meta(r, "command", argv, 0);
+    write_rerun_command(r, &c->session->again);
+    recorder_set_meta(r, "values", values[MIN(file->values, SESSION_VALUES_OFF)], 0);
+    recorder_set_meta(r, "clock", clock_word(file), 0);
     if (file->coarse)
-        /* ticker_stop replaces this value with the measured one */
-        recorder_meta(r, "clock_resolution_ns", NULL, TICK_NS);
-    recorder_meta(r, "session", c->session->directory, 0);
-    recorder_meta(r, "started_unix_ns", NULL, (int64_t)file->start_unix_ns);
-    recorder_meta(r, "min_duration_ns", NULL, (int64_t)file->min_duration_ns);
+        /* coarse_clock_stop writes the measured resolution over this value */
+        recorder_set_meta(r, "clock_resolution_ns", NULL, TICK_NS);
+    recorder_set_meta(r, "session", c->session->directory, 0);
+    recorder_set_meta(r, "started_unix_ns", NULL, (int64_t)file->start_unix_ns);
+    recorder_set_meta(r, "min_duration_ns", NULL, (int64_t)file->min_duration_ns);
     if (file->thin)
-        recorder_meta(r, "thin", NULL, THIN_SHARE);
-    job_write(r);
-    settings_begin(c);
-    secrets_begin(c);
+        recorder_set_meta(r, "thin", NULL, THIN_SHARE);
+    write_job_ids(r);
+    settings_write_meta(c);
+    secrets_write_meta(c);
     if (*c->session->destination)
-        recorder_meta(r, "destination", c->session->destination, 0);
+        recorder_set_meta(r, "destination", c->session->destination, 0);
     if (c->session->clock_doubt_ns) {
-        recorder_meta(r, "clock_offset_ns", NULL, c->session->clock_offset_ns);
-        recorder_meta(r, "clock_doubt_ns", NULL, c->session->clock_doubt_ns);
+        recorder_set_meta(r, "clock_offset_ns", NULL, c->session->clock_offset_ns);
+        recorder_set_meta(r, "clock_doubt_ns", NULL, c->session->clock_doubt_ns);
     }
     return command_new(c) && recorder_commit(r);
 }
 
 /* ---- continue the recording of a killed collector ---- */
 
-/* Carry on from where the killed collector stopped. */
-static void carry_on(struct run *run)
+/* Read the processes of a killed collector's recording, and record which of them have ended. */
+static void take_over_processes(struct run *run)
 {
     struct collector *c = &run->c;
     const struct state_header *header = &c->state.file->header;
@@ -909,8 +963,8 @@ static void carry_on(struct run *run)
 
     command_new(c);
     if (c->state.file->header.command)
-        command_say(run);
-    watch_left(&run->watch);
+        command_write_row(run);
+    watch_find_left(&run->watch);
     for (struct traced *t = c->traced; t; t = t->next) {
         if (t->row.ended || t == c->command)
             continue;
@@ -922,55 +976,55 @@ static void carry_on(struct run *run)
             watch_drain(t);
         while (t->words && !t->broken);
         if (is_command(run, t) && !run->orphan)
-            continue; /* the parent will report the status */
-        watch_status(t);
-        watch_ended(t, c->decode.last_ns);
+            continue; /* do not record the command's exit status, which the parent will report */
+        watch_record_exit_status(t);
+        watch_record_end(t, c->decode.last_ns);
     }
-    collector_loss(c, 0, 0, last_ns, 0,
-                   lives ? LOSS_KILLED ", and another took its place"
-                         : LOSS_KILLED
-                       "; this trace was finished from what it and the programs left");
+    collector_write_loss(c, 0, 0, last_ns, 0,
+                         lives ? LOSS_KILLED ", and another took its place"
+                               : LOSS_KILLED
+                             "; this trace was finished from what it and the programs left");
 }
 
-/* Finish what is left if the last collector was killed at the very end. Returns false if the trace
- * is not complete. */
-static bool is_finished(struct session *session, struct collector_result *result)
+/* If a killed collector had written all rows, do its last steps: join the two files, and move the
+ * trace. Returns false if rows are missing, so that a collector must continue the recording. */
+static bool finish_written_trace(struct session *session, struct collector_result *result)
 {
     const char *error = NULL;
 
     if (recorder_finished(session->trace, &result->frames, &result->processes)) {
         unlink(session->frames);
-        move(session->trace, result);
+        move_trace_to_destination(session->trace, result);
         return true;
     }
     if (!recorder_finished(session->frames, &result->frames, &result->processes))
         return false;
     if (!recorder_publish(session->trace, session->frames, &error))
-        fail(result, "%s: cannot be recovered: %s", session->trace, error);
+        result_set_error(result, "%s: cannot be recovered: %s", session->trace, error);
     else
-        move(session->trace, result);
+        move_trace_to_destination(session->trace, result);
     return true;
 }
 
 /* ---- the main function of a collector ---- */
 
-/* Record until the end, or carry on with a recording; everything is open. Returns false with
- * *ERROR. */
-static bool record(struct run *run, const char *argv, int to, struct collector_result *result,
-                   const char **error)
+/* Record until the end. collector_open() has succeeded. With c->resumed continue a killed
+ * collector's recording. Returns false with *ERROR. */
+static bool record_until_end(struct run *run, const char *argv, int to,
+                             struct collector_result *result, const char **error)
 {
     struct collector *c = &run->c;
 
-    if (!c->resumed && !begin(c, argv)) {
+    if (!c->resumed && !recording_begin(c, argv)) {
         *error = recorder_error(c->recorder);
         return false;
     }
-    if (!ticker_start(run)) {
+    if (!coarse_clock_start(run)) {
         *error = "there is no thread for --clock coarse";
         return false;
     }
     if (run->orders < 0)
-        orphaned(run);
+        become_orphan(run);
     else
         fcntl(run->orders, F_SETFL, O_NONBLOCK);
     if (write(to, "", 1) != 1) { /* this byte tells the parent that the command may start */
@@ -985,22 +1039,22 @@ static bool record(struct run *run, const char *argv, int to, struct collector_r
         *error = room;
         return false;
     }
-    recorder_views(c->recorder);
+    recorder_add_views(c->recorder);
     keep_begin(c);
     trigger_begin(c);
     if (c->salvaged) {
-        collector_loss(c, 0, 0, 0, (uint64_t)ROW_NONE,
-                       LOSS_KILLED
-                       ", and the state that it left was damaged or is gone; frames that were not "
-                       "yet written, and what the programs had not handed over, are missing");
+        collector_write_loss(
+            c, 0, 0, 0, (uint64_t)ROW_NONE,
+            LOSS_KILLED ", and the state that it left was damaged or is gone; frames that were not "
+                        "yet written, and what the programs had not handed over, are missing");
     } else {
-        calibrate(run);
-        stretches_begin(&c->decode);
+        calibrate_clock(run);
+        stretch_length_set(&c->decode);
         if (c->resumed)
-            carry_on(run);
+            take_over_processes(run);
         drain_until_end(run);
     }
-    finish(run, result);
+    finish_recording(run, result);
     write_stats(c, result);
     return true;
 }
@@ -1013,13 +1067,13 @@ int collector_run(struct session *session, const char *argv, int orders, int to)
     const char *error = NULL;
 
     run = (struct run){.orders = orders, .command_watch = -1, .parent = getppid()};
-    if (!argv && is_finished(session, &result)) {
+    if (!argv && finish_written_trace(session, &result)) {
         if (write(to, "", 1) != 1)
             return 1;
     } else if (!collector_open(&run, session, !argv, &error) ||
-               !record(&run, argv, to, &result, &error)) {
+               !record_until_end(&run, argv, to, &result, &error)) {
         recorder_close(run.c.recorder);
-        fail(&result, "%s: %s", session->trace, error ? error : strerror(ENOMEM));
+        result_set_error(&result, "%s: %s", session->trace, error ? error : strerror(ENOMEM));
         if (write(to, &result, sizeof result)) {
             /* writing fails if the parent is gone; then nobody would read the result */
         }

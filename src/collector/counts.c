@@ -7,9 +7,9 @@
 #include <sys/param.h>
 #include <sys/stat.h>
 
-/* Keep the compiler from moving stores over this line. A killed process has stored a prefix of what
- * the program says, in order. */
-static inline void in_order(void)
+/* Keep the compiler from moving stores across this call. The CPU needs no barrier: when a process
+ * is killed, all stores before some instruction are done, and none after it. */
+static inline void keep_store_order(void)
 {
     atomic_signal_fence(memory_order_seq_cst);
 }
@@ -71,8 +71,8 @@ struct count_cell *counts_at(struct counts *c, uint32_t cell)
     return &c->blocks.at[block]->cells[cell % COUNT_BLOCK_CELLS];
 }
 
-/* Enter cell number CELL into the list of CODE_ID's cells. Returns false without memory. */
-static bool cell_list(struct counts *c, uint32_t cell, uint32_t code_id)
+/* Add cell number CELL to the list of CODE_ID's cells. Returns false without memory. */
+static bool cell_list_add(struct counts *c, uint32_t cell, uint32_t code_id)
 {
     uint32_t *first = list_reach(&c->first, code_id);
     uint32_t *next = list_reach(&c->next, cell);
@@ -88,8 +88,9 @@ static bool cell_list(struct counts *c, uint32_t cell, uint32_t code_id)
     return true;
 }
 
-/* Return the block with room for one more cell; NULL without room. */
-static struct count_block *cell_room(struct counts *c)
+/* Return a block with room for one more cell. Makes a block if no block has room. Returns NULL if
+ * that fails. */
+static struct count_block *find_block_with_room(struct counts *c)
 {
     struct count_block *block;
     uint32_t *index;
@@ -118,15 +119,15 @@ uint32_t counts_cell(struct counts *c, uint32_t code_id, unsigned phase, unsigne
             return at - 1;
         at = c->next.at[at - 1];
     }
-    block = cell_room(c);
-    if (!block || !cell_list(c, c->cells, code_id))
+    block = find_block_with_room(c);
+    if (!block || !cell_list_add(c, c->cells, code_id))
         return COUNT_NONE;
     made = &block->cells[block->used];
     *made = (struct count_cell){0};
     made->code_id = code_id;
     made->phase = (uint8_t)phase;
     made->outcome = (uint8_t)outcome;
-    in_order();
+    keep_store_order();
     block->used++;
     c->cells++;
     return c->cells - 1;
@@ -141,7 +142,7 @@ int64_t counts_frames(struct counts *c)
     return frames;
 }
 
-void counts_place(struct counts *c, uint32_t code_id, int64_t place)
+void counts_set_place(struct counts *c, uint32_t code_id, int64_t place)
 {
     uint8_t *at = place ? list_reach(&c->places, code_id) : NULL;
 
@@ -165,13 +166,13 @@ struct count_ring *counts_ring(struct counts *c, const char *file, uint32_t ring
     if (!block)
         return NULL;
     block->ring.ring = ring;
-    in_order();
+    keep_store_order();
     snprintf(block->ring.file, sizeof block->ring.file, "%s", file);
     return &block->ring;
 }
 
-/* Add CHANGE to its own cell. */
-static void add_to_own(struct count_cell *cell, const struct count_change *change)
+/* Add a frame that has ended, described by CHANGE, to its CELL. */
+static void count_ended_frame(struct count_cell *cell, const struct count_change *change)
 {
     const int64_t start_ns = (int64_t)change->start_ns;
     const int64_t duration_ns = (int64_t)change->duration_ns;
@@ -216,35 +217,35 @@ void counts_apply(struct counts *c, struct count_ring *ring, uint32_t count)
             ring->undo[0] = *own;
         if (caller)
             ring->undo[1] = *caller;
-        in_order();
+        keep_store_order();
         ring->undoing = i + 1;
-        in_order();
+        keep_store_order();
         if (own) {
-            add_to_own(own, change);
+            count_ended_frame(own, change);
             c->changed.at[change->cell] = true;
         }
         if (caller) {
             caller->inner_ns += change->inner_ns;
             c->changed.at[change->caller] = true;
         }
-        in_order();
+        keep_store_order();
         ring->applied = i + 1;
     }
 }
 
-void counts_applied(struct count_ring *ring)
+void counts_end_apply(struct count_ring *ring)
 {
-    in_order();
+    keep_store_order();
     ring->undoing = 0;
-    in_order();
+    keep_store_order();
     ring->applied = 0;
 }
 
 /* ---- open and close the file of counts ---- */
 
-/* Enter the cells that a killed collector has left into the lists. They get the same numbers as
- * before, because the blocks are still in the order in which they were made. */
-static void cells_find(struct counts *c)
+/* Make the lists of cells from the file of a killed collector. Cells get the same numbers as
+ * before, because the blocks are in the order in which they were made. */
+static void list_existing_cells(struct counts *c)
 {
     for (size_t i = 0; i < c->blocks.count; i++) {
         const struct count_block *block = c->blocks.at[i];
@@ -257,7 +258,7 @@ static void cells_find(struct counts *c)
             /* limit the id, because memory is allocated for all ids up to it, and the program could
              * have changed this file */
             const uint32_t code_id = MIN(block->cells[k].code_id, RING_ID_MASK);
-            if (cell_list(c, c->cells, code_id))
+            if (cell_list_add(c, c->cells, code_id))
                 c->cells++;
         }
     }
@@ -276,10 +277,10 @@ void counts_open(struct counts *c, const struct session *session, bool resume)
     for (off_t end = COUNT_BLOCK_BYTES; end <= status.st_size; end += COUNT_BLOCK_BYTES)
         if (!block_map(c))
             break;
-    cells_find(c);
+    list_existing_cells(c);
 }
 
-bool counts_hold(const struct counts *c, const void *address)
+bool counts_holds(const struct counts *c, const void *address)
 {
     list_each(block, &c->blocks)
         if ((uintptr_t)address - (uintptr_t)*block < COUNT_BLOCK_BYTES)

@@ -137,9 +137,11 @@ struct counts {
 /* Start to count in SESSION. With RESUME, read the file of a killed collector. */
 void counts_open(struct counts *c, const struct session *session, bool resume);
 void counts_close(struct counts *c);
-/* Note where the code of CODE_ID lies: an enum code_place. */
-void counts_place(struct counts *c, uint32_t code_id, int64_t place);
-/* Return the cell of a key, which is made if there is none; COUNT_NONE without room. */
+/* Store PLACE, an enum code_place, for code object CODE_ID. It tells library code from user
+ * code. */
+void counts_set_place(struct counts *c, uint32_t code_id, int64_t place);
+/* Return the number of the cell for CODE_ID, PHASE and OUTCOME. Makes the cell if there is none.
+ * Returns COUNT_NONE without room. */
 uint32_t counts_cell(struct counts *c, uint32_t code_id, unsigned phase, unsigned outcome);
 /* Return the cell with the number CELL. */
 struct count_cell *counts_at(struct counts *c, uint32_t cell);
@@ -150,9 +152,9 @@ struct count_ring *counts_ring(struct counts *c, const char *file, uint32_t ring
  * collector has already added some of them. The caller then commits an empty journal, and calls
  * counts_end_apply(). */
 void counts_apply(struct counts *c, struct count_ring *ring, uint32_t count);
-void counts_applied(struct count_ring *ring);
-/* Does ADDRESS lie in the mapped file? */
-bool counts_hold(const struct counts *c, const void *address);
+void counts_end_apply(struct count_ring *ring);
+/* Does ADDRESS lie in the mapped file of counts? */
+bool counts_holds(const struct counts *c, const void *address);
 /* Return how many frames were counted. */
 int64_t counts_frames(struct counts *c);
 
@@ -163,7 +165,7 @@ static inline bool counts_is_library(const struct counts *c, uint32_t code_id)
 }
 
 /* Is CODE_ID the body of a module of torch? */
-static inline bool counts_is_import(const struct counts *c, uint32_t code_id)
+static inline bool counts_is_torch_module_body(const struct counts *c, uint32_t code_id)
 {
     return code_id < c->places.count && c->places.at[code_id] & CODE_OF_IMPORT;
 }

@@ -14,16 +14,23 @@ _Static_assert((int)RING_INHERITED == FRAME_INHERITED, "the tags of an ENTER are
  * overflow */
 enum { CLOCK_BITS_MAX = 60 };
 
-uint64_t decode_ns(const struct decode_session *session, uint64_t clock)
+static inline uint64_t ns_of(const struct decode_session *session, uint64_t clock)
 {
-    unsigned __int128 ns =
-        (unsigned __int128)(clock - session->start_clock) * session->ns_per_tick_32 >> 32;
+    unsigned __int128 ticks = clock - session->start_clock;
+    unsigned __int128 ns = ticks * session->ns_per_tick_32 >> 32;
 
-    /* A frame's end_ns of 0 would say that it has not ended. */
-    return clock <= session->start_clock ? 1 : MIN(MAX(ns, 1), INT64_MAX);
+    if (clock <= session->start_clock)
+        return 1;
+    if (ns >> 63)
+        return INT64_MAX;
+    /* never 0, because end_ns 0 means that the frame has not ended */
+    return MAX((uint64_t)ns, 1);
 }
 
-/* ---- committing ---- */
+uint64_t decode_ns(const struct decode_session *session, uint64_t clock)
+{
+    return ns_of(session, clock);
+}
 
 /* ---- commit what was decoded, so that a kill cannot lose it ---- */
 
@@ -66,7 +73,7 @@ static void commit(struct decoder *d)
         write_counted(d, next);
 
     if (d->session->next) {
-        traced_settle(d->owner);
+        traced_commit_rows(d->owner);
         memcpy(d->now.next, d->session->next, sizeof d->now.next);
     }
     d->place->at[next] = d->now;
@@ -80,15 +87,15 @@ static void commit(struct decoder *d)
 static void close_page(struct decoder *d)
 {
     if (d->now.page != DECODE_NO_PAGE && d->now.rows) {
-        frame_pages_put(d->session->pages, d->now.page, d->place->rows, d->now.rows);
+        frame_pages_put(d->session->pages, d->now.page, &d->place->fill, d->now.rows, d->now.cells);
         d->last_page = d->now.page;
     }
     d->now.page = DECODE_NO_PAGE;
-    d->now.rows = d->now.used = 0;
+    d->now.rows = d->now.used = d->now.cells = 0;
 }
 
-/* Add the journal's changes to their cells. */
-static void settle_counts(struct decoder *d)
+/* Add the changes in the journal of counted frames to their cells. */
+static void apply_journal(struct decoder *d)
 {
     if (!d->counts || !d->now.changes)
         return;
@@ -96,18 +103,18 @@ static void settle_counts(struct decoder *d)
     counts_apply(d->session->counts, d->counts, d->now.changes);
     d->now.changes = 0;
     commit(d);
-    counts_applied(d->counts);
+    counts_end_apply(d->counts);
 }
 
-/* Finish what a killed collector may have begun with the journal. */
-static void resume_counts(struct decoder *d)
+/* If a killed collector was adding its journal to cells, finish that. */
+static void resume_journal(struct decoder *d)
 {
     bool is_begun = d->counts->applied || d->counts->undoing;
 
     if (!d->now.changes)
-        counts_applied(d->counts);
+        counts_end_apply(d->counts);
     else if (is_begun)
-        settle_counts(d);
+        apply_journal(d);
 }
 
 void decode_store(struct decoder *d)
@@ -124,13 +131,13 @@ void decode_store_old(struct decoder *d)
         decode_store(d);
 }
 
-/* Return the row of frame ID if it is in the page that is being filled; NULL if its page has been
- * stored. */
-static struct frame_row *row_here(struct decoder *d, uint64_t id)
+/* Return the row of frame ID if it is on the page that is being filled; NULL if its page has been
+ * stored already. */
+static struct frame_row *find_row_here(struct decoder *d, uint64_t id)
 {
     uint64_t slot = id - 1 - (uint64_t)d->now.page * FRAME_PAGE_ROWS;
 
-    return d->now.page != DECODE_NO_PAGE && slot < d->now.rows ? &d->place->rows[slot] : NULL;
+    return d->now.page != DECODE_NO_PAGE && slot < d->now.rows ? &d->place->fill.rows[slot] : NULL;
 }
 
 /* ---- push and pop open frames, and add up totals ---- */
@@ -148,8 +155,9 @@ static inline uint64_t innermost_id(struct decoder *d)
     return frame ? frame->frame_id : 0;
 }
 
-/* Without memory for its total, a code object shares that of others. */
-static inline struct decode_total *total_of(struct decoder *d, uint32_t code_id)
+/* Return the total of code object CODE_ID. Without memory, return a dummy, which all code objects
+ * then share. */
+static inline struct decode_total *find_total(struct decoder *d, uint32_t code_id)
 {
     static struct decode_total nowhere;
     struct decode_total *total = list_reach(&d->session->totals, code_id);
@@ -179,7 +187,7 @@ static inline struct decode_frame *push(struct decoder *d, uint32_t code_id)
 inline struct decode_frame *decode_push(struct decoder *d, uint32_t code_id, bool call)
 {
     struct decode_frame *frame = push(d, code_id);
-    struct decode_total *total = total_of(d, code_id);
+    struct decode_total *total = find_total(d, code_id);
 
     total->changed = true;
     total->calls += frame && call;
@@ -188,24 +196,32 @@ inline struct decode_frame *decode_push(struct decoder *d, uint32_t code_id, boo
     return frame;
 }
 
-/* Of a function that calls itself, through whatever else, only the outermost activation on a thread
- * counts for total_ns. */
+/* Add a frame that has ended to TOTAL, its code object's total. ACTIVE is how many other frames of
+ * the code object are open on the thread: in a recursion only the outermost frame counts for
+ * total_ns. */
+static inline void total_add(struct decode_total *total, uint64_t duration_ns, uint64_t child_ns,
+                             bool raised, uint32_t active)
+{
+    total->changed = true;
+    if (duration_ns > child_ns)
+        total->self_ns += duration_ns - child_ns;
+    total->raised += raised;
+    if (duration_ns > total->max_ns)
+        total->max_ns = duration_ns;
+    if (!active)
+        total->total_ns += duration_ns;
+}
+
 inline void decode_pop(struct decoder *d)
 {
     struct decode_frame *frame = &d->stack.at[--d->stack.count];
     struct decode_frame *caller = innermost(d);
-    struct decode_total *total = total_of(d, frame->code_id);
+    struct decode_total *total = find_total(d, frame->code_id);
     uint32_t *active = active_of(d, frame->code_id);
 
-    total->changed = true;
-    if (frame->duration_ns > frame->child_ns)
-        total->self_ns += frame->duration_ns - frame->child_ns;
-    total->raised += frame->raised;
+    *active -= *active > 0;
+    total_add(total, frame->duration_ns, frame->child_ns, frame->raised, *active);
     total->skipped += frame->is_call && frame->outcome == OUTCOME_SKIP;
-    if (frame->duration_ns > total->max_ns)
-        total->max_ns = frame->duration_ns;
-    if (*active && !--*active)
-        total->total_ns += frame->duration_ns;
     if (caller)
         caller->child_ns += frame->duration_ns;
 }
@@ -227,7 +243,7 @@ static void reverse_stack(struct decoder *d)
  * if there is no such row. */
 static bool read_row(struct decoder *d, uint64_t id, struct frame_row *row)
 {
-    struct frame_row *here = row_here(d, id);
+    struct frame_row *here = find_row_here(d, id);
 
     if (here) {
         *row = *here;
@@ -238,14 +254,16 @@ static bool read_row(struct decoder *d, uint64_t id, struct frame_row *row)
     return frame_pages_read(d->session->pages, id, row);
 }
 
-/* Return the phase in which the callees of the innermost frame are, if the stack itself is in no
- * phase. The frame is a call of CODE_ID. */
-static uint8_t phase_inside(struct decoder *d, const struct decode_frame *caller, uint32_t code_id)
+/* Return the phase of torch's work in which callees of a frame of CODE_ID are, if no CONTROL_PHASE
+ * has set one. CALLER has called the frame. */
+static uint8_t find_phase_of_callees(struct decoder *d, const struct decode_frame *caller,
+                                     uint32_t code_id)
 {
     if (caller && caller->inside)
         return caller->inside;
-    return d->session->counts && counts_is_import(d->session->counts, code_id) ? PHASE_IMPORT
-                                                                               : PHASE_NONE;
+    return d->session->counts && counts_is_torch_module_body(d->session->counts, code_id)
+               ? PHASE_IMPORT
+               : PHASE_NONE;
 }
 
 /* After a restart: push the open counted frames from index FROM on, as long as their parent is
@@ -273,9 +291,9 @@ static uint32_t rebuild_counted(struct decoder *d, uint32_t from, uint64_t paren
     return from;
 }
 
-/* After a restart: insert the open counted frames between the open frames that have rows, and fill
- * in the members that follow from the frames around them. */
-static void rebuild_between(struct decoder *d)
+/* After a restart: put the open counted frames between the open frames that have rows. Fill in the
+ * members that follow from the frames around them. */
+static void insert_counted(struct decoder *d)
 {
     struct decode_stack rows = {0};
     uint32_t done = 0;
@@ -286,7 +304,7 @@ static void rebuild_between(struct decoder *d)
         done = rebuild_counted(d, 0, 0);
     list_each(row, &rows.frames) {
         struct decode_frame *caller = d->stack.count ? &d->stack.at[d->stack.count - 1] : NULL;
-        uint8_t inside = phase_inside(d, caller, row->code_id);
+        uint8_t inside = find_phase_of_callees(d, caller, row->code_id);
         struct decode_frame *frame = list_add(&d->stack);
         if (!frame)
             break;
@@ -323,19 +341,20 @@ static void rebuild_stack(struct decoder *d, uint64_t id)
         id = row.parent_id;
     }
     reverse_stack(d);
-    rebuild_between(d);
+    insert_counted(d);
 }
 
 /* ---- decode one word or record ---- */
 
-static void broken(struct decoder *d, const char *why)
+static void mark_broken(struct decoder *d, const char *why)
 {
     d->broken = true;
     traced_loss(d->owner, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, why);
 }
 
-/* Report a stretch: the next event comes AHEAD ticks after the last one, which is a long time. */
-static void note_stretch(struct decoder *d, uint64_t ahead)
+/* Report a stretch, in which the thread began and ended no frame: the next event comes AHEAD ticks
+ * after the last one. */
+static void report_stretch(struct decoder *d, uint64_t ahead)
 {
     const struct decode_frame *frame = innermost(d);
 
@@ -344,9 +363,9 @@ static void note_stretch(struct decoder *d, uint64_t ahead)
                        decode_ns(d->session, d->now.clock + ahead));
 }
 
-/* Return the full clock for its LOW bits. If they are a little below the last event's, return the
- * last event's clock. */
-static inline uint64_t widen(struct decoder *d, uint64_t low)
+/* Return the full clock whose low 40 bits are LOW. If that would be before the last event, return
+ * the clock of the last event. */
+static inline uint64_t widen_clock(struct decoder *d, uint64_t low)
 {
     uint64_t ahead = (low - d->now.clock) & RING_CLOCK_MASK;
 
@@ -355,7 +374,7 @@ static inline uint64_t widen(struct decoder *d, uint64_t low)
         return d->now.clock;
     }
     if (ahead >= d->session->stretch_ticks)
-        note_stretch(d, ahead);
+        report_stretch(d, ahead);
     d->now.clock += ahead;
     return d->now.clock;
 }
@@ -385,10 +404,10 @@ static inline uint8_t phase_of_call(struct decoder *d)
     return caller ? caller->inside : PHASE_NONE;
 }
 
-/* Count the frame of CODE_ID that begins in PHASE. Returns false if the frame must have a row
- * instead. */
-static __attribute__((noinline)) bool enter_counted(struct decoder *d, uint8_t phase, unsigned kind,
-                                                    uint32_t code_id, uint64_t ns)
+/* Count the frame of CODE_ID that begins in PHASE, instead of writing a row. Returns false if the
+ * frame must have a row. */
+static __attribute__((noinline)) bool
+begin_counted_frame(struct decoder *d, uint8_t phase, unsigned kind, uint32_t code_id, uint64_t ns)
 {
     struct counts *counts = d->session->counts;
     const struct decode_frame *caller = innermost(d);
@@ -429,7 +448,7 @@ static __attribute__((noinline)) bool enter_counted(struct decoder *d, uint8_t p
 /* Make room for the row of a frame that begins. Takes a new page if the page being filled has no
  * room. Returns the row's id, and sets *BYTES to its size. */
 static inline __attribute__((always_inline)) uint64_t
-row_place(struct decoder *d, unsigned kind, uint32_t code_id, uint64_t ns, unsigned *bytes)
+row_reserve(struct decoder *d, unsigned kind, uint32_t code_id, uint64_t ns, unsigned *bytes)
 {
     struct decode_at *now = &d->now;
     uint64_t id = next_id(d);
@@ -450,40 +469,37 @@ row_place(struct decoder *d, unsigned kind, uint32_t code_id, uint64_t ns, unsig
     return id;
 }
 
-/* Begin the row of FRAME, the innermost frame, at the place that its ID implies. The row takes
- * BYTES. */
-static inline __attribute__((always_inline)) void row_begin(struct decoder *d,
-                                                            struct decode_frame *frame, uint64_t id,
-                                                            unsigned bytes, unsigned kind,
-                                                            uint64_t ns)
+/* Append the row of a frame of CODE_ID that begins to the page being filled. The row's cell takes
+ * BYTES as long as the frame is open. */
+static inline __attribute__((always_inline)) struct frame_row *
+row_begin(struct decoder *d, uint32_t code_id, unsigned bytes, unsigned kind, uint64_t ns)
 {
     struct decode_at *now = &d->now;
-    /* Set the members one by one. Copying a struct that has just been made would be slower, because
-     * the CPU would wait until its stores are done. */
-    struct frame_row *row = &d->place->rows[now->rows++];
+    /* Set the members one by one, which is faster than copying a struct made just before: the CPU
+     * would have to wait until the struct's stores are done. */
+    struct frame_row *row = &d->place->fill.rows[now->rows];
 
+    d->place->fill.cell[now->rows] = 0;
     row->parent_id = now->current;
     row->start_ns = ns;
     row->end_ns = 0;
-    row->code_id = frame->code_id;
+    row->code_id = code_id;
     row->thread_id = now->thread_id;
+    row->cache_entry_id = 0;
     row->kind = (uint8_t)kind;
     row->outcome = row->exit = 0;
     row->ended = false;
-    row->open_bytes = row->bytes = (uint8_t)bytes;
-    row->entry_bytes = 0;
-    row->cache_entry_id = 0;
+    row->open_bytes = (uint8_t)bytes;
+    now->rows++;
     now->begun++;
     now->used += bytes + 2;
-    frame->frame_id = id;
-    frame->start_ns = ns;
-    now->current = id;
+    return row;
 }
 
-static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_t clock)
+static void begin_frame(struct decoder *d, unsigned kind, uint32_t local_code, uint64_t clock)
 {
     struct decode_at *now = &d->now;
-    uint64_t ns = decode_ns(d->session, clock);
+    uint64_t ns = ns_of(d->session, clock);
     uint32_t code_id = local_code < d->codes->count ? d->codes->at[local_code] : 0;
     uint64_t id;
     struct decode_frame *frame;
@@ -493,20 +509,23 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
     if (!code_id)
         code_id = traced_code_row(d->owner, local_code);
     phase = now->keep ? PHASE_NONE : phase_of_call(d);
-    if (phase && enter_counted(d, phase, kind, code_id, ns))
+    if (phase && begin_counted_frame(d, phase, kind, code_id, ns))
         return;
-    inside = phase_inside(d, innermost(d), code_id);
-    id = row_place(d, kind, code_id, ns, &bytes);
-    /* clear this only now: after a kill the record is decoded again, and needs it */
+    inside = find_phase_of_callees(d, innermost(d), code_id);
+    id = row_reserve(d, kind, code_id, ns, &bytes);
+    /* Clear `keep` only after row_reserve(), which may commit: after a kill this record would be
+     * decoded again, and needs `keep`. */
     now->keep = false;
     frame = decode_push(d, code_id, kind == RING_CALL);
     if (!frame) {
-        broken(
+        mark_broken(
             d,
             "ring: its frames nest deeper than 16 million; the rest of this thread was not taken");
         return;
     }
-    row_begin(d, frame, id, bytes, kind, ns);
+    row_begin(d, code_id, bytes, kind, ns);
+    frame->frame_id = now->current = id;
+    frame->start_ns = ns;
     frame->ordinal = now->entered;
     frame->inside = inside;
     now->entered++;
@@ -518,17 +537,17 @@ static struct count_change *change_add(struct decoder *d)
     struct count_change *change;
 
     if (d->now.changes == COUNT_CHANGES)
-        settle_counts(d);
+        apply_journal(d);
     change = &d->counts->journal[d->now.changes++];
     *change = (struct count_change){.cell = COUNT_NONE, .caller = COUNT_NONE};
     return change;
 }
 
-/* Give the innermost frame a row although it is counted, because a compiler has decided its call.
- * (The tracer announces such a frame by a CONTROL_KEEP, but it does not know which frames are
- * counted inside an import.) Do nothing if a frame inside this one has got a row already, because a
- * parent's id must be smaller. */
-static __attribute__((noinline)) void give_row(struct decoder *d)
+/* Give a row to the innermost frame, which was only counted (--frames folded), because a compiler
+ * has decided about its call. Usually the tracer announces such a frame by a CONTROL_KEEP, but not
+ * inside an import, where it does not know which frames are counted. If a callee of the frame has
+ * got a row already, do nothing: the id of a caller must be smaller than that of its callee. */
+static __attribute__((noinline)) void give_row_to_counted_frame(struct decoder *d)
 {
     struct decode_frame *frame = innermost(d);
     const unsigned kind = frame->is_call ? RING_CALL : RING_RESUME;
@@ -538,8 +557,8 @@ static __attribute__((noinline)) void give_row(struct decoder *d)
 
     if (frame->begun != d->now.begun)
         return;
-    id = row_place(d, kind, frame->code_id, frame->start_ns, &bytes);
-    if (frame->child_ns) { /* its callees have been counted */
+    id = row_reserve(d, kind, frame->code_id, frame->start_ns, &bytes);
+    if (frame->child_ns) { /* too late: callees of the frame have ended and were counted */
         change = change_add(d);
         change->caller =
             counts_cell(d->session->counts, frame->code_id, frame->counted, OUTCOME_PLAIN);
@@ -548,13 +567,14 @@ static __attribute__((noinline)) void give_row(struct decoder *d)
     d->now.counted--;
     d->changed_from = MIN(d->changed_from, d->now.counted);
     frame->counted = PHASE_NONE;
-    row_begin(d, frame, id, bytes, kind, frame->start_ns);
+    row_begin(d, frame->code_id, bytes, kind, frame->start_ns);
+    frame->frame_id = d->now.current = id;
 }
 
-/* The innermost open frame has a row, lasted DURATION_NS, and was called by a counted frame. By the
- * rows its time is subtracted from the frame with a row that is around both, so take it out of
- * inner_ns, which is subtracted as well. */
-static __attribute__((noinline)) void row_inside_counted(struct decoder *d, uint64_t duration_ns)
+/* The innermost open frame has a row, lasted DURATION_NS, and was called by a counted frame. Its
+ * time lies inside the time of the counted frame, which readers subtract as inner_ns from the frame
+ * around both; and they subtract this frame's row, too. So take DURATION_NS out of inner_ns. */
+static __attribute__((noinline)) void subtract_from_inner(struct decoder *d, uint64_t duration_ns)
 {
     uint32_t at = d->stack.count - 1;
     const struct decode_frame *counted = NULL;
@@ -570,9 +590,9 @@ static __attribute__((noinline)) void row_inside_counted(struct decoder *d, uint
     change->inner_ns = -(int64_t)duration_ns;
 }
 
-/* End the innermost open frame, which is counted and lasted DURATION_NS. */
-static __attribute__((noinline)) void leave_counted(struct decoder *d, uint64_t duration_ns,
-                                                    bool raised)
+/* End the innermost open frame, which is counted and has no row. It lasted DURATION_NS. */
+static __attribute__((noinline)) void end_counted_frame(struct decoder *d, uint64_t duration_ns,
+                                                        bool raised)
 {
     struct counts *counts = d->session->counts;
     struct decode_frame *frame = innermost(d);
@@ -603,12 +623,12 @@ static __attribute__((noinline)) void leave_counted(struct decoder *d, uint64_t 
     d->changed_from = MIN(d->changed_from, d->now.counted ? d->now.counted - 1 : 0);
 }
 
-/* With --thin: a frame of CODE_ID took DURATION_NS. Can its row be left out? Rows of the first
- * million calls, of the slowest calls, and of one in a thousand of the rest are stored. The
- * estimate rises by 1/64 with a slow call, and falls by 1/65536 with another one: so one call in
- * about 1,024 is slow. */
-static __attribute__((noinline)) bool is_thinned(struct decoder *d, uint32_t code_id,
-                                                 uint64_t duration_ns)
+/* With --thin: can the row of a frame of CODE_ID that took DURATION_NS be left out? Rows are stored
+ * for the first million calls of a function, for its slow calls, and for one in a thousand other
+ * calls. `slow` estimates from which time on a call is slow. Each slow call raises it by 1/64, each
+ * other call lowers it by 1/65536. So about one call in 1,024 is slow. */
+static __attribute__((noinline)) bool can_thin_out(struct decoder *d, uint32_t code_id,
+                                                   uint64_t duration_ns)
 {
     struct decode_thin *thin = list_reach(&d->session->thins, code_id);
     const uint64_t most = UINT64_MAX >> (THIN_SHIFT + 1);
@@ -625,26 +645,65 @@ static __attribute__((noinline)) bool is_thinned(struct decoder *d, uint32_t cod
     return !is_slow && thin->calls > THIN_CALLS && thin->calls % THIN_SHARE;
 }
 
+/* Make the cell of a row with optional columns. Not inlined, so that the loop for ordinary rows
+ * stays small. */
+static __attribute__((noinline)) unsigned frame_fill_special(struct frame_fill *fill, uint32_t page,
+                                                             uint32_t slot, uint32_t at)
+{
+    return frame_fill_make(fill, page, slot, at, false);
+}
+
+/* End the frame whose row is in SLOT of the page being filled, at time NS: make the row's cell. */
+static inline __attribute__((always_inline)) void row_end(struct decoder *d, uint32_t slot,
+                                                          uint64_t ns, unsigned exit)
+{
+    struct decode_at *now = &d->now;
+    struct frame_fill *fill = &d->place->fill;
+    struct frame_row *row = &fill->rows[slot];
+    const unsigned special = row->kind | row->outcome | exit | row->cache_entry_id;
+    unsigned bytes;
+
+    row->end_ns = ns;
+    row->exit = (uint8_t)exit;
+    row->ended = true;
+    if (special)
+        bytes = frame_fill_special(fill, now->page, slot, now->cells);
+    else
+        bytes = frame_fill_make(fill, now->page, slot, now->cells, true);
+    now->cells += bytes;
+    now->used -= row->open_bytes - bytes;
+}
+
+/* End frame ID at time NS. Its page was stored or dropped already. */
+static void end_stored_row(struct decoder *d, uint64_t id, uint64_t ns, unsigned outcome,
+                           unsigned exit)
+{
+    if (frame_pages_dropped(d->session->pages, id))
+        traced_long_frame_end(d->owner, id, ns, outcome, exit);
+    else
+        frame_pages_end(d->session->pages, id, ns, outcome, exit);
+}
+
 /* End the innermost open frame, which has a row. */
-static inline __attribute__((always_inline)) void leave_row(struct decoder *d, uint64_t ns,
-                                                            unsigned exit)
+static inline __attribute__((always_inline)) void end_frame_with_row(struct decoder *d, uint64_t ns,
+                                                                     unsigned exit)
 {
     struct decode_at *now = &d->now;
     struct decode_frame *frame = innermost(d);
     uint64_t id = frame->frame_id;
-    struct frame_row *row = row_here(d, id);
+    struct frame_row *row = find_row_here(d, id);
     bool is_short = ns - frame->start_ns < d->session->min_duration_ns;
     bool is_spare = is_short;
     if (__builtin_expect(d->session->thin, false))
-        is_spare = is_thinned(d, frame->code_id, ns - frame->start_ns) || is_short;
-    /* a row of lookup refers to this row, so the row must stay */
+        is_spare = can_thin_out(d, frame->code_id, ns - frame->start_ns) || is_short;
+    /* the row stays if rows of `lookup`, `span` or `call_args` refer to it */
     bool left_out = is_spare && !frame->looked_up;
-    bool is_last = row && row == &d->place->rows[now->rows - 1];
+    bool is_last = row && row == &d->place->fill.rows[now->rows - 1];
     bool is_on_last_page = (id - 1) / FRAME_PAGE_ROWS == d->last_page;
     unsigned outcome = frame->outcome;
 
     if (now->counted)
-        row_inside_counted(d, ns - frame->start_ns);
+        subtract_from_inner(d, ns - frame->start_ns);
     frame->duration_ns = ns - frame->start_ns;
     frame->raised = exit == EXIT_RAISE;
     decode_pop(d);
@@ -658,13 +717,11 @@ static inline __attribute__((always_inline)) void leave_row(struct decoder *d, u
          * to it. */
         d->commit_due = true;
         now->rows--;
-        now->used -= row->open_bytes + row->entry_bytes + 2u;
+        now->used -= row->open_bytes + 2u;
     } else if (row) {
-        now->used -= frame_row_end(row, ns, exit);
-    } else if (frame_pages_dropped(d->session->pages, id)) {
-        traced_long_frame_end(d->owner, id, ns, outcome, exit);
+        row_end(d, (uint32_t)(row - d->place->fill.rows), ns, exit);
     } else {
-        frame_pages_end(d->session->pages, id, ns, outcome, exit);
+        end_stored_row(d, id, ns, outcome, exit);
         if (left_out && !now->rows && is_on_last_page) {
             /* The row is removed after the next commit, when no committed stack contains its frame
              * any more. Set its end now: if we are killed before the removal, the row stays in the
@@ -683,13 +740,13 @@ static __attribute__((noinline)) void check_limit(struct decoder *d, uint64_t ns
     const uint64_t limit = id < session->limits.count ? session->limits.at[id] : 0;
 
     if (limit && ns - frame->start_ns > limit)
-        traced_slow(d->owner, id, ns - frame->start_ns);
+        traced_trigger_slow_call(d->owner, id, ns - frame->start_ns);
     if (d->stack.count == 1)
-        traced_outermost(d->owner, exit == EXIT_RAISE);
+        traced_note_outermost_end(d->owner, exit == EXIT_RAISE);
 }
 
-/* End the innermost open frame. */
-static void leave(struct decoder *d, uint64_t ns, unsigned exit)
+/* End the innermost open frame at time NS. */
+static void end_innermost_frame(struct decoder *d, uint64_t ns, unsigned exit)
 {
     const struct decode_frame *frame = innermost(d);
 
@@ -697,9 +754,9 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
         check_limit(d, ns, exit);
 
     if (frame->counted)
-        leave_counted(d, ns - frame->start_ns, exit == EXIT_RAISE);
+        end_counted_frame(d, ns - frame->start_ns, exit == EXIT_RAISE);
     else
-        leave_row(d, ns, exit);
+        end_frame_with_row(d, ns, exit);
     if (!d->stack.count)
         /* no frame is open, so no phase runs, even if the word that ends it is missing */
         d->now.phase = PHASE_NONE;
@@ -713,9 +770,9 @@ static inline bool has_ordinal(const struct decode_frame *frame, uint32_t ordina
     return (frame->ordinal & RING_ID_MASK) == ordinal;
 }
 
-static void end(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clock)
+static void handle_exit(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clock)
 {
-    uint64_t ns = decode_ns(d->session, clock);
+    uint64_t ns = ns_of(d->session, clock);
     uint32_t at = d->stack.count;
     uint32_t lowest = at > DECODE_SEARCH_MAX ? at - DECODE_SEARCH_MAX : 0;
 
@@ -729,13 +786,13 @@ static void end(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clo
     }
     d->now.overtaken += d->stack.count - at;
     while (d->stack.count > at)
-        leave(d, ns, EXIT_ABANDONED);
-    leave(d, ns, exit);
+        end_innermost_frame(d, ns, EXIT_ABANDONED);
+    end_innermost_frame(d, ns, exit);
 }
 
-/* Store in the innermost open frame how its call was decided. Doing so twice has the same result as
- * doing it once. */
-static void decided(struct decoder *d, unsigned outcome, uint32_t entry_id)
+/* Store how the call of the innermost open frame was decided: OUTCOME and ENTRY_ID. A second call
+ * with the same values changes nothing. */
+static void set_outcome(struct decoder *d, unsigned outcome, uint32_t entry_id)
 {
     struct decode_at *now = &d->now;
     struct decode_frame *frame = innermost(d);
@@ -745,20 +802,20 @@ static void decided(struct decoder *d, unsigned outcome, uint32_t entry_id)
         return;
     frame->outcome = (uint8_t)outcome;
     if (frame->counted && outcome != OUTCOME_DISABLED)
-        give_row(d);
+        give_row_to_counted_frame(d);
     if (frame->counted) {
         d->changed_from = MIN(d->changed_from, now->counted - 1);
         return;
     }
-    row = row_here(d, frame->frame_id);
+    row = find_row_here(d, frame->frame_id);
     if (row) {
-        unsigned bytes = entry_id ? frame_bytes_of(entry_id) : 0;
+        unsigned bytes = entry_id ? frame_entry_bytes(entry_id) : 0;
         row->outcome = (uint8_t)outcome;
         if (!entry_id)
             return;
         if (now->used + bytes <= FRAME_PAGE_ROOM) {
             row->cache_entry_id = entry_id;
-            row->entry_bytes = (uint8_t)bytes;
+            row->open_bytes = (uint8_t)(row->open_bytes + bytes);
             now->used += bytes;
             return;
         }
@@ -769,8 +826,8 @@ static void decided(struct decoder *d, unsigned outcome, uint32_t entry_id)
         traced_late_entry(d->owner, frame->frame_id, entry_id);
 }
 
-/* Decode the end of a lookup. The words of its checks came before. */
-static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64_t ticks)
+/* Decode the end of a lookup. Its checks were decoded before. */
+static void handle_decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64_t ticks)
 {
     unsigned outcome = payload & 0xff & ~(unsigned)DECISION_OBSERVED;
     uint32_t local = (uint32_t)(payload >> 8);
@@ -781,20 +838,21 @@ static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64
     struct decode_frame *frame = innermost(d);
 
     if (frame && frame->counted)
-        give_row(d);
+        give_row_to_counted_frame(d);
     if (frame && outcome < OUTCOMES) {
         frame->looked_up = true;
         traced_lookup(d->owner, d, start_ns, end_ns - start_ns, outcome, observed, entry_id);
+        d->session->last_ns = MAX(d->session->last_ns, end_ns);
     }
     /* The next lookup will overwrite these checks. If the last commit refers to them, commit
      * first. */
     d->commit_due |= d->place->at[d->place->which & 1].check_count != 0;
     d->now.check_count = d->now.compile = d->now.signature = 0;
     if (outcome < OUTCOMES)
-        decided(d, outcome, entry_id);
+        set_outcome(d, outcome, entry_id);
 }
 
-static void check(struct decoder *d, uint64_t payload, uint64_t word)
+static void handle_check(struct decoder *d, uint64_t payload, uint64_t word)
 {
     struct decode_check check = {
         .entry = (uint32_t)(payload >> 8),
@@ -810,9 +868,9 @@ static void check(struct decoder *d, uint64_t payload, uint64_t word)
     d->now.check_count++;
 }
 
-/* Make the open frames of THREAD_ID the current stack. Returns true if the stack has run since this
- * collector began, so that its frames are known. */
-static bool take_stack(struct decoder *d, uint32_t thread_id)
+/* Make the open frames of THREAD_ID the current stack. Returns true if this collector has seen that
+ * stack run, so that its frames are known. */
+static bool switch_to_stack(struct decoder *d, uint32_t thread_id)
 {
     struct decode_stack *to, *from;
     bool known = false;
@@ -845,11 +903,11 @@ static bool take_stack(struct decoder *d, uint32_t thread_id)
     return known;
 }
 
-/* Return the id of THREAD_ID's last row, or 0 if it has none. The thread is one of this ring's. */
-static uint64_t last_of(struct decoder *d, uint32_t thread_id)
+/* Return the id of the last row of THREAD_ID, which writes to this ring; 0 if it has no row. */
+static uint64_t find_last_row(struct decoder *d, uint32_t thread_id)
 {
     for (uint32_t i = d->now.rows; i--;)
-        if (d->place->rows[i].thread_id == thread_id)
+        if (d->place->fill.rows[i].thread_id == thread_id)
             return frame_id(d->now.page, i);
     return frame_pages_last(d->session->pages, thread_id, d->now.page);
 }
@@ -860,13 +918,13 @@ static void change_stack(struct decoder *d, uint32_t local, uint64_t left)
 {
     uint32_t thread_id = traced_thread_row(d->owner, local);
 
-    if (thread_id == d->now.thread_id || take_stack(d, thread_id)) {
+    if (thread_id == d->now.thread_id || switch_to_stack(d, thread_id)) {
         while (d->stack.count > left)
-            leave(d, decode_ns(d->session, d->now.clock), EXIT_ABANDONED);
+            end_innermost_frame(d, decode_ns(d->session, d->now.clock), EXIT_ABANDONED);
     } else if (left) {
-        /* An earlier collector saw this greenlet stop. The greenlet's last row is an open frame, or
-         * was called by one. */
-        rebuild_stack(d, last_of(d, thread_id));
+        /* This collector has not read a frame of this greenlet yet, but an earlier collector has.
+         * The greenlet's last row is an open frame, or a frame that an open frame called. */
+        rebuild_stack(d, find_last_row(d, thread_id));
         while (d->stack.count > left) {
             --*active_of(d, innermost(d)->code_id);
             d->stack.count--;
@@ -875,9 +933,9 @@ static void change_stack(struct decoder *d, uint32_t local, uint64_t left)
     }
 }
 
-/* The open frames of all greenlets of the thread will never end. Store that they lasted until
- * now. */
-static void leave_open(struct decoder *d)
+/* Close all frames that are still open, of all greenlets of the thread, because they will never
+ * end. Their rows stay open, and their time until now is added to the totals. */
+static void close_open_frames(struct decoder *d)
 {
     for (uint32_t id = 0; id <= d->parked.count; id++) {
         d->session->open_frames += d->stack.count - d->now.counted;
@@ -885,12 +943,12 @@ static void leave_open(struct decoder *d)
             struct decode_frame *frame = innermost(d);
             uint64_t until_ns = MAX(d->session->last_ns, frame->start_ns);
             if (frame->counted) {
-                leave_counted(d, until_ns - frame->start_ns, false);
+                end_counted_frame(d, until_ns - frame->start_ns, false);
                 continue;
             }
-            traced_left_open(d->owner, frame->frame_id);
+            traced_write_left_open(d->owner, frame->frame_id);
             if (d->now.counted)
-                row_inside_counted(d, until_ns - frame->start_ns);
+                subtract_from_inner(d, until_ns - frame->start_ns);
             frame->duration_ns = until_ns - frame->start_ns;
             decode_pop(d);
             /* a commit may come while frames of other greenlets are still to be closed, so keep
@@ -898,7 +956,7 @@ static void leave_open(struct decoder *d)
             d->now.current = innermost_id(d);
         }
         if (id < d->parked.count && d->parked.at[id].frames.count)
-            take_stack(d, id);
+            switch_to_stack(d, id);
     }
     for (size_t i = 0; i < d->parked.count; i++)
         list_free(&d->parked.at[i].frames);
@@ -912,9 +970,10 @@ static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
 {
     uint64_t ns = decode_ns(d->session, d->now.clock);
 
-    while (d->stack.count) /* a thread that ended has no open frames, unless it was cancelled */
-        leave(d, ns, EXIT_ABANDONED);
-    leave_open(d);
+    /* usually nothing is open: only a thread that was cancelled has open frames at its end */
+    while (d->stack.count)
+        end_innermost_frame(d, ns, EXIT_ABANDONED);
+    close_open_frames(d);
     close_page(d);
     d->now.clock = clock;
     d->now.entered = 0;
@@ -924,10 +983,12 @@ static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
     d->commit_due = true;
 }
 
-/* Decode a CONTROL_GAP: nothing was written since SINCE. Of the frames that were open then, LEFT
- * are still open, and the innermost of these has ORDINAL. It is not known when the others ended. */
-static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t since, uint64_t before,
-                uint64_t lost)
+/* Decode a CONTROL_GAP: LOST frames were not recorded since clock SINCE. LEFT of the frames that
+ * were open then are still open, and the innermost of these has the ordinal ORDINAL. The others
+ * get SINCE as their end, because nobody knows when they ended. BEFORE is the clock of the last
+ * event. */
+static void handle_gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t since,
+                       uint64_t before, uint64_t lost)
 {
     uint64_t ns = decode_ns(d->session, since > before ? since : before);
     uint64_t end_ns = decode_ns(d->session, d->now.clock);
@@ -941,7 +1002,7 @@ static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t sin
     if (!at && left)
         at = left < d->stack.count ? (uint32_t)left : d->stack.count;
     while (d->stack.count > at)
-        leave(d, ns, EXIT_ABANDONED);
+        end_innermost_frame(d, ns, EXIT_ABANDONED);
     d->now.check_count = d->now.compile = d->now.signature = 0;
     d->now.phase = PHASE_NONE; /* the phase may have ended in the gap */
     snprintf(cause, sizeof cause,
@@ -959,7 +1020,7 @@ static uint32_t span_text_words(uint64_t sizes)
 }
 
 /* Decode a CONTROL_SPAN: a span begins. */
-static void span(struct decoder *d, const uint64_t *words)
+static void handle_span(struct decoder *d, const uint64_t *words)
 {
     const char *texts = (const char *)(words + 3);
     struct decode_frame *frame = innermost(d);
@@ -982,22 +1043,24 @@ static void span(struct decoder *d, const uint64_t *words)
 }
 
 /* Decode a CONTROL_ARGS: arguments or the result of the innermost frame. */
-static void arguments(struct decoder *d, const uint64_t *words)
+static void handle_arguments(struct decoder *d, const uint64_t *words)
 {
     const struct fact_text text = {(const char *)(words + 2), (int64_t)(words[1] & 0xffff)};
     struct decode_frame *frame = innermost(d);
 
     if (frame && frame->counted)
-        give_row(d); /* a row of call_args refers to the frame, so the frame needs a row */
+        give_row_to_counted_frame(
+            d); /* the frame needs a row, because a row of `call_args` refers to it */
     if (!frame || frame->counted)
         return;
     frame->looked_up = true;
     traced_call_args(d->owner, frame->frame_id, RING_WORD_LOW(words[0]) == CALL_RESULT, text);
 }
 
-/* Does the CONTROL record whose COUNT words are at WORDS say the length that it has: LENGTH, with
- * the texts of a CONTROL_SPAN or a CONTROL_ARGS? LENGTH is 0 if there are no such records. */
-static bool is_control_length(const uint64_t *words, size_t count, uint32_t length)
+/* Is the length of the CONTROL record at WORDS, of which COUNT words are available, that of its
+ * kind? LENGTH is the length of such a record without its texts, or 0 if there is no such kind.
+ * Only a CONTROL_SPAN or a CONTROL_ARGS has texts. */
+static bool has_valid_length(const uint64_t *words, size_t count, uint32_t length)
 {
     uint32_t said = RING_WORD_COUNT(words[0]);
     uint32_t texts = 0;
@@ -1018,9 +1081,9 @@ static bool is_control_length(const uint64_t *words, size_t count, uint32_t leng
     return said == length + texts && texts <= (RING_SPAN_BYTES + 7) / 8;
 }
 
-/* Decode the CONTROL record at WORDS, where COUNT words are available. Returns how many words were
- * taken, or 0 if the record is incomplete. */
-static size_t control(struct decoder *d, const uint64_t *words, size_t count)
+/* Decode the CONTROL record at WORDS, where COUNT words are available. Returns how many words it
+ * took, or 0 if the record is incomplete. */
+static size_t handle_control_record(struct decoder *d, const uint64_t *words, size_t count)
 {
     uint64_t word = words[0];
     uint32_t length = RING_WORD_COUNT(word);
@@ -1032,7 +1095,7 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     };
     unsigned what = RING_WORD_WHAT(word);
     bool is_span = what == CONTROL_SPAN || what == CONTROL_SPAN_END;
-    bool is_known = is_control_length(words, count, what < sizeof lengths ? lengths[what] : 0);
+    bool is_known = has_valid_length(words, count, what < sizeof lengths ? lengths[what] : 0);
     uint64_t before = d->now.clock;
     char cause[96];
     /* is this an event, whose time is the full clock in the record's second word? */
@@ -1046,12 +1109,13 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     if (!is_known || ((event || what == CONTROL_DECISION) && words[1] >> CLOCK_BITS_MAX) ||
         ((what == CONTROL_DECISION || what == CONTROL_GAP) && words[2] >> CLOCK_BITS_MAX) ||
         (what == CONTROL_ENTER && RING_WORD_LOW(word) >> 37 > RING_INHERITED)) {
-        broken(d, "ring: it holds a word that dyntrace never writes; the rest of this thread was "
-                  "not taken");
+        mark_broken(d,
+                    "ring: it holds a word that dyntrace never writes; the rest of this thread was "
+                    "not taken");
         return 1;
     }
     if (ends_stretch && words[1] >= before + d->session->stretch_ticks)
-        note_stretch(d, words[1] - before);
+        report_stretch(d, words[1] - before);
     if (event && what != CONTROL_THREAD) {
         d->now.backwards += words[1] < before;
         d->now.clock = words[1] < before ? before : words[1];
@@ -1061,8 +1125,8 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
         change_thread(d, (uint32_t)RING_WORD_LOW(word), words[1]);
         break;
     case CONTROL_ENTER:
-        enter(d, (unsigned)(RING_WORD_LOW(word) >> 37), (uint32_t)RING_WORD_LOW(word),
-              d->now.clock);
+        begin_frame(d, (unsigned)(RING_WORD_LOW(word) >> 37), (uint32_t)RING_WORD_LOW(word),
+                    d->now.clock);
         break;
     case CONTROL_STALL:
         snprintf(cause, sizeof cause, LOSS_STALL "the program waited %.1f ms for the collector",
@@ -1070,35 +1134,35 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
         traced_loss(d->owner, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, cause);
         break;
     case CONTROL_GAP:
-        gap(d, RING_WORD_LOW(word), (uint32_t)words[3],
-            words[2] < d->now.clock ? words[2] : d->now.clock, before, words[3] >> 32);
+        handle_gap(d, RING_WORD_LOW(word), (uint32_t)words[3],
+                   words[2] < d->now.clock ? words[2] : d->now.clock, before, words[3] >> 32);
         break;
     case CONTROL_SWITCH:
         change_stack(d, (uint32_t)RING_WORD_LOW(word), words[2]);
         break;
     case CONTROL_CHECK:
-        check(d, RING_WORD_LOW(word), words[1]);
+        handle_check(d, RING_WORD_LOW(word), words[1]);
         break;
     case CONTROL_COMPILED:
         d->now.compile = (uint32_t)RING_WORD_LOW(word);
         d->now.signature = (uint32_t)words[1];
         break;
     case CONTROL_DECISION:
-        decision(d, RING_WORD_LOW(word), words[1], words[2]);
+        handle_decision(d, RING_WORD_LOW(word), words[1], words[2]);
         break;
     case CONTROL_SPAN:
-        span(d, words);
+        handle_span(d, words);
         break;
     case CONTROL_SPAN_END:
         traced_span_end(d->owner, (uint32_t)RING_WORD_LOW(word),
                         decode_ns(d->session, d->now.clock));
         break;
     case CONTROL_ARGS:
-        arguments(d, words);
+        handle_arguments(d, words);
         break;
     case CONTROL_OUTCOME:
         if (RING_WORD_LOW(word) < OUTCOMES)
-            decided(d, (unsigned)RING_WORD_LOW(word), 0);
+            set_outcome(d, (unsigned)RING_WORD_LOW(word), 0);
         break;
     case CONTROL_PHASE:
         if (d->session->counts && RING_WORD_LOW(word) < PHASES)
@@ -1111,7 +1175,154 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     return length;
 }
 
-/* ---- the interface ---- */
+/* ---- decode a run of ordinary words faster ---- */
+
+/* May decode_run() be used now? Not with options that select frames, and not in a phase of torch's
+ * work. */
+static bool can_decode_run(const struct decoder *d)
+{
+    const struct decode_session *session = d->session;
+    const struct decode_at *now = &d->now;
+    bool is_selective = session->thin || session->limits_on || session->min_duration_ns;
+    bool is_in_phase = now->phase || now->keep || now->counted;
+
+    return now->thread_id && !d->broken && !is_selective && !is_in_phase;
+}
+
+/* Does WORD end the frame with the ordinal ORDINAL? */
+static inline bool is_exit_of(uint64_t word, uint32_t ordinal)
+{
+    return (word >> 61) - RING_RETURN < 3 && RING_WORD_ID(word) == (ordinal & RING_ID_MASK);
+}
+
+/* Decode words from P on, up to the first that is not one of these:
+ *
+ *     an ENTER of a code object that has a row, if the page has room for the new row
+ *     an EXIT of the innermost frame
+ *
+ * Does the same as begin_frame() and handle_exit() would, but faster: no lookup can fail, and a
+ * frame whose ENTER and EXIT are neighbours is not pushed, because it calls nothing. Commits
+ * nothing. Returns the first word that was not decoded. */
+static const uint64_t *decode_run(struct decoder *d, const uint64_t *p, const uint64_t *stop)
+{
+    const struct decode_session *session = d->session;
+    const struct counts *counts = session->counts;
+    struct decode_at *now = &d->now;
+    const size_t known = MIN(session->totals.count, d->active.count);
+    const uint64_t far = MIN(session->stretch_ticks, (RING_CLOCK_MASK >> 1) + 1);
+    const uint64_t *begin = p;
+
+    if (now->page == DECODE_NO_PAGE)
+        return p;
+    for (; p < stop; p++) {
+        const uint64_t word = *p;
+        const uint64_t ahead = (word - now->clock) & RING_CLOCK_MASK;
+        const enum ring_tag tag = RING_WORD_TAG(word);
+        /* the next free element of the stack, behind the innermost frame */
+        struct decode_frame *top = d->stack.at + d->stack.count;
+        const uint32_t local = RING_WORD_ID(word);
+        uint64_t ns = ns_of(session, now->clock + ahead);
+        struct decode_total *total;
+        struct frame_row *row;
+        uint32_t code_id;
+        uint32_t *active;
+        uint64_t id, next_ahead, slot;
+        unsigned bytes;
+
+        if (ahead >= far || tag == RING_CONTROL)
+            break;
+        if (tag >= RING_RETURN) {
+            const unsigned exit = (unsigned)tag - RING_RETURN;
+            const bool ends_top = d->stack.count && has_ordinal(&top[-1], local);
+            if (!ends_top || top[-1].code_id >= known)
+                break;
+            top--;
+            d->stack.count--;
+            now->clock += ahead;
+            now->current = d->stack.count ? top[-1].frame_id : 0;
+            ns -= top->start_ns;
+            active = &d->active.at[top->code_id];
+            *active -= *active > 0;
+            total = &session->totals.at[top->code_id];
+            total_add(total, ns, top->child_ns, exit == EXIT_RAISE, *active);
+            total->skipped += top->is_call && top->outcome == OUTCOME_SKIP;
+            if (d->stack.count)
+                top[-1].child_ns += ns;
+            ns += top->start_ns;
+            slot = top->frame_id - frame_id(now->page, 0);
+            if (slot < now->rows)
+                row_end(d, (uint32_t)slot, ns, exit);
+            else
+                end_stored_row(d, top->frame_id, ns, top->outcome, exit);
+            continue;
+        }
+        code_id = local < d->codes->count ? d->codes->at[local] : 0;
+        if (!code_id || code_id >= known)
+            break;
+        if (counts && counts_is_torch_module_body(counts, code_id))
+            break;
+        if (d->stack.count && top[-1].inside)
+            break;
+        if (d->stack.count == d->stack.room)
+            break;
+        if (!page_has_room(now, FRAME_CELL_MOST))
+            break;
+        now->clock += ahead;
+        total = &session->totals.at[code_id];
+        total->calls += tag == RING_CALL;
+        active = &d->active.at[code_id];
+        next_ahead = p + 1 < stop ? (p[1] - now->clock) & RING_CLOCK_MASK : far;
+        if (next_ahead < far && is_exit_of(p[1], now->entered)) {
+            const unsigned exit = (unsigned)RING_WORD_TAG(p[1]) - RING_RETURN;
+            p++;
+            now->entered++;
+            now->clock += next_ahead;
+            row = row_begin(d, code_id, FRAME_CELL_MOST, tag, ns);
+            row_end(d, now->rows - 1, ns_of(session, now->clock), exit);
+            total_add(total, row->end_ns - ns, 0, exit == EXIT_RAISE, *active);
+            if (d->stack.count)
+                top[-1].child_ns += row->end_ns - ns;
+            continue;
+        }
+        id = frame_id(now->page, now->rows);
+        bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, tag, ns);
+        row_begin(d, code_id, bytes, tag, ns);
+        total->changed = true;
+        ++*active;
+        *top = (struct decode_frame){.frame_id = id,
+                                     .start_ns = ns,
+                                     .code_id = code_id,
+                                     .ordinal = now->entered,
+                                     .is_call = tag == RING_CALL};
+        d->stack.count++;
+        now->entered++;
+        now->current = id;
+    }
+    now->tail += (uint64_t)(p - begin);
+    return p;
+}
+
+/* ---- open, use and close a decoder ---- */
+
+/* After a restart: open those rows again whose cells were made after the last commit. Their ends
+ * will be decoded again. */
+static void resume_fill(struct decoder *d)
+{
+    struct frame_fill *fill = &d->place->fill;
+
+    d->now.rows = MIN(d->now.rows, FRAME_PAGE_ROWS);
+    d->now.cells = MIN(d->now.cells, FRAME_PAGE_ROOM);
+    /* keeps cells within the page, even if the memory was damaged */
+    d->now.used = MAX(d->now.used, d->now.cells);
+    for (uint32_t i = 0; i < d->now.rows; i++) {
+        if (fill->cell[i] && fill->cell[i] <= d->now.cells)
+            continue;
+        fill->cell[i] = 0;
+        fill->rows[i].end_ns = 0;
+        fill->rows[i].exit = 0;
+        fill->rows[i].ended = false;
+    }
+}
 
 void decode_open(struct decoder *d, struct decode_session *session, struct traced *owner,
                  const decode_ids *codes, struct decode_place *place)
@@ -1128,6 +1339,7 @@ void decode_open(struct decoder *d, struct decode_session *session, struct trace
         d->now.page = DECODE_NO_PAGE;
         return;
     }
+    resume_fill(d);
     session->last_ns = MAX(session->last_ns, decode_ns(session, d->now.clock));
     d->counts = session->counts ? traced_counts(owner, d, false) : NULL;
     if (!d->counts)
@@ -1136,7 +1348,7 @@ void decode_open(struct decoder *d, struct decode_session *session, struct trace
     d->now.changes = MIN(d->now.changes, COUNT_CHANGES);
     rebuild_stack(d, d->now.current);
     if (d->counts)
-        resume_counts(d);
+        resume_journal(d);
 }
 
 size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
@@ -1145,28 +1357,36 @@ size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
     const uint64_t *stop = words + count;
 
     while (p < stop) {
-        uint64_t word = *p;
-        enum ring_tag tag = RING_WORD_TAG(word);
+        uint64_t word;
+        enum ring_tag tag;
         size_t taken = 1;
+
+        if (can_decode_run(d))
+            p = decode_run(d, p, stop);
+        if (p == stop)
+            break;
+        word = *p;
+        tag = RING_WORD_TAG(word);
 
         if (d->broken)
             /* take the words unread: the ring is broken, but the program must not wait for room */
             taken = (size_t)(stop - p);
         else if (tag == RING_CONTROL)
-            taken = control(d, p, (size_t)(stop - p));
+            taken = handle_control_record(d, p, (size_t)(stop - p));
         else if (!d->now.thread_id)
-            broken(d, "ring: it begins without a thread; the rest of it was not taken");
+            mark_broken(d, "ring: it begins without a thread; its events were not read");
         else if (tag <= RING_INHERITED)
-            enter(d, tag, RING_WORD_ID(word), widen(d, RING_WORD_LOW(word)));
+            begin_frame(d, tag, RING_WORD_ID(word), widen_clock(d, RING_WORD_LOW(word)));
         else
-            end(d, (unsigned)tag - RING_RETURN, RING_WORD_ID(word), widen(d, RING_WORD_LOW(word)));
+            handle_exit(d, (unsigned)tag - RING_RETURN, RING_WORD_ID(word),
+                        widen_clock(d, RING_WORD_LOW(word)));
         if (!taken)
             break;
         p += taken;
         /* after all else: if a kill comes before this line, the record is decoded again */
         d->now.tail += taken;
         if (d->now.changes > COUNT_CHANGES / 2)
-            settle_counts(d);
+            apply_journal(d);
         if (d->commit_due) {
             commit(d);
             d->commit_due = false;
@@ -1180,7 +1400,7 @@ size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
     return (size_t)(p - words);
 }
 
-static void report(struct decoder *d, uint64_t *events, const char *cause)
+static void report_loss(struct decoder *d, uint64_t *events, const char *cause)
 {
     if (*events)
         traced_loss(d->owner, d->now.thread_id, decode_ns(d->session, d->now.clock), *events,
@@ -1204,13 +1424,13 @@ void decode_close(struct decoder *d)
 {
     close_page(d);
     close_stretch(d);
-    leave_open(d);
-    report(d, &d->now.unmatched, "order: exits of frames that were not open were left out");
-    report(d, &d->now.overtaken,
-           "order: frames ended after the frame around them; they end with it");
-    report(d, &d->now.backwards,
-           "clock: it went backwards on this thread; the time before was kept");
-    settle_counts(d);
+    close_open_frames(d);
+    report_loss(d, &d->now.unmatched, "order: exits of frames that were not open were left out");
+    report_loss(d, &d->now.overtaken,
+                "order: frames ended after the frame around them; they end with it");
+    report_loss(d, &d->now.backwards,
+                "clock: it went backwards on this thread; the time before was kept");
+    apply_journal(d);
     commit(d);
     list_free(&d->stack);
     list_free(&d->active);

@@ -32,11 +32,18 @@ struct decode_at {
     uint64_t current;
     /* number of the thread's ENTERs so far, which is the next frame's ordinal */
     uint32_t entered;
-    uint32_t thread_id;                       /* 0 before the first CONTROL_THREAD */
-    uint32_t page, rows;                      /* the page being filled, or DECODE_NO_PAGE */
-    uint32_t used;                            /* number of bytes of that page that its rows need */
-    uint32_t check_count, compile, signature; /* facts about the lookup that has not ended yet */
-    /* counted: number of open frames that have no row; changes: number of changes in the journal */
+    /* row id of the thread or greenlet that runs; 0 before the first CONTROL_THREAD */
+    uint32_t thread_id;
+    /* page: number of the page being filled, or DECODE_NO_PAGE; rows: how many rows it has */
+    uint32_t page, rows;
+    /* bytes of the page that its rows need, with room for the ends of open rows */
+    uint32_t used;
+    /* bytes of the page's cells, which rows get when they end */
+    uint32_t cells;
+    /* of the current lookup: the number of its checks; and 1 + the process's own id of its compile
+     * and of its signature, or 0 if it has none */
+    uint32_t check_count, compile, signature;
+    /* counted: how many open frames have no row; changes: how many changes the journal has */
     uint32_t counted, changes;
     uint8_t phase;  /* enum compile_phase that the last CONTROL_PHASE has set */
     bool keep;      /* after a CONTROL_KEEP: the next frame gets a row, whatever the phase */
@@ -61,8 +68,8 @@ struct decode_place {
     uint32_t ring;  /* number of the ring in its process file */
     uint32_t which; /* at[which & 1] is what was committed last */
     struct decode_at at[2];
-    struct frame_row rows[FRAME_PAGE_ROWS];
-    /* checks below at.check_count have been committed */
+    struct frame_fill fill;
+    /* checks of the current lookup; those below at.check_count are committed */
     struct decode_check checks[DECODE_CHECKS_MAX];
 };
 
@@ -229,9 +236,10 @@ void traced_span(struct traced *t, const struct decoder *d, const struct decode_
 /* Write TEXT, which is JSON: the arguments of frame FRAME_ID, or, if RETURNED, its return value. */
 void traced_call_args(struct traced *t, uint64_t frame_id, bool returned, struct fact_text text);
 void traced_span_end(struct traced *t, uint32_t local, uint64_t end_ns);
-/* Commit all rows that were made from words, because the words are about to be given up. */
-void traced_settle(struct traced *t);
-/* Write the cache entry of a frame whose row has no more room for it. */
+/* Commit the rows of other tables that were made from words. The decoder calls this just before it
+ * commits its words as decoded: after that, the rows could not be made again. */
+void traced_commit_rows(struct traced *t);
+/* Write the cache entry of a frame whose stored row has no room for it. */
 void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry_id);
 /* Return the journal of the decoder's ring (collector/counts.h). MAKE: make it if there is none.
  * Returns NULL if there is none. */
@@ -241,14 +249,15 @@ struct count_ring *traced_counts(struct traced *t, const struct decoder *d, bool
 bool traced_long_frame(struct traced *t, uint64_t frame_id, struct frame_row *row);
 void traced_long_frame_end(struct traced *t, uint64_t frame_id, uint64_t end_ns, unsigned outcome,
                            unsigned exit);
-/* With --snapshot-on: a call of CODE_ID took DURATION_NS, longer than it may. */
-void traced_slow(struct traced *t, uint32_t code_id, uint64_t duration_ns);
-/* With --snapshot-on: the outermost frame ended; RAISED: with an exception. */
-void traced_outermost(struct traced *t, bool raised);
-/* Note a frame that will never end. */
-void traced_left_open(struct traced *t, uint64_t frame_id);
-/* Write a stretch: from START_NS to END_NS the thread with row THREAD_ID began and ended no frame.
- * FRAME was its innermost frame. */
+/* With --snapshot-on: trigger a snapshot, because a call of CODE_ID took DURATION_NS, longer than
+ * the limit for it. */
+void traced_trigger_slow_call(struct traced *t, uint32_t code_id, uint64_t duration_ns);
+/* With --snapshot-on: note that an outermost frame ended. RAISED: it raised an exception. */
+void traced_note_outermost_end(struct traced *t, bool raised);
+/* Record that frame FRAME_ID will never end. */
+void traced_write_left_open(struct traced *t, uint64_t frame_id);
+/* Write a stretch: from START_NS to END_NS the thread with row id THREAD_ID began and ended no
+ * frame. FRAME was its innermost frame. */
 void traced_stretch(struct traced *t, uint32_t thread_id, const struct decode_frame *frame,
                     uint64_t start_ns, uint64_t end_ns);
 /* Write a row of table `loss`: EVENTS were not recorded, because of CAUSE. THREAD_ID is 0 if the

@@ -24,8 +24,9 @@ enum {
     LIMIT_OF_HOOK = 1,
 };
 
-/* Return the row id of the fact: the one that a killed collector gave it, or a new one. */
-static uint32_t row_id(struct traced *t, struct fact *shared, uint32_t *next)
+/* Return the row id of fact SHARED: the one that a killed collector gave the fact, or a new one
+ * from *NEXT. */
+static uint32_t give_row_id(struct traced *t, struct fact *shared, uint32_t *next)
 {
     uint32_t given = t->collector->resumed ? shared->row_id : 0;
 
@@ -37,28 +38,29 @@ static uint32_t row_id(struct traced *t, struct fact *shared, uint32_t *next)
     return given;
 }
 
-/* Return a row id for a table without ids of its own. Returns 0 unless the subject of the row is
- * KNOWN. */
-static uint32_t note_id(struct traced *t, struct fact *shared, bool known)
+/* Return a row id for a fact from the counter next_note, which several tables share. Returns 0 if
+ * the thing that the row describes has no row itself (KNOWN is false). */
+static uint32_t give_note_id(struct traced *t, struct fact *shared, bool known)
 {
-    return known ? row_id(t, shared, &t->collector->state.file->header.next_note) : 0;
+    return known ? give_row_id(t, shared, &t->collector->state.file->header.next_note) : 0;
 }
 
-/* Process T names a new thing LOCAL. Give the thing a row id, and return the row id; 0: no room. */
-static uint32_t new_id(struct traced *t, decode_ids *ids, int64_t local, struct fact *shared,
-                       uint32_t *next)
+/* Process T has given a new thing the id LOCAL. Give it a row id, store the row id in IDS, and
+ * return it. Returns 0 without room. */
+static uint32_t give_new_id(struct traced *t, decode_ids *ids, int64_t local, struct fact *shared,
+                            uint32_t *next)
 {
     uint32_t *id = (uint64_t)local < IDS_MAX ? list_reach(ids, (size_t)local) : NULL;
 
     if (!id)
         return 0;
-    *id = row_id(t, shared, next);
+    *id = give_row_id(t, shared, next);
     return *id;
 }
 
-/* Return the row id of the thing with the id LOCAL in process T; 0, which stands for NULL, if there
- * is none. */
-static uint32_t id_of(const decode_ids *ids, int64_t local)
+/* Return the row id of the thing that has the id LOCAL in its process; 0, which is stored as NULL,
+ * if it has none. */
+static uint32_t find_row_id(const decode_ids *ids, int64_t local)
 {
     return (uint64_t)local < ids->count ? ids->at[local] : 0;
 }
@@ -75,8 +77,8 @@ static uint32_t guard_id(const struct traced_entry *entry, int64_t ordinal)
     return ordinal >= 0 && ordinal < entry->guards ? entry->guard_id + (uint32_t)ordinal : 0;
 }
 
-/* Return NUMBER as a row stores it: -1 means that the number is not known. */
-static int64_t known(int64_t number)
+/* Convert NUMBER, where -1 means not known, to a column's value. */
+static int64_t column_of_number(int64_t number)
 {
     return number < 0 ? ROW_NONE : number;
 }
@@ -87,7 +89,7 @@ static int64_t session_ns(const struct traced *t, int64_t clock)
 }
 
 /* Convert a wall clock time to the session's time. */
-static int64_t since_start(const struct traced *t, int64_t unix_ns)
+static int64_t convert_wall_clock(const struct traced *t, int64_t unix_ns)
 {
     int64_t start = (int64_t)t->collector->session->file->start_unix_ns;
 
@@ -130,7 +132,8 @@ static const char *code_kind(const struct fact_CODE *code)
 }
 
 /* Return the first row id of ENTRY's guards: the one that a killed collector gave, or a new one. */
-static uint32_t guard_ids(struct traced *t, const struct traced_entry *entry, struct fact *shared)
+static uint32_t give_guard_ids(struct traced *t, const struct traced_entry *entry,
+                               struct fact *shared)
 {
     struct state_header *next = &t->collector->state.file->header;
     uint32_t first = shared->row_more; /* read once, because the program can change it */
@@ -144,7 +147,7 @@ static uint32_t guard_ids(struct traced *t, const struct traced_entry *entry, st
     return first;
 }
 
-static void take_entry(struct traced *t, const struct fact_ENTRY *fact, struct fact *shared)
+static void store_entry(struct traced *t, const struct fact_ENTRY *fact, struct fact *shared)
 {
     struct state_header *next = &t->collector->state.file->header;
     bool fits = (uint64_t)fact->entry < IDS_MAX;
@@ -153,19 +156,19 @@ static void take_entry(struct traced *t, const struct fact_ENTRY *fact, struct f
 
     if (!entry)
         return;
-    entry->entry_id = row_id(t, shared, &next->next_entry);
+    entry->entry_id = give_row_id(t, shared, &next->next_entry);
     entry->guards = 0;
     if (fact->guards >= 0 && fact->guards < IDS_MAX)
         entry->guards = (uint32_t)fact->guards;
-    entry->guard_id = guard_ids(t, entry, shared);
-    code_id = id_of(&t->codes, fact->code);
+    entry->guard_id = give_guard_ids(t, entry, shared);
+    code_id = find_row_id(&t->codes, fact->code);
     recorder_put(t->collector->recorder, ENTRY,
                  {
                      .cache_entry_id = entry->entry_id,
                      .code_id = code_id,
                      .label = fact->label,
                      .backend = fact->backend,
-                     .region_id = known(fact->region),
+                     .region_id = column_of_number(fact->region),
                      .guard_count = entry->guards,
                      .born_ns = session_ns(t, fact->clock),
                  });
@@ -185,14 +188,14 @@ static bool read_texts(const char **at, const char *end, struct fact_text *texts
     return true;
 }
 
-static void take_graph(struct traced *t, const struct fact_GRAPH *fact, struct fact *shared)
+static void store_graph(struct traced *t, const struct fact_GRAPH *fact, struct fact *shared)
 {
     struct recorder *r = t->collector->recorder;
     struct state_header *next = &t->collector->state.file->header;
     const char *at = fact->nodes.text;
     const char *end = at + fact->nodes.bytes;
-    uint32_t compile = id_of(&t->compiles, fact->compile);
-    uint32_t id = compile ? row_id(t, shared, &next->next_graph) : 0;
+    uint32_t compile = find_row_id(&t->compiles, fact->compile);
+    uint32_t id = compile ? give_row_id(t, shared, &next->next_graph) : 0;
     uint32_t nodes = 0;
     struct fact_text fields[5];
 
@@ -218,10 +221,10 @@ static void take_graph(struct traced *t, const struct fact_GRAPH *fact, struct f
                  });
 }
 
-static void take_mark(struct traced *t, const struct fact_MARK *fact, struct fact *shared)
+static void store_mark(struct traced *t, const struct fact_MARK *fact, struct fact *shared)
 {
     static const char *const actions[] = {"default", "skip", "run_only"};
-    uint32_t code = id_of(&t->codes, fact->code);
+    uint32_t code = find_row_id(&t->codes, fact->code);
     bool sound = (uint64_t)fact->own < 3 && (uint64_t)fact->callees < 3;
     const char *own;
     const char *callees;
@@ -231,7 +234,7 @@ static void take_mark(struct traced *t, const struct fact_MARK *fact, struct fac
         return;
     own = actions[fact->own];
     callees = actions[fact->callees];
-    row = note_id(t, shared, code);
+    row = give_note_id(t, shared, code);
     recorder_put(t->collector->recorder, MARK,
                  {
                      .rowid = row,
@@ -239,17 +242,17 @@ static void take_mark(struct traced *t, const struct fact_MARK *fact, struct fac
                      .at_ns = session_ns(t, fact->clock),
                      .action = fact_string(own),
                      .recursive_action = fact_string(callees),
-                     .region_id = known(fact->region),
+                     .region_id = column_of_number(fact->region),
                      .reason = fact->reason,
                  });
 }
 
-static void take_break(struct traced *t, const struct fact_BREAK *fact, uint32_t compile,
-                       struct fact *shared)
+static void store_break(struct traced *t, const struct fact_BREAK *fact, uint32_t compile,
+                        struct fact *shared)
 {
-    uint32_t row = note_id(t, shared, compile);
-    uint32_t code_id = id_of(&t->codes, fact->code);
-    uint32_t resume_code_id = id_of(&t->codes, fact->rest);
+    uint32_t row = give_note_id(t, shared, compile);
+    uint32_t code_id = find_row_id(&t->codes, fact->code);
+    uint32_t resume_code_id = find_row_id(&t->codes, fact->rest);
 
     recorder_put(t->collector->recorder, BREAK,
                  {
@@ -257,19 +260,19 @@ static void take_break(struct traced *t, const struct fact_BREAK *fact, uint32_t
                      .compile_id = compile,
                      .code_id = code_id,
                      .line = fact->line,
-                     .offset = known(fact->offset),
+                     .offset = column_of_number(fact->offset),
                      .reason = fact->reason,
                      .user_stack = fact->stack,
                      .resume_code_id = resume_code_id,
                  });
 }
 
-static void take_phase(struct traced *t, const struct fact_PHASE *fact, uint32_t compile,
-                       struct fact *shared)
+static void store_phase(struct traced *t, const struct fact_PHASE *fact, uint32_t compile,
+                        struct fact *shared)
 {
-    uint32_t row = note_id(t, shared, true);
-    int64_t start_ns = since_start(t, fact->start);
-    int64_t end_ns = since_start(t, fact->end);
+    uint32_t row = give_note_id(t, shared, true);
+    int64_t start_ns = convert_wall_clock(t, fact->start);
+    int64_t end_ns = convert_wall_clock(t, fact->end);
 
     recorder_put(t->collector->recorder, PHASE,
                  {
@@ -283,7 +286,7 @@ static void take_phase(struct traced *t, const struct fact_PHASE *fact, uint32_t
 }
 
 /* Record the torch of process T. An unknown version is an empty text: NULL means no torch. */
-static void take_torch(struct traced *t, const struct fact_TORCH *fact)
+static void store_torch(struct traced *t, const struct fact_TORCH *fact)
 {
     struct collector *c = t->collector;
     size_t room = sizeof c->torch_note;
@@ -301,12 +304,13 @@ static void take_torch(struct traced *t, const struct fact_TORCH *fact)
         snprintf(c->torch_note, room, "%.*s", (int)MIN(fact->why.bytes, 511), fact->why.text);
 }
 
-/* Store a note of torch's bridge about a compile. */
-static void take_note(struct traced *t, enum fact_kind kind, const union fact_any *fact,
-                      struct fact *shared)
+/* Store a fact that torch's bridge wrote (tracer/torch/bridge.c): about a compile, about the
+ * function that a resume function continues, or about torch's version. */
+static void store_note(struct traced *t, enum fact_kind kind, const union fact_any *fact,
+                       struct fact *shared)
 {
     struct recorder *r = t->collector->recorder;
-    uint32_t compile = id_of(&t->compiles, fact->numbers[0]);
+    uint32_t compile = find_row_id(&t->compiles, fact->numbers[0]);
 
     switch (kind) {
     case FACT_NOTE:
@@ -316,44 +320,44 @@ static void take_note(struct traced *t, enum fact_kind kind, const union fact_an
                          .label = fact->NOTE.label,
                          .outcome = fact->NOTE.outcome,
                          .reason = fact->NOTE.reason,
-                         .sticky = known(fact->NOTE.sticky),
+                         .sticky = column_of_number(fact->NOTE.sticky),
                      });
         break;
     case FACT_GRAPH:
-        take_graph(t, &fact->GRAPH, shared);
+        store_graph(t, &fact->GRAPH, shared);
         break;
     case FACT_BREAK:
-        take_break(t, &fact->BREAK, compile, shared);
+        store_break(t, &fact->BREAK, compile, shared);
         break;
     case FACT_LISTING:
         recorder_put(r, LISTING,
                      {
-                         .rowid = note_id(t, shared, compile),
+                         .rowid = give_note_id(t, shared, compile),
                          .compile_id = compile,
                          .kind = fact->LISTING.kind,
                          .text = fact->LISTING.text,
                      });
         break;
     case FACT_PHASE:
-        take_phase(t, &fact->PHASE, compile, shared);
+        store_phase(t, &fact->PHASE, compile, shared);
         break;
     case FACT_ORIGIN:
         recorder_put(r, ORIGIN,
                      {
-                         .code_id = id_of(&t->codes, fact->ORIGIN.code),
-                         .origin_code_id = id_of(&t->codes, fact->ORIGIN.from),
+                         .code_id = find_row_id(&t->codes, fact->ORIGIN.code),
+                         .origin_code_id = find_row_id(&t->codes, fact->ORIGIN.from),
                          .kind = fact->ORIGIN.kind,
                      });
         break;
     case FACT_TORCH:
-        take_torch(t, &fact->TORCH);
+        store_torch(t, &fact->TORCH);
         break;
     default:
         break;
     }
 }
 
-static void take_argv(struct traced *t, const struct fact_ARGV *fact)
+static void store_argv(struct traced *t, const struct fact_ARGV *fact)
 {
     char *argv = json_array(fact->argv.text, (size_t)fact->argv.bytes);
 
@@ -362,7 +366,7 @@ static void take_argv(struct traced *t, const struct fact_ARGV *fact)
     free(argv);
 }
 
-static void take_loss(struct traced *t, const struct fact_LOSS *fact, struct fact *shared)
+static void store_loss(struct traced *t, const struct fact_LOSS *fact, struct fact *shared)
 {
     struct collector *c = t->collector;
     uint64_t *next = &c->state.file->header.next[NEXT_LOSS];
@@ -370,14 +374,15 @@ static void take_loss(struct traced *t, const struct fact_LOSS *fact, struct fac
     uint64_t at_ns = (uint64_t)session_ns(t, fact->clock);
     size_t bytes = MIN((size_t)fact->cause.bytes, ROW_CAUSE_MAX);
 
-    row_id(t, shared, &loss);
+    give_row_id(t, shared, &loss);
     *next = loss;
-    collector_loss_row(c, shared->row_id, t->row.process_id, 0, at_ns,
-                       (uint64_t)known(fact->events), strndupa(fact->cause.text, bytes));
+    collector_write_loss_row(c, shared->row_id, t->row.process_id, 0, at_ns,
+                             (uint64_t)column_of_number(fact->events),
+                             strndupa(fact->cause.text, bytes));
 }
 
 /* Does PATTERN match the code of FACT: its qualified name or its file? */
-static bool matches(const char *pattern, const struct fact_CODE *fact)
+static bool matches_code(const char *pattern, const struct fact_CODE *fact)
 {
     const char *name = strndupa(fact->qualname.text, (size_t)MIN(fact->qualname.bytes, NAME_MOST));
     const char *file = strndupa(fact->filename.text, (size_t)MIN(fact->filename.bytes, NAME_MOST));
@@ -388,7 +393,7 @@ static bool matches(const char *pattern, const struct fact_CODE *fact)
 /* Is this the function to which threading passes an exception that nobody caught? */
 static bool is_excepthook(const struct fact_CODE *fact)
 {
-    return matches("_make_invoke_excepthook.<locals>.invoke_excepthook", fact);
+    return matches_code("_make_invoke_excepthook.<locals>.invoke_excepthook", fact);
 }
 
 /* Set how long a call of code object ID may take without triggering a snapshot (run
@@ -401,7 +406,7 @@ static void limit_set(struct collector *c, uint32_t id, const struct fact_CODE *
     if (!c->decode.limits_on)
         return;
     list_each(condition, &c->trigger.conditions)
-        if (matches(condition->pattern, fact))
+        if (matches_code(condition->pattern, fact))
             limit_ns = limit_ns ? MIN(limit_ns, condition->limit_ns) : condition->limit_ns;
     if (c->trigger.on_exception && is_excepthook(fact))
         limit_ns = LIMIT_OF_HOOK;
@@ -410,35 +415,37 @@ static void limit_set(struct collector *c, uint32_t id, const struct fact_CODE *
         *limit = limit_ns;
 }
 
-static void trip(struct collector *c, const char *why)
+static void trigger_snapshot(struct collector *c, const char *why)
 {
     if (!c->decode.tripped)
         snprintf(c->decode.why_tripped, sizeof c->decode.why_tripped, "%s", why);
     c->decode.tripped = true;
 }
 
-void traced_slow(struct traced *t, uint32_t code_id, uint64_t duration_ns)
+void traced_trigger_slow_call(struct traced *t, uint32_t code_id, uint64_t duration_ns)
 {
     struct collector *c = t->collector;
     char why[128];
 
     snprintf(why, sizeof why, "a call took %.3f ms", (double)duration_ns / 1e6);
-    trip(c, c->decode.limits.at[code_id] == LIMIT_OF_HOOK ? "uncaught exception in a thread" : why);
+    trigger_snapshot(
+        c, c->decode.limits.at[code_id] == LIMIT_OF_HOOK ? "uncaught exception in a thread" : why);
 }
 
-/* T failed and one of its outermost frames ended with an exception, whichever is known first. */
-static void trip_failed(struct traced *t)
+/* Trigger a snapshot if process T ended with a failure, and one of its outermost frames with an
+ * exception. Called when either becomes known. */
+static void trigger_if_failed(struct traced *t)
 {
     bool is_uncaught = t->raised && t->failed;
 
     if (is_uncaught && t->collector->trigger.on_exception)
-        trip(t->collector, "a process ended with an uncaught exception");
+        trigger_snapshot(t->collector, "a process ended with an uncaught exception");
 }
 
-void traced_outermost(struct traced *t, bool raised)
+void traced_note_outermost_end(struct traced *t, bool raised)
 {
     t->raised = t->raised || raised;
-    trip_failed(t);
+    trigger_if_failed(t);
 }
 
 void traced_failed(struct traced *t)
@@ -446,15 +453,15 @@ void traced_failed(struct traced *t)
     if (t->failed)
         return;
     t->failed = true;
-    trip_failed(t);
+    trigger_if_failed(t);
 }
 
-static void take_code(struct traced *t, const struct fact_CODE *fact, struct fact *shared)
+static void store_code(struct traced *t, const struct fact_CODE *fact, struct fact *shared)
 {
     struct state_header *next = &t->collector->state.file->header;
-    uint32_t id = new_id(t, &t->codes, fact->code, shared, &next->next_code);
+    uint32_t id = give_new_id(t, &t->codes, fact->code, shared, &next->next_code);
 
-    counts_place(&t->collector->counts, id, fact->place);
+    counts_set_place(&t->collector->counts, id, fact->place);
     limit_set(t->collector, id, fact);
     recorder_put(t->collector->recorder, CODE,
                  {
@@ -468,12 +475,12 @@ static void take_code(struct traced *t, const struct fact_CODE *fact, struct fac
                  });
 }
 
-static void take_compile(struct traced *t, const struct fact_COMPILE *fact, uint32_t compile)
+static void store_compile(struct traced *t, const struct fact_COMPILE *fact, uint32_t compile)
 {
     recorder_put(t->collector->recorder, COMPILE,
                  {
                      .compile_id = compile,
-                     .code_id = id_of(&t->codes, fact->code),
+                     .code_id = find_row_id(&t->codes, fact->code),
                      .label = fact->label,
                      .outcome = fact->outcome,
                      .reason = fact->reason,
@@ -482,7 +489,7 @@ static void take_compile(struct traced *t, const struct fact_COMPILE *fact, uint
                  });
 }
 
-static void take_compiled(struct traced *t, const struct fact_COMPILED *fact, uint32_t compile)
+static void store_compiled(struct traced *t, const struct fact_COMPILED *fact, uint32_t compile)
 {
     struct recorder *r = t->collector->recorder;
     uint32_t entry = entry_of(t, fact->entry)->entry_id;
@@ -499,12 +506,12 @@ static const char *cause_how(int64_t how)
     return how == CAUSE_CUT ? "re-checked in part" : "re-checked";
 }
 
-static void take_cause(struct traced *t, const struct fact_CAUSE *fact, uint32_t compile,
-                       struct fact *shared)
+static void store_cause(struct traced *t, const struct fact_CAUSE *fact, uint32_t compile,
+                        struct fact *shared)
 {
     const struct traced_entry *entry = entry_of(t, fact->entry);
     bool also = fact->how == CAUSE_ALSO || fact->how == CAUSE_CUT;
-    uint32_t row = note_id(t, shared, entry->entry_id && compile);
+    uint32_t row = give_note_id(t, shared, entry->entry_id && compile);
     uint32_t failed = guard_id(entry, fact->guard);
     const char *how = cause_how(fact->how);
 
@@ -518,7 +525,7 @@ static void take_cause(struct traced *t, const struct fact_CAUSE *fact, uint32_t
                      .kind = fact->kind,
                      .source = fact->source,
                      .aspect = fact->aspect,
-                     .dimension = known(fact->dimension),
+                     .dimension = column_of_number(fact->dimension),
                      .expected = fact->expected,
                      .actual = fact->actual,
                      .text = fact->words,
@@ -527,8 +534,8 @@ static void take_cause(struct traced *t, const struct fact_CAUSE *fact, uint32_t
 }
 
 /* Store a fact about a cache entry. */
-static void take_of_entry(struct traced *t, enum fact_kind kind, const union fact_any *fact,
-                          struct fact *shared)
+static void store_entry_fact(struct traced *t, enum fact_kind kind, const union fact_any *fact,
+                             struct fact *shared)
 {
     struct recorder *r = t->collector->recorder;
     const struct traced_entry *entry = entry_of(t, fact->numbers[0]);
@@ -551,7 +558,7 @@ static void take_of_entry(struct traced *t, enum fact_kind kind, const union fac
                      });
         break;
     case FACT_ORDER:
-        row = note_id(t, shared, id);
+        row = give_note_id(t, shared, id);
         recorder_put(r, GUARD_ORDER,
                      {
                          .rowid = row,
@@ -571,20 +578,20 @@ static void take_of_entry(struct traced *t, enum fact_kind kind, const union fac
     }
 }
 
-/* Store a fact about a process, or about the shim in it. */
-static void take_own(struct traced *t, enum fact_kind kind, const union fact_any *fact,
-                     struct fact *shared)
+/* Store a fact of any kind. */
+static void store_fact(struct traced *t, enum fact_kind kind, const union fact_any *fact,
+                       struct fact *shared)
 {
     struct collector *c = t->collector;
     struct recorder *r = c->recorder;
     struct state_header *next = &c->state.file->header;
     int64_t process = t->row.process_id;
-    uint32_t compile = id_of(&t->compiles, fact->numbers[0]);
+    uint32_t compile = find_row_id(&t->compiles, fact->numbers[0]);
     uint32_t id;
 
     switch (kind) {
     case FACT_ARGV:
-        take_argv(t, &fact->ARGV);
+        store_argv(t, &fact->ARGV);
         break;
     case FACT_EXECUTABLE:
         recorder_put(r, PROCESS_SAYS, {.process_id = process, .executable = fact->EXECUTABLE.path});
@@ -597,15 +604,15 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
         recorder_put(r, PROCESS_RANK,
                      {
                          .process_id = process,
-                         .rank = known(fact->RANK.rank),
-                         .local_rank = known(fact->RANK.local_rank),
+                         .rank = column_of_number(fact->RANK.rank),
+                         .local_rank = column_of_number(fact->RANK.local_rank),
                      });
         break;
     case FACT_LOSS:
-        take_loss(t, &fact->LOSS, shared);
+        store_loss(t, &fact->LOSS, shared);
         break;
     case FACT_THREAD:
-        id = new_id(t, &t->threads, fact->THREAD.thread, shared, &next->next_thread);
+        id = give_new_id(t, &t->threads, fact->THREAD.thread, shared, &next->next_thread);
         recorder_put(r, THREAD,
                      {
                          .thread_id = id,
@@ -618,50 +625,61 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
             thread_cpu_add(&t->samples, t->row.pid, id, fact->THREAD.os_tid);
         break;
     case FACT_CODE:
-        take_code(t, &fact->CODE, shared);
+        store_code(t, &fact->CODE, shared);
         break;
     case FACT_ENTRY:
-        take_entry(t, &fact->ENTRY, shared);
+        store_entry(t, &fact->ENTRY, shared);
         break;
     case FACT_ASKED:
-        id = new_id(t, &t->compiles, fact->ASKED.compile, shared, &next->next_compile);
+        id = give_new_id(t, &t->compiles, fact->ASKED.compile, shared, &next->next_compile);
         recorder_put(r, COMPILE_BEGUN,
                      {
                          .compile_id = id,
-                         .code_id = id_of(&t->codes, fact->ASKED.code),
+                         .code_id = find_row_id(&t->codes, fact->ASKED.code),
                          .start_ns = session_ns(t, fact->ASKED.clock),
                      });
         break;
     case FACT_COMPILE:
-        take_compile(t, &fact->COMPILE, compile);
+        store_compile(t, &fact->COMPILE, compile);
         break;
     case FACT_COMPILED:
-        take_compiled(t, &fact->COMPILED, compile);
+        store_compiled(t, &fact->COMPILED, compile);
         break;
     case FACT_CAUSE:
-        take_cause(t, &fact->CAUSE, compile, shared);
+        store_cause(t, &fact->CAUSE, compile, shared);
         break;
     case FACT_GUARD:
     case FACT_ORDER:
     case FACT_DEATH:
-        take_of_entry(t, kind, fact, shared);
+        store_entry_fact(t, kind, fact, shared);
         break;
     case FACT_SIGNATURE:
-        id = new_id(t, &t->signatures, fact->SIGNATURE.signature, shared, &next->next_signature);
+        id = give_new_id(t, &t->signatures, fact->SIGNATURE.signature, shared,
+                         &next->next_signature);
         recorder_put(r, SIGNATURE, {.text = fact->SIGNATURE.text, .signature_id = id});
         break;
     case FACT_SPAN_END:
         traced_span_end(t, (uint32_t)fact->SPAN_END.span,
                         (uint64_t)session_ns(t, fact->SPAN_END.clock));
         break;
+    case FACT_UNCAUGHT:
+        recorder_put(r, UNCAUGHT,
+                     {
+                         .process_id = process,
+                         .at_ns = session_ns(t, fact->UNCAUGHT.clock),
+                         .type = fact->UNCAUGHT.type,
+                         .code_id = find_row_id(&t->codes, fact->UNCAUGHT.code),
+                         .line = column_of_number(fact->UNCAUGHT.line),
+                     });
+        break;
     case FACT_SETTING:
         settings_take(c, &fact->SETTING);
         break;
     case FACT_MARK:
-        take_mark(t, &fact->MARK, shared);
+        store_mark(t, &fact->MARK, shared);
         break;
     default:
-        take_note(t, kind, fact, shared);
+        store_note(t, kind, fact, shared);
         break;
     }
 }
@@ -697,8 +715,9 @@ bool traced_facts_next(struct traced *t, uint64_t at)
     return true;
 }
 
-/* Store the next fact; the facts end at USED. Returns what is wrong with the fact, or NULL. */
-static const char *fact_take(struct traced *t, uint64_t used)
+/* Store the rows of the next fact. USED is where the facts end. Returns NULL, or what is wrong with
+ * the fact. */
+static const char *store_next_fact(struct traced *t, uint64_t used)
 {
     struct collector *c = t->collector;
     struct fact *shared = (struct fact *)(t->facts->data + t->facts_read);
@@ -721,8 +740,8 @@ static const char *fact_take(struct traced *t, uint64_t used)
     memcpy(c->fact.at, &head, sizeof head);
     if (!fact_read((struct fact *)c->fact.at, &fact))
         return "a name's length makes no sense";
-    /* SHARED, where the row ids are kept, may change at any moment */
-    take_own(t, (enum fact_kind)head.kind, &fact, shared);
+    /* pass SHARED only to keep row ids in it: the program may change it at any moment */
+    store_fact(t, (enum fact_kind)head.kind, &fact, shared);
     t->facts_read += head.bytes;
     return NULL;
 }
@@ -734,7 +753,7 @@ void traced_facts(struct traced *t)
         uint64_t next;
         bool is_whole;
         while (t->facts_read < used) {
-            const char *wrong = fact_take(t, used);
+            const char *wrong = store_next_fact(t, used);
             if (wrong) {
                 traced_broken(t, wrong);
                 return;
@@ -767,6 +786,7 @@ void traced_inherit(struct traced *t, struct traced *parent)
     inherit(&t->entries, &parent->entries, t->file->inherited_entries);
     inherit(&t->signatures, &parent->signatures, t->file->inherited_signatures);
     t->forked_from = parent;
+    parent->heirs++;
     t->inherited_spans = t->file->inherited_spans;
     recorder_put(t->collector->recorder, PROCESS_FORKED,
                  {.process_id = t->row.process_id, .parent_process_id = parent->row.process_id});
@@ -779,9 +799,9 @@ uint32_t traced_code_row(struct traced *t, uint32_t local)
     struct collector *c = t->collector;
 
     traced_facts(t);
-    if (id_of(&t->codes, local))
-        return id_of(&t->codes, local);
-    /* the fact about this code object found no room, or the ring is damaged */
+    if (find_row_id(&t->codes, local))
+        return find_row_id(&t->codes, local);
+    /* the fact about this code object was lost for want of room, or the ring is damaged */
     if (!t->unknown_code) {
         t->unknown_code = c->state.file->header.next_code++;
         recorder_put(c->recorder, CODE,
@@ -792,7 +812,7 @@ uint32_t traced_code_row(struct traced *t, uint32_t local)
                          .qualname = fact_string("(unknown code)"),
                          .kind = fact_string("function"),
                      });
-        collector_lost(
+        collector_record_loss(
             c, t->row.process_id, 0,
             "names: no room for the names of some code; its frames are of \"(unknown code)\"");
     }
@@ -804,7 +824,7 @@ uint32_t traced_thread_row(struct traced *t, uint32_t local)
     uint32_t id;
 
     traced_facts(t);
-    id = id_of(&t->threads, local);
+    id = find_row_id(&t->threads, local);
     if (!id) {
         id = t->collector->state.file->header.next_thread++;
         recorder_put(t->collector->recorder, THREAD,
@@ -888,9 +908,9 @@ void traced_call_args(struct traced *t, uint64_t frame_id, bool returned, struct
         recorder_put(r, CALL_ARGUMENTS, {.frame_id = frame_id, .arguments = text});
 }
 
-void traced_settle(struct traced *t)
+void traced_commit_rows(struct traced *t)
 {
-    recorder_commit_unrepeatable(t->collector->recorder);
+    recorder_commit_if_unrepeatable(t->collector->recorder);
 }
 
 bool traced_long_frame(struct traced *t, uint64_t frame_id, struct frame_row *row)
@@ -923,7 +943,7 @@ void traced_long_frame_end(struct traced *t, uint64_t frame_id, uint64_t end_ns,
                  });
 }
 
-void traced_left_open(struct traced *t, uint64_t frame_id)
+void traced_write_left_open(struct traced *t, uint64_t frame_id)
 {
     recorder_put(t->collector->recorder, LEFT_OPEN, {.frame_id = frame_id});
 }
@@ -931,11 +951,12 @@ void traced_left_open(struct traced *t, uint64_t frame_id)
 void traced_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t events,
                  const char *cause)
 {
-    collector_loss(t->collector, t->row.process_id, thread_id, at_ns, events, cause);
+    collector_write_loss(t->collector, t->row.process_id, thread_id, at_ns, events, cause);
 }
 
-/* Did D try an entry whose facts were not read yet? Another thread may have made it just now. */
-static bool tries_unknown(struct traced *t, const struct decoder *d)
+/* Did the decoder's lookup try an entry whose fact was not read yet, because another thread has
+ * just made the entry? */
+static bool tries_unknown_entry(struct traced *t, const struct decoder *d)
 {
     for (uint32_t i = 0; i < d->now.check_count; i++)
         if (!entry_of(t, d->place->checks[i].entry)->entry_id)
@@ -943,7 +964,7 @@ static bool tries_unknown(struct traced *t, const struct decoder *d)
     return false;
 }
 
-static bool is_run_known(const struct decode_check *c)
+static bool knows_guards_run(const struct decode_check *c)
 {
     return c->guards_run || c->result == CHECK_PASS || c->result == CHECK_BACKEND_MISMATCH;
 }
@@ -974,8 +995,8 @@ static void row_add(struct collector *c, enum lookup_table table, const int64_t 
     memcpy(row + 1, values, (columns - 1) * sizeof *row);
     if (word)
         row[CHECK_WORD] = (int64_t)strlen(word);
-    recorder_values(c->recorder, put, row, &word);
-    recorder_once(c->recorder);
+    recorder_write_values(c->recorder, put, row, &word);
+    recorder_mark_unrepeatable(c->recorder);
     c->keep.rows += table == PAGES_LOOKUP;
 }
 
@@ -998,7 +1019,7 @@ static void put_check(struct traced *t, const struct decode_check *c,
         entry->entry_id,
         0, /* place of the column `result`, which is a text */
         failed ? failed : ROW_NONE,
-        is_run_known(c) ? (int64_t)c->guards_run : ROW_NONE,
+        knows_guards_run(c) ? (int64_t)c->guards_run : ROW_NONE,
         check_ns(t, c),
     };
 
@@ -1030,7 +1051,7 @@ struct count_ring *traced_counts(struct traced *t, const struct decoder *d, bool
 
     if (ring && strcmp(t->row.mode, "folded")) {
         t->row.mode = "folded";
-        traced_say(t);
+        traced_write_row(t);
     }
     return ring;
 }
@@ -1045,7 +1066,7 @@ void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
 
     bool names_new = d->now.compile || d->now.signature;
 
-    if (names_new || tries_unknown(t, d))
+    if (names_new || tries_unknown_entry(t, d))
         traced_facts(t);
     t->collector->lookup_counts[outcome]++;
     if (is_log_full(t->collector) && !names_new) {
@@ -1053,8 +1074,8 @@ void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
         return;
     }
     checked = put_checks(t, d);
-    signature = id_of(&t->signatures, (int64_t)d->now.signature - 1);
-    /* the columns of lookup behind its id */
+    signature = find_row_id(&t->signatures, (int64_t)d->now.signature - 1);
+    /* the columns of lookup, without the first */
     int64_t values[] = {
         (int64_t)frame->frame_id,
         thread_id,
@@ -1070,7 +1091,7 @@ void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
     if (d->now.compile)
         recorder_put(t->collector->recorder, COMPILE_FRAME,
                      {
-                         .compile_id = id_of(&t->compiles, (int64_t)d->now.compile - 1),
+                         .compile_id = find_row_id(&t->compiles, (int64_t)d->now.compile - 1),
                          .frame_id = frame->frame_id,
                          .thread_id = thread_id,
                      });

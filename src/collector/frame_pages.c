@@ -113,122 +113,44 @@
 #include <unistd.h>
 
 enum {
-    COLUMNS = FRAME_COLUMNS,
-    COLUMN_THREAD = 1,
-    COLUMN_PARENT = 2,
-    COLUMN_CODE = 3,
-    COLUMN_KIND = 4,
-    COLUMN_OUTCOME = 5,
-    COLUMN_START = 6,
-    COLUMN_END = 7,
-    COLUMN_ENTRY = 8,
-    COLUMN_EXIT = 9,
-    INTERIOR_CHILDREN = 250, /* 4084 bytes / (4 child + 9 key + 2 pointer), rounded down */
-    INDEX_CHILDREN = 150,    /* 4084 bytes / (4 child + 20 record + 2 pointer), rounded down */
-    WRITE_PAGES = 256,       /* 1 MB at a time */
-    DISK_FULL_PAGES = 256,   /* freed when the disk is full, for the rest of the database */
-    KEEP_BATCH = 256,        /* pages that are dropped for their age at a time, at most */
-    KEEP_BALLAST = 128,      /* pages that are given back when the disk is full */
-    KEEP_SHARE = 64,         /* pages that are dropped for room at a time, at least: one in 64 */
-    /* A page is stored before it is full when this many pages were taken after it, and one in
-     * KEEP_OLD of those that are stored. */
+    /* a page has room for 4084 bytes / (4 page number + 9 key + 2 pointer), rounded down */
+    INTERIOR_CHILDREN = 250,
+    /* a page has room for 4084 bytes / (4 page number + 20 record + 2 pointer), rounded down */
+    INDEX_CHILDREN = 150,
+    WRITE_PAGES = 256, /* pages that are written together: 1 MB */
+    /* number of pages that are given up when the disk is full, to make room for the rest of the
+     * database */
+    DISK_FULL_PAGES = 256,
+    KEEP_BATCH = 256, /* the most pages that are dropped together because of their age */
+    /* number of pages of disk space that are reserved, and freed when the disk is full */
+    KEEP_BALLAST = 128,
+    KEEP_SHARE = 64, /* at least 1/64 of the pages are dropped at a time */
+    /* A page that is not full is stored if more than KEEP_BEHIND pages, and more than one in
+     * KEEP_OLD of the stored pages, were taken after it. */
     KEEP_BEHIND = 16,
     KEEP_OLD = 8,
     /* the lists of pages are compacted when this number of their pages was dropped */
     KEEP_COMPACT = 4096,
 };
 
-const uint8_t frame_type_of_bits[65] = {
-    8,
-    9,
-    [2 ... 7] = 1,
-    [8 ... 15] = 2,
-    [16 ... 23] = 3,
-    [24 ... 31] = 4,
-    [32 ... 47] = 5,
-    [48 ... 64] = 6,
-};
-const uint8_t frame_bytes_of_bits[65] = {
-    0,
-    0,
-    [2 ... 7] = 1,
-    [8 ... 15] = 2,
-    [16 ... 23] = 3,
-    [24 ... 31] = 4,
-    [32 ... 47] = 6,
-    [48 ... 64] = 8,
+const struct number_form number_form_of_bits[65] = {
+    {8, 0, 0},
+    {9, 0, 0},
+    [2 ... 7] = {1, 1, 56},
+    [8 ... 15] = {2, 2, 48},
+    [16 ... 23] = {3, 3, 40},
+    [24 ... 31] = {4, 4, 32},
+    [32 ... 47] = {5, 6, 16},
+    [48 ... 64] = {6, 8, 0},
 };
 
-/* ---- cells ---- */
+/* ---- read cells: rows as SQLite stores them ---- */
 
-/* The bytes of a page's ids as varints, except the last byte: the 128 ids differ only in 7 bits. */
-struct id_prefix {
-    uint8_t byte[8];
-    unsigned bytes;
-};
-
-static struct id_prefix id_prefix(uint64_t id)
-{
-    struct id_prefix prefix = {{0}, varint_bytes(id) - 1};
-
-    put_varint(prefix.byte, id);
-    return prefix;
-}
-
-/* Write BYTE at BODY as one byte, even if it is 0 (which usually takes none). Returns the end. */
-static inline uint8_t *put_byte(uint8_t *body, uint8_t byte, uint8_t *type)
-{
-    *type = 1;
-    *body = byte;
-    return body + 1;
-}
-
-/* Write ROW's cell at P and return its end. The columns are not a loop, because most of the
- * collector's time is spent here. */
-static inline uint8_t *cell_make(uint8_t *p, const struct id_prefix *prefix, uint32_t slot,
-                                 const struct frame_row *row)
-{
-    uint8_t *cell = p;
-    uint8_t *type, *body;
-
-    /* the first byte, the length, is written last */
-    memcpy(p + 1, prefix->byte, sizeof prefix->byte);
-    p += 1 + prefix->bytes;
-    *p++ = (slot + 1) & 0x7f;
-    *p++ = 1 + COLUMNS;
-    type = p;
-    body = p + COLUMNS;
-    memset(type, 0, COLUMNS);
-    body = put_number(body, row->thread_id, &type[COLUMN_THREAD]);
-    body = put_number(body, row->parent_id, &type[COLUMN_PARENT]);
-    if (!row->parent_id)
-        type[COLUMN_PARENT] = 0;
-    body = put_number(body, row->code_id, &type[COLUMN_CODE]);
-    body = put_number(body, row->kind, &type[COLUMN_KIND]);
-    if (row->ended)
-        body = put_number(body, row->outcome, &type[COLUMN_OUTCOME]);
-    else /* reserve a byte for the outcome, which comes later */
-        body = put_byte(body, row->outcome, &type[COLUMN_OUTCOME]);
-    body = put_number(body, row->start_ns, &type[COLUMN_START]);
-    if (row->ended) {
-        body = put_number(body, row->end_ns, &type[COLUMN_END]);
-    } else {
-        type[COLUMN_END] = 6;
-        body = put_big_endian(body, 0, 8);
-    }
-    if (row->cache_entry_id)
-        body = put_number(body, row->cache_entry_id, &type[COLUMN_ENTRY]);
-    if (row->ended)
-        body = put_number(body, row->exit, &type[COLUMN_EXIT]);
-    else
-        body = put_byte(body, 0, &type[COLUMN_EXIT]);
-    cell[0] = (uint8_t)(body - type + 1);
-    return body;
-}
-
-/* Positions within a stored cell. */
+/* Where the parts of a stored cell begin. */
 struct cell {
-    uint8_t *start, *type, *column[COLUMNS + 1]; /* column[COLUMNS] is the cell's end */
+    uint8_t *start, *type, *end;
+    unsigned columns; /* number of columns in the record */
+    uint8_t *column[FRAME_COLUMNS];
 };
 
 uint8_t *page_row(uint8_t *page, unsigned slot, uint64_t *id)
@@ -253,26 +175,32 @@ static bool cell_find(uint8_t *page, unsigned slot, struct cell *cell)
     uint8_t *p;
     uint8_t *end = page + FRAME_PAGE_BYTES;
     uint64_t id;
+    bool is_ours;
 
     cell->start = page + get16(page + 8 + 2 * (slot % FRAME_PAGE_ROWS));
     p = page_row(page, slot, &id);
-    if (!p || end - p < 1 + COLUMNS || *p++ != 1 + COLUMNS)
+    if (!p)
+        return false;
+    cell->columns = *p++ - 1u;
+    is_ours = cell->columns >= FRAME_COLUMNS_LEAST && cell->columns <= FRAME_COLUMNS;
+    if (!is_ours || end - p < cell->columns)
         return false;
     cell->type = p;
-    p += COLUMNS;
-    for (int i = 0; i < COLUMNS; i++) {
+    p += cell->columns;
+    for (unsigned i = 0; i < cell->columns; i++) {
         cell->column[i] = p;
         if (cell->type[i] > 9 || end - p < frame_bytes_of_type[cell->type[i]])
             return false;
         p += frame_bytes_of_type[cell->type[i]];
     }
-    cell->column[COLUMNS] = p;
+    cell->end = p;
     return true;
 }
 
-static uint64_t cell_integer(const struct cell *cell, int column)
+/* Return the value of a column; 0 if the record ends before the column. */
+static uint64_t cell_integer(const struct cell *cell, unsigned column)
 {
-    unsigned type = cell->type[column];
+    unsigned type = column < cell->columns ? cell->type[column] : 8;
 
     return type >= 8 ? type - 8 : get_big_endian(cell->column[column], frame_bytes_of_type[type]);
 }
@@ -281,19 +209,25 @@ static uint64_t cell_integer(const struct cell *cell, int column)
 static bool row_read(uint8_t *data, unsigned slot, struct frame_row *row)
 {
     struct cell cell;
+    uint64_t took, distance, id;
 
     if (!cell_find(data, slot, &cell))
         return false;
-    *row = (struct frame_row){.parent_id = cell_integer(&cell, COLUMN_PARENT),
-                              .start_ns = cell_integer(&cell, COLUMN_START),
-                              .end_ns = cell_integer(&cell, COLUMN_END),
-                              .cache_entry_id = (uint32_t)cell_integer(&cell, COLUMN_ENTRY),
-                              .exit = (uint8_t)cell_integer(&cell, COLUMN_EXIT),
+    page_row(data, slot, &id);
+    *row = (struct frame_row){.start_ns = cell_integer(&cell, COLUMN_START),
                               .code_id = (uint32_t)cell_integer(&cell, COLUMN_CODE),
                               .thread_id = (uint32_t)cell_integer(&cell, COLUMN_THREAD),
+                              .cache_entry_id = (uint32_t)cell_integer(&cell, COLUMN_ENTRY),
+                              .exit = (uint8_t)cell_integer(&cell, COLUMN_EXIT),
                               .kind = (uint8_t)cell_integer(&cell, COLUMN_KIND),
                               .outcome = (uint8_t)cell_integer(&cell, COLUMN_OUTCOME) & 0x7f};
-    row->ended = row->end_ns > 0;
+    took = cell_integer(&cell, COLUMN_TOOK);
+    row->ended = (int64_t)took >= 0;
+    if (row->ended)
+        row->end_ns = row->start_ns + took;
+    distance = cell_integer(&cell, COLUMN_PARENT);
+    if (distance && distance < id)
+        row->parent_id = id - distance;
     return true;
 }
 
@@ -305,8 +239,8 @@ static inline struct page_place *place_of(const struct frame_pages *w, uint64_t 
     return &w->keep.places.at[page - w->base];
 }
 
-/* Return the number of rows in page PAGE. */
-static inline uint8_t *cells_of(const struct frame_pages *w, uint64_t page)
+/* Return the address of the number of rows in page PAGE. */
+static inline uint8_t *cells_find(const struct frame_pages *w, uint64_t page)
 {
     return &w->cells.at[page - w->base];
 }
@@ -377,7 +311,7 @@ static int read_page(struct frame_pages *w, uint32_t page, uint8_t *data)
     return read_file_page(w, file_page(w, page), data);
 }
 
-static uint8_t *in_window(struct frame_pages *w, uint32_t page)
+static uint8_t *window_get(struct frame_pages *w, uint32_t page)
 {
     uint32_t slot = page % FRAME_WINDOW_PAGES;
 
@@ -386,8 +320,9 @@ static uint8_t *in_window(struct frame_pages *w, uint32_t page)
     return w->window->page[slot];
 }
 
-/* Drop the leaves of pages beyond the limit, and count their rows as lost. */
-static void cut_leaves(struct frame_pages *w, page_leaves *leaves)
+/* The disk is full: drop those leaves whose pages are not stored, from page `limit` on, and count
+ * their rows as lost. In these leaves `id` is the number of rows. */
+static void drop_unstored_leaves(struct frame_pages *w, page_leaves *leaves)
 {
     for (; leaves->count; leaves->count--) {
         const struct page_leaf *last = &leaves->at[leaves->count - 1];
@@ -399,7 +334,7 @@ static void cut_leaves(struct frame_pages *w, page_leaves *leaves)
 
 /* ---- with --keep: drop old pages and reuse their places in the file ---- */
 
-static void rows_outlast(struct frame_pages *w, uint32_t page, uint64_t from_ns);
+static void keep_rows_of_page(struct frame_pages *w, uint32_t page, uint64_t from_ns);
 
 /* Remove dropped pages from the lists of pages, once they take more than half of the lists. */
 static void lists_compact(struct frame_pages *w)
@@ -436,13 +371,13 @@ static void pages_drop(struct frame_pages *w, uint32_t count)
         count = window->written - low;
 
     for (uint32_t page = low; page < low + count; page++)
-        if (*cells_of(w, page) && place_of(w, page)->last_start_ns > from_ns)
+        if (*cells_find(w, page) && place_of(w, page)->last_start_ns > from_ns)
             from_ns = place_of(w, page)->last_start_ns;
     for (uint32_t page = low; page < low + count; page++) {
         const struct page_place *place = place_of(w, page);
         bool outlasts = place->open || place->last_end_ns > from_ns;
-        if (*cells_of(w, page) && outlasts)
-            rows_outlast(w, page, from_ns);
+        if (*cells_find(w, page) && outlasts)
+            keep_rows_of_page(w, page, from_ns);
     }
     w->keep.rows_end(w->keep.context);
     window->from_ns = from_ns;
@@ -454,7 +389,7 @@ static void pages_drop(struct frame_pages *w, uint32_t count)
         uint32_t *slot = list_add(&w->keep.free);
         if (slot)
             *slot = place_of(w, page)->slot;
-        *cells_of(w, page) = 0;
+        *cells_find(w, page) = 0;
     }
     lists_compact(w);
 }
@@ -464,7 +399,7 @@ static bool is_old(const struct frame_pages *w, uint32_t page)
 {
     const struct page_place *place = place_of(w, page);
 
-    if (!*cells_of(w, page) || place->last_start_ns >= w->keep.before_ns)
+    if (!*cells_find(w, page) || place->last_start_ns >= w->keep.before_ns)
         return false;
     return place->last_start_ns;
 }
@@ -494,8 +429,8 @@ static uint32_t drop_count(struct frame_pages *w)
     return (uint32_t)count;
 }
 
-/* Drop one in KEEP_SHARE of the pages, or as many as can be dropped. */
-static void drop_some(struct frame_pages *w)
+/* Drop one in KEEP_SHARE of the pages, or fewer if fewer are in the file. */
+static void drop_share_of_pages(struct frame_pages *w)
 {
     uint32_t most = w->window->written - w->window->low;
     uint32_t count = 1 + (w->window->next_page - w->window->low) / KEEP_SHARE;
@@ -531,7 +466,7 @@ static bool slot_take(struct frame_pages *w, uint32_t page)
 
     frame_pages_trim(w);
     if (!keep->free.count && keep->slots >= keep->slots_most)
-        drop_some(w); /* the file cannot grow */
+        drop_share_of_pages(w); /* make room, because the file cannot grow */
     place = list_reach(&keep->places, page - w->base);
     if (!place)
         return false;
@@ -565,8 +500,8 @@ static void ballast_give_back(struct frame_pages *w)
     w->keep.has_ballast = false;
 }
 
-/* Drop COUNT pages, or as many as there are, and give the disk space of half of them back. */
-static void room_make(struct frame_pages *w, uint32_t count)
+/* Drop COUNT pages, or all if there are fewer. Give the disk space of half of them back. */
+static void free_disk_space(struct frame_pages *w, uint32_t count)
 {
     struct page_window *keep = &w->keep;
     const size_t had = keep->free.count;
@@ -582,15 +517,15 @@ static void room_make(struct frame_pages *w, uint32_t count)
     }
 }
 
-void frame_pages_give_back(struct frame_pages *w, uint64_t pages)
+void frame_pages_drop_oldest(struct frame_pages *w, uint64_t pages)
 {
-    room_make(w, (uint32_t)pages);
+    free_disk_space(w, (uint32_t)pages);
 }
 
-/* PAGE cannot be written, since the disk is full: from here on do with the room that the file has,
- * and give slots of older pages to the pages that were not written yet. Returns false if there are
- * none. */
-static bool window_shrink(struct frame_pages *w, uint32_t page)
+/* The disk is full, so PAGE cannot be written. From now on the file does not grow: drop old pages,
+ * and give their places to the pages that have none in the file yet. Returns false if there are no
+ * old pages. */
+static bool stop_file_growth(struct frame_pages *w, uint32_t page)
 {
     struct page_window *keep = &w->keep;
     struct frame_window *window = w->window;
@@ -605,14 +540,14 @@ static bool window_shrink(struct frame_pages *w, uint32_t page)
     if (keep->slots > have)
         keep->slots = have;
     keep->slots_most = keep->slots;
-    room_make(w, 2 + (window->next_page - window->low) / KEEP_SHARE);
+    free_disk_space(w, 2 + (window->next_page - window->low) / KEEP_SHARE);
     for (uint32_t n = page; n < window->next_page; n++) {
         struct page_place *place = place_of(w, n);
         bool is_missing = n == page || place->slot >= have;
         if (!is_missing)
             continue;
         if (!keep->free.count)
-            room_make(w, KEEP_BATCH);
+            free_disk_space(w, KEEP_BATCH);
         if (!keep->free.count)
             return false;
         place->slot = keep->free.at[--keep->free.count];
@@ -622,12 +557,13 @@ static bool window_shrink(struct frame_pages *w, uint32_t page)
     return true;
 }
 
-/* Handle a full disk: store no more frames, and cut off the last pages, which may be half written,
- * so that the rest of the database has room. With a window of pages drop its oldest. */
-static void disk_full(struct frame_pages *w)
+/* Handle a full disk. Without --keep: store no more frames, and cut off the last pages. They may be
+ * half written, and the rest of the database needs room. With --keep: drop the oldest pages, and go
+ * on. */
+static void handle_disk_full(struct frame_pages *w)
 {
     if (w->keep.on && w->window->written > w->window->low) {
-        room_make(w, KEEP_BATCH + (w->window->next_page - w->window->low) / KEEP_SHARE);
+        free_disk_space(w, KEEP_BATCH + (w->window->next_page - w->window->low) / KEEP_SHARE);
         w->keep.shrunk = w->error;
         w->error = 0;
         return;
@@ -641,19 +577,20 @@ static void disk_full(struct frame_pages *w)
         /* the file keeps its disk space, but the pages still do not count as stored */
     }
     for (uint32_t page = w->limit > w->base ? w->limit : w->base; page < cells_end(w); page++) {
-        w->lost += *cells_of(w, page) == FRAME_PAGE_OTHER ? 0 : *cells_of(w, page);
-        *cells_of(w, page) = 0;
+        w->lost += *cells_find(w, page) == FRAME_PAGE_OTHER ? 0 : *cells_find(w, page);
+        *cells_find(w, page) = 0;
     }
     for (int tree = TREE_LOOKUP; tree <= TREE_CHECK; tree++)
-        cut_leaves(w, &w->leaves[tree]);
+        drop_unstored_leaves(w, &w->leaves[tree]);
 }
 
-/* The COUNT pages from PAGE on could not be written: their rows are lost. */
-static void pages_lose(struct frame_pages *w, uint32_t page, uint32_t count)
+/* With --keep: count the rows of COUNT pages from PAGE on as lost. The pages could not be
+ * written. */
+static void pages_count_lost(struct frame_pages *w, uint32_t page, uint32_t count)
 {
     for (uint32_t n = page; w->keep.on && n < page + count; n++) {
-        w->lost += *cells_of(w, n);
-        *cells_of(w, n) = 0;
+        w->lost += *cells_find(w, n);
+        *cells_find(w, n) = 0;
     }
 }
 
@@ -674,10 +611,10 @@ static void write_window(struct frame_pages *w, uint32_t end)
         if (count && from < w->limit &&
             write_whole(w, window->page[slot], (size_t)count * FRAME_PAGE_BYTES,
                         (file_page(w, from) - 1) * FRAME_PAGE_BYTES)) {
-            if (window_shrink(w, from))
+            if (stop_file_growth(w, from))
                 continue;
-            pages_lose(w, from, count);
-            disk_full(w);
+            pages_count_lost(w, from, count);
+            handle_disk_full(w);
         }
         window->written = from + (count ? count : 1);
     }
@@ -685,13 +622,13 @@ static void write_window(struct frame_pages *w, uint32_t end)
 
 /* ---- open, take, store and read pages ---- */
 
-/* Find out which pages a killed collector has stored. */
-static void pages_find(struct frame_pages *w)
+/* Find out which pages a killed collector has stored, and how many rows they have. */
+static void find_stored_pages(struct frame_pages *w)
 {
     uint8_t page[FRAME_PAGE_BYTES];
 
     for (uint32_t n = w->base; n < cells_end(w); n++) {
-        uint8_t *held = in_window(w, n);
+        uint8_t *held = window_get(w, n);
         struct cell cell;
         uint64_t id;
         if (!held && read_page(w, n, page))
@@ -701,9 +638,9 @@ static void pages_find(struct frame_pages *w)
         /* A page that was never stored is a hole of zeros, or cut short. A page of another table
          * begins with a smaller id than a page of frames in the same place. */
         if (page_row(held, 0, &id) && id != frame_id(n, 0))
-            *cells_of(w, n) = w->keep.on ? 0 : FRAME_PAGE_OTHER;
+            *cells_find(w, n) = w->keep.on ? 0 : FRAME_PAGE_OTHER;
         else if (get16(held + 3) <= FRAME_PAGE_ROWS && cell_find(held, 0, &cell))
-            *cells_of(w, n) = (uint8_t)get16(held + 3);
+            *cells_find(w, n) = (uint8_t)get16(held + 3);
     }
 }
 
@@ -718,8 +655,8 @@ static uint32_t page_number(uint8_t *data)
     return (id - 1) % FRAME_PAGE_ROWS ? UINT32_MAX : (uint32_t)((id - 1) / FRAME_PAGE_ROWS);
 }
 
-/* Set low and next_page from the pages of the file, which are all that is left. */
-static void window_find(struct frame_pages *w, uint32_t slots)
+/* The shared memory is lost: set `low` and `next_page` from the pages in the file. */
+static void find_window_in_file(struct frame_pages *w, uint32_t slots)
 {
     uint8_t data[FRAME_PAGE_BYTES];
     uint32_t next = 0;
@@ -735,9 +672,9 @@ static void window_find(struct frame_pages *w, uint32_t slots)
     w->window->low = next > slots ? next - slots : 0;
 }
 
-/* Find the slots that a killed collector gave to pages, by the ids of their rows. Other pages get
- * the slots that are left. Returns false without memory. */
-static bool slots_find(struct frame_pages *w)
+/* Find out by the ids of the rows which page a killed collector has stored in each slot of the
+ * file. The remaining pages get the free slots. Returns false without memory. */
+static bool find_page_slots(struct frame_pages *w)
 {
     struct page_window *keep = &w->keep;
     const uint32_t low = w->window->low;
@@ -769,14 +706,14 @@ static bool slots_find(struct frame_pages *w)
     return true;
 }
 
-/* Note what the rows of the stored pages tell about the time. */
-static void places_fill(struct frame_pages *w)
+/* For all stored pages, set the times in page_place from the pages' rows. */
+static void places_set_times(struct frame_pages *w)
 {
     for (uint32_t page = w->window->low; page < w->window->next_page; page++) {
         struct page_place *place = place_of(w, page);
         uint8_t copy[FRAME_PAGE_BYTES];
         uint8_t *data = frame_pages_at(w, page, copy);
-        for (unsigned slot = 0; data && slot < *cells_of(w, page); slot++) {
+        for (unsigned slot = 0; data && slot < *cells_find(w, page); slot++) {
             struct frame_row row;
             if (!row_read(data, slot, &row))
                 continue;
@@ -803,7 +740,7 @@ int frame_pages_open_window(struct frame_pages *w, int fd, struct frame_window *
             ballast_take(w);
     }
     if (resume && w->keep.is_alone)
-        window_find(w, window->next_page);
+        find_window_in_file(w, window->next_page);
     w->base = window->low;
     if (!is_whole)
         return 0;
@@ -811,11 +748,11 @@ int frame_pages_open_window(struct frame_pages *w, int fd, struct frame_window *
         return -1;
     if (is_kept && !list_add_many(&w->keep.places, w->cells.count))
         return -1;
-    if (is_kept && !slots_find(w))
+    if (is_kept && !find_page_slots(w))
         return -1;
-    pages_find(w);
+    find_stored_pages(w);
     if (is_kept)
-        places_fill(w);
+        places_set_times(w);
     return 0;
 }
 
@@ -853,41 +790,40 @@ uint32_t frame_pages_take(struct frame_pages *w)
     return page;
 }
 
-/* Make page PAGE from COUNT rows. Rows of open frames get room for their end. Returns false if the
- * rows do not fit. */
-static bool page_make(uint8_t made[FRAME_PAGE_BYTES + PAGE_SLACK], uint32_t page,
-                      const struct frame_row *rows, uint32_t count)
+/* Make page PAGE from the first COUNT rows of FILL. The cells made so far take AT bytes. Rows of
+ * open frames get cells with room for their ends. Returns false if the cells do not fit, which
+ * happens only if a killed collector left damaged memory. */
+static bool page_make(uint8_t made[FRAME_PAGE_BYTES], uint32_t page, struct frame_fill *fill,
+                      uint32_t count, uint32_t at)
 {
-    struct id_prefix prefix = id_prefix(frame_id(page, 0));
-    unsigned bytes = 0;
-    uint8_t *p;
+    const unsigned room = FRAME_PAGE_ROOM - 2 * count;
+    unsigned content;
 
-    for (uint32_t i = 0; i < count; i++)
-        bytes += rows[i].bytes + rows[i].entry_bytes;
-    if (bytes + 2 * count > FRAME_PAGE_ROOM)
+    for (uint32_t i = 0; i < count && at <= room; i++)
+        if (!fill->cell[i])
+            at += frame_fill_make(fill, page, i, at, false);
+    if (at > room)
         return false;
-    memset(made, 0, FRAME_PAGE_BYTES - bytes);
+    content = FRAME_PAGE_BYTES - at;
+    memset(made, 0, content);
     made[0] = PAGE_TABLE;
     put16(made + 3, count);
-    put16(made + 5, FRAME_PAGE_BYTES - bytes);
-    p = made + FRAME_PAGE_BYTES - bytes;
-    for (uint32_t i = 0; i < count; i++) {
-        put16(made + 8 + 2 * i, (unsigned)(p - made));
-        if (i == FRAME_PAGE_ROWS - 1)
-            prefix = id_prefix(frame_id(page, i));
-        p = cell_make(p, &prefix, i, &rows[i]);
-    }
+    put16(made + 5, content);
+    for (uint32_t i = 0; i < count; i++)
+        put16(made + 8 + 2 * i, content + fill->cell[i] - 1);
+    memcpy(made + content, fill->cell_bytes, at);
     return true;
 }
 
-/* Store MADE as PAGE: in the window, or in the file if the window has passed the page. */
-static void store(struct frame_pages *w, uint32_t page, const uint8_t *made, uint32_t count,
-                  uint8_t cells)
+/* Store MADE, which has COUNT rows, as page PAGE: in the window, or in the file if `written` has
+ * passed the page. CELLS is the value to store for the page in w->cells. */
+static void store_page(struct frame_pages *w, uint32_t page, const uint8_t *made, uint32_t count,
+                       uint8_t cells)
 {
     uint32_t slot = page % FRAME_WINDOW_PAGES;
     bool is_stored = true;
 
-    *cells_of(w, page) = cells;
+    *cells_find(w, page) = cells;
     if (page >= w->window->written) {
         w->window->holds[slot] = 0; /* until the page is copied, the slot has none */
         /* keep the order of these stores, because a kill may come between them */
@@ -897,40 +833,40 @@ static void store(struct frame_pages *w, uint32_t page, const uint8_t *made, uin
         w->window->holds[slot] = page + 1;
     } else {
         is_stored = !write_page(w, page, made);
-        if (!is_stored && window_shrink(w, page))
+        if (!is_stored && stop_file_growth(w, page))
             is_stored = !write_page(w, page, made);
     }
     if (!is_stored) {
-        *cells_of(w, page) = 0; /* the file has a hole or half a page */
+        *cells_find(w, page) = 0; /* the file has a hole here, or half a page */
         w->lost += count;
-        disk_full(w);
+        handle_disk_full(w);
     }
 }
 
-/* Hand on a row of a page that is dropped, if the frame is open or ended after FROM_NS. */
-static void row_outlasts(struct frame_pages *w, uint64_t id, const struct frame_row *row,
-                         uint64_t from_ns)
+/* Pass ROW of a dropped page to keep.row() if its frame is open, or ended after FROM_NS. */
+static void keep_row_if_needed(struct frame_pages *w, uint64_t id, const struct frame_row *row,
+                               uint64_t from_ns)
 {
     if (!row->ended || row->end_ns > from_ns)
         w->keep.row(w->keep.context, id, row);
 }
 
-/* Hand on the rows of the stored page PAGE that outlast it. */
-static void rows_outlast(struct frame_pages *w, uint32_t page, uint64_t from_ns)
+/* Pass those rows of page PAGE to keep.row() whose frames are open, or ended after FROM_NS. */
+static void keep_rows_of_page(struct frame_pages *w, uint32_t page, uint64_t from_ns)
 {
     uint8_t copy[FRAME_PAGE_BYTES];
     uint8_t *data = frame_pages_at(w, page, copy);
 
-    for (unsigned slot = 0; data && slot < *cells_of(w, page); slot++) {
+    for (unsigned slot = 0; data && slot < *cells_find(w, page); slot++) {
         struct frame_row row;
         if (row_read(data, slot, &row))
-            row_outlasts(w, frame_id(page, slot), &row, from_ns);
+            keep_row_if_needed(w, frame_id(page, slot), &row, from_ns);
     }
 }
 
-/* Note what ROWS, of page PAGE, tell about the time. */
-static void place_note(struct frame_pages *w, uint32_t page, const struct frame_row *rows,
-                       uint32_t count)
+/* Set the times in page_place of page PAGE from its COUNT rows. */
+static void place_set_times(struct frame_pages *w, uint32_t page, const struct frame_row *rows,
+                            uint32_t count)
 {
     struct page_place *place = place_of(w, page);
 
@@ -944,41 +880,47 @@ static void place_note(struct frame_pages *w, uint32_t page, const struct frame_
     }
 }
 
-/* ROWS are of a page that was dropped while it was filled. */
-static void put_dropped(struct frame_pages *w, uint32_t page, const struct frame_row *rows,
-                        uint32_t count)
+/* Page PAGE was dropped while it was being filled. Pass those of its COUNT rows to keep.row() that
+ * must be kept. */
+static void keep_rows_of_dropped_page(struct frame_pages *w, uint32_t page,
+                                      const struct frame_row *rows, uint32_t count)
 {
     uint64_t from_ns = w->window->from_ns;
 
     if (rows[count - 1].start_ns > from_ns)
         from_ns = rows[count - 1].start_ns;
     for (uint32_t i = 0; i < count; i++)
-        row_outlasts(w, frame_id(page, i), &rows[i], from_ns);
+        keep_row_if_needed(w, frame_id(page, i), &rows[i], from_ns);
     w->keep.rows_end(w->keep.context);
     w->window->from_ns = from_ns;
 }
 
-void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows,
-                     uint32_t count)
+void frame_pages_put(struct frame_pages *w, uint32_t page, struct frame_fill *fill, uint32_t count,
+                     uint32_t at)
 {
-    uint8_t made[FRAME_PAGE_BYTES + PAGE_SLACK];
+    uint8_t made[FRAME_PAGE_BYTES];
 
     if (page < w->window->low) {
-        put_dropped(w, page, rows, count);
+        keep_rows_of_dropped_page(w, page, fill->rows, count);
         return;
     }
-    if (w->keep.on && page < w->limit)
-        place_note(w, page, rows, count);
-    if (page < w->limit && page_make(made, page, rows, count))
-        store(w, page, made, count, (uint8_t)count);
-    else
+    if (page >= w->limit) {
         w->lost += count;
+        return;
+    }
+    if (!page_make(made, page, fill, count, at)) {
+        w->lost += count;
+        return;
+    }
+    if (w->keep.on)
+        place_set_times(w, page, fill->rows, count);
+    store_page(w, page, made, count, (uint8_t)count);
 }
 
 bool frame_pages_store(struct frame_pages *w, uint32_t page, const uint8_t *made, uint32_t count)
 {
     if (page < w->limit)
-        store(w, page, made, count, FRAME_PAGE_OTHER);
+        store_page(w, page, made, count, FRAME_PAGE_OTHER);
     else
         w->lost += count;
     return page < w->limit;
@@ -992,18 +934,18 @@ uint8_t *frame_pages_at(struct frame_pages *w, uint64_t page, uint8_t copy[FRAME
         return NULL;
     if (page >= w->window->next_page || page >= w->limit)
         return NULL;
-    data = in_window(w, (uint32_t)page);
+    data = window_get(w, (uint32_t)page);
     return data ? data : read_page(w, (uint32_t)page, copy) ? NULL : copy;
 }
 
 void frame_pages_rewrite(struct frame_pages *w, uint32_t page, const uint8_t *data)
 {
-    if (data != in_window(w, page))
+    if (data != window_get(w, page))
         write_page(w, page, data);
 }
 
 /* Return the stored page that holds frame ID; NULL if there is none. */
-static uint8_t *page_of(struct frame_pages *w, uint64_t id, uint8_t copy[FRAME_PAGE_BYTES])
+static uint8_t *page_find(struct frame_pages *w, uint64_t id, uint8_t copy[FRAME_PAGE_BYTES])
 {
     return id ? frame_pages_at(w, (id - 1) / FRAME_PAGE_ROWS, copy) : NULL;
 }
@@ -1011,7 +953,7 @@ static uint8_t *page_of(struct frame_pages *w, uint64_t id, uint8_t copy[FRAME_P
 bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row)
 {
     uint8_t copy[FRAME_PAGE_BYTES];
-    uint8_t *data = page_of(w, id, copy);
+    uint8_t *data = page_find(w, id, copy);
 
     return data && row_read(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), row);
 }
@@ -1022,9 +964,9 @@ uint64_t frame_pages_last(struct frame_pages *w, uint32_t thread_id, uint32_t ex
     struct cell cell;
 
     for (uint32_t page = w->window->next_page; page-- > w->window->low;) {
-        data = page == except || page >= cells_end(w) || !*cells_of(w, page)
+        data = page == except || page >= cells_end(w) || !*cells_find(w, page)
                    ? NULL
-                   : page_of(w, frame_id(page, 0), copy);
+                   : page_find(w, frame_id(page, 0), copy);
         for (unsigned slot = data ? get16(data + 3) : 0; slot--;)
             if (cell_find(data, slot, &cell) && cell_integer(&cell, COLUMN_THREAD) == thread_id)
                 return frame_id(page, slot);
@@ -1032,9 +974,9 @@ uint64_t frame_pages_last(struct frame_pages *w, uint32_t thread_id, uint32_t ex
     return 0;
 }
 
-/* A row of page PAGE ended. If the same words are decoded again, `open` may be too small: then an
- * end tells that the page must be looked at. */
-static void place_ended(struct frame_pages *w, uint32_t page, uint64_t end_ns)
+/* Note that a row of page PAGE has ended. After a kill the same end is noted again, so `open` may
+ * become too small. Even so pages_drop() will look at the page, because of last_end_ns. */
+static void place_note_end(struct frame_pages *w, uint32_t page, uint64_t end_ns)
 {
     struct page_place *place;
 
@@ -1046,22 +988,32 @@ static void place_ended(struct frame_pages *w, uint32_t page, uint64_t end_ns)
         place->last_end_ns = end_ns;
 }
 
-/* Set the outcome of the stored row ID; if ENDS, set its end and exit, too. */
-static void patch(struct frame_pages *w, uint64_t id, unsigned outcome, bool ends, uint64_t end_ns,
-                  unsigned exit)
+/* Was the frame still open when this cell was made? Then three columns have the widest types. */
+static bool is_open_cell(const struct cell *cell)
+{
+    if (cell->columns < COLUMN_ENTRY || cell->type[COLUMN_TOOK] != 6)
+        return false;
+    return cell->type[COLUMN_EXIT] == 1 && cell->type[COLUMN_OUTCOME] == 1;
+}
+
+/* Set the outcome of the stored row of frame ID. With ENDS, also set its end and exit. took_ns
+ * is written in one store, because readers take -1 for an open frame, and must not see half a
+ * number. */
+static void patch_row(struct frame_pages *w, uint64_t id, unsigned outcome, bool ends,
+                      uint64_t end_ns, unsigned exit)
 {
     uint8_t copy[FRAME_PAGE_BYTES];
-    uint8_t *data = page_of(w, id, copy);
+    uint8_t *data = page_find(w, id, copy);
     struct cell cell;
 
     if (!data || !cell_find(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), &cell) ||
-        cell.type[COLUMN_END] != 6 || cell.type[COLUMN_EXIT] != 1 || cell.type[COLUMN_OUTCOME] != 1)
+        !is_open_cell(&cell))
         return;
-    patch_big_endian(cell.column[COLUMN_OUTCOME], outcome, 1);
+    *cell.column[COLUMN_OUTCOME] = (uint8_t)outcome;
     if (ends) {
-        patch_big_endian(cell.column[COLUMN_END], end_ns, 8);
-        patch_big_endian(cell.column[COLUMN_EXIT], exit, 1);
-        place_ended(w, (uint32_t)((id - 1) / FRAME_PAGE_ROWS), end_ns);
+        put_big_endian(cell.column[COLUMN_TOOK], end_ns - cell_integer(&cell, COLUMN_START), 8);
+        *cell.column[COLUMN_EXIT] = (uint8_t)exit;
+        place_note_end(w, (uint32_t)((id - 1) / FRAME_PAGE_ROWS), end_ns);
     }
     if (data == copy)
         write_page(w, (uint32_t)((id - 1) / FRAME_PAGE_ROWS), copy);
@@ -1069,13 +1021,13 @@ static void patch(struct frame_pages *w, uint64_t id, unsigned outcome, bool end
 
 void frame_pages_decided(struct frame_pages *w, uint64_t id, unsigned outcome)
 {
-    patch(w, id, outcome, false, 0, 0);
+    patch_row(w, id, outcome, false, 0, 0);
 }
 
 void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome,
                      unsigned exit)
 {
-    patch(w, id, outcome, true, end_ns, exit);
+    patch_row(w, id, outcome, true, end_ns, exit);
 }
 
 /* Remove the row of frame ID from a copy of its page. The cells before its cell in the page move
@@ -1084,28 +1036,38 @@ void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsign
 void frame_pages_drop(struct frame_pages *w, uint64_t id)
 {
     uint8_t made[FRAME_PAGE_BYTES];
-    uint8_t *data = page_of(w, id, made);
+    uint8_t *data = page_find(w, id, made);
     uint32_t page = (uint32_t)((id - 1) / FRAME_PAGE_ROWS);
     uint32_t slot = (uint32_t)((id - 1) % FRAME_PAGE_ROWS);
     struct cell cell;
-    unsigned start;
+    unsigned content, start, bytes;
 
-    if (!data || !*cells_of(w, page) || slot + 1 != get16(data + 3) ||
+    if (!data || !*cells_find(w, page) || slot + 1 != get16(data + 3) ||
         !cell_find(data, slot, &cell))
         return;
+    content = get16(data + 5);
     start = (unsigned)(cell.start - data);
+    bytes = (unsigned)(cell.end - cell.start);
+    if (content > start)
+        return; /* this page was not written by us */
     memmove(made, data, FRAME_PAGE_BYTES);
-    put16(made + 1, start); /* offset of the first free block ... */
+    memmove(made + content + bytes, made + content, start - content);
+    memset(made + content, 0, bytes);
+    for (uint32_t i = 0; i < slot; i++) {
+        unsigned other = get16(made + 8 + 2 * i);
+        if (other < start)
+            put16(made + 8 + 2 * i, other + bytes);
+    }
+    put16(made + 8 + 2 * slot, 0);
     put16(made + 3, slot);
-    put16(made + start, 0); /* ... which is also the last, and its size */
-    put16(made + start + 2, FRAME_PAGE_BYTES - start);
+    put16(made + 5, content + bytes);
     if (write_page(w, page, made))
         return; /* the row stays, because the page could not be written */
     if (data != made) {
         atomic_signal_fence(memory_order_release);
         w->window->holds[page % FRAME_WINDOW_PAGES] = 0;
     }
-    --*cells_of(w, page);
+    --*cells_find(w, page);
 }
 
 /* ---- make the b-trees over the leaf pages, at the end ---- */
@@ -1133,11 +1095,11 @@ static void interior_make(uint8_t *page, enum page_tree_of tree, const struct pa
     patch_big_endian(page + 8, children[count - 1].page, 4);
 }
 
-/* Put unused pages into SQLite's free list, made of pages from *NEXT on. The content of unused
- * pages does not change: after a kill all is made again, and if a tree has only one leaf, that leaf
- * (copied to the root) is among them. Returns false on error. */
-static bool free_pages(struct frame_pages *w, uint8_t *header, const uint32_t *empty, size_t count,
-                       uint64_t *next)
+/* Put the COUNT unused pages in EMPTY into SQLite's free list. The list's own pages are made from
+ * *NEXT on. The unused pages are not changed: after a kill the trees are made again, which may need
+ * a leaf that was copied to a root and is now unused. Returns false on error. */
+static bool free_list_make(struct frame_pages *w, uint8_t *header, const uint32_t *empty,
+                           size_t count, uint64_t *next)
 {
     uint64_t last = 0;
     uint64_t trunks = 0;
@@ -1195,13 +1157,13 @@ static bool levels_make(struct frame_pages *w, enum page_tree_of tree, struct pa
 /* Is PAGE a stored page of frames? */
 static bool has_frames(const struct frame_pages *w, uint32_t page)
 {
-    return *cells_of(w, page) && *cells_of(w, page) <= FRAME_PAGE_ROWS;
+    return *cells_find(w, page) && *cells_find(w, page) <= FRAME_PAGE_ROWS;
 }
 
 /* Write the leaves of TREE to CHILDREN, and mark their slots in USED. Returns the number of
  * leaves. */
-static size_t tree_leaves(struct frame_pages *w, enum page_tree_of tree, uint32_t stored,
-                          struct page_leaf *children, bool *used)
+static size_t leaves_collect(struct frame_pages *w, enum page_tree_of tree, uint32_t stored,
+                             struct page_leaf *children, bool *used)
 {
     size_t count = 0;
 
@@ -1255,17 +1217,17 @@ static int64_t trees_make(struct frame_pages *w)
     used = calloc(slots + 1, 1);
     done = children && empty && used && pread(w->fd, header, sizeof header, 0) == sizeof header;
     for (int tree = 0; done && tree < PAGE_TREES; tree++)
-        done = tree_make(w, tree, children, tree_leaves(w, tree, stored, children, used), &next);
+        done = tree_make(w, tree, children, leaves_collect(w, tree, stored, children, used), &next);
     w->leaves_of_frames = 0;
     for (uint32_t n = w->window->low; done && n < stored; n++)
         if (has_frames(w, n)) {
-            rows += *cells_of(w, n);
+            rows += *cells_find(w, n);
             w->leaves_of_frames++;
         }
     for (uint32_t slot = 0; done && slot < slots; slot++)
         if (!used[slot])
             empty[empty_count++] = (uint32_t)slot_page(w, slot);
-    done = done && free_pages(w, header, empty, empty_count, &next);
+    done = done && free_list_make(w, header, empty, empty_count, &next);
     if (done) {
         patch_big_endian(header + 28, next - 1, 4);
         /* increase the file's change counter */
@@ -1351,7 +1313,7 @@ int64_t frame_pages_finish(struct frame_pages *w)
     write_window(w, w->window->next_page);
     /* The disk may be full only now, without room for the interior pages. */
     while ((rows = trees_make(w)) < 0 && (w->error == ENOSPC || w->error == EDQUOT) && w->limit)
-        disk_full(w);
+        handle_disk_full(w);
     w->window->finished = rows >= 0;
     return rows;
 }

@@ -31,30 +31,13 @@
 #ifndef DYNTRACE_FRAME_PAGES_H
 #define DYNTRACE_FRAME_PAGES_H
 
+#include "collector/frame_cell.h"
 #include "lib/list.h"
-#include "lib/page_bytes.h"
 
 enum {
-    FRAME_PAGE_BYTES = 4096,
-    FRAME_PAGE_ROWS = 128, /* ids per page; a page rarely holds that many */
-    FRAME_PAGE_ROOM = FRAME_PAGE_BYTES - 8,
-    FRAME_COLUMNS = 10,
-    FRAME_OPEN_BYTES = 10,     /* reserved in the cell of an open frame for outcome, end and exit */
     FRAME_WINDOW_PAGES = 1024, /* 4 MB */
     FRAME_LOCK_PAGE = (1 << 30) / FRAME_PAGE_BYTES + 1,
-    FRAME_PAGE_OTHER = 255, /* value in frame_pages.cells for a page of another table */
-};
-
-struct frame_row {
-    uint64_t parent_id; /* 0 if there is none */
-    uint64_t start_ns, end_ns;
-    uint32_t code_id, thread_id;
-    uint8_t kind, outcome, exit; /* enum values of schemas/trace.sql */
-    bool ended;
-    /* size of the row's cell without cache_entry_id: while the frame is open, and now */
-    uint8_t open_bytes, bytes;
-    uint8_t entry_bytes;     /* size of cache_entry_id in the cell */
-    uint32_t cache_entry_id; /* 0 if there is none */
+    FRAME_PAGE_OTHER = 255, /* in frame_pages.cells: the page belongs to another table */
 };
 
 /* The b-trees made here: of `frame`, of the tables in collector/lookup_pages.h, and of their
@@ -166,10 +149,10 @@ int frame_pages_open_window(struct frame_pages *w, int fd, struct frame_window *
                             const struct page_window *keep);
 /* Drop the pages that are too old or too many. */
 void frame_pages_trim(struct frame_pages *w);
-/* Drop the oldest PAGES for the sake of other tables: half of their places stay in the file, free,
- * and the disk gets the other half back. */
-void frame_pages_give_back(struct frame_pages *w, uint64_t pages);
-/* Copies the pages of a recording that goes on. */
+/* Drop the PAGES oldest pages to make room for other tables. Half of their places stay in the file
+ * for new pages. The disk space of the other half is freed. */
+void frame_pages_drop_oldest(struct frame_pages *w, uint64_t pages);
+/* Copies the pages for a snapshot while the recording goes on. */
 struct page_copy {
     int from,
         /* borrowed: from, the file of frames; to, the copy, which has the first pages already */
@@ -200,36 +183,8 @@ void frame_pages_close(struct frame_pages *w);
 
 uint32_t frame_pages_take(struct frame_pages *w);
 
-static inline uint64_t frame_id(uint32_t page, uint32_t slot)
-{
-    return (uint64_t)page * FRAME_PAGE_ROWS + slot + 1;
-}
-
-/* Return the size of the cell of an open row. FRAME_OPEN_BYTES of the size are reserved for
- * outcome, end and exit. */
-static inline unsigned frame_row_bytes(uint64_t id, uint64_t parent_id, uint32_t thread_id,
-                                       uint32_t code_id, unsigned kind, uint64_t start_ns)
-{
-    return 1 + (frame_bits(id) + 6) / 7 + 1 + FRAME_COLUMNS + frame_bytes_of(thread_id) +
-           frame_bytes_of(parent_id) + frame_bytes_of(code_id) + (kind > 1) +
-           frame_bytes_of(start_ns) + FRAME_OPEN_BYTES;
-}
-
-/* Set the end of a row. Returns how many bytes shorter its cell becomes. Calling this function
- * twice has the same result as calling it once (collector/decode.h). */
-static inline unsigned frame_row_end(struct frame_row *row, uint64_t end_ns, unsigned exit)
-{
-    unsigned spared = FRAME_OPEN_BYTES - frame_bytes_of(end_ns) - (row->outcome > 1) - (exit > 1);
-
-    row->end_ns = end_ns;
-    row->exit = (uint8_t)exit;
-    row->ended = true;
-    row->bytes = (uint8_t)(row->open_bytes - spared);
-    return spared;
-}
-
-/* Find row SLOT of leaf PAGE. Returns a pointer to its record and sets *ID, or returns NULL if
- * there is no such row. */
+/* Find the row in SLOT of the leaf page PAGE. Sets *ID and returns the row's record. Returns NULL
+ * if there is no such row. */
 uint8_t *page_row(uint8_t *page, unsigned slot, uint64_t *id);
 
 /* Store MADE, which has COUNT rows of another table, as page PAGE. Returns false if there is no
@@ -241,9 +196,10 @@ uint8_t *frame_pages_at(struct frame_pages *w, uint64_t page, uint8_t copy[FRAME
 /* Write page PAGE back after a change. DATA is what frame_pages_at() returned. */
 void frame_pages_rewrite(struct frame_pages *w, uint32_t page, const uint8_t *data);
 
-/* Store ROWS as PAGE. Rows of open frames get room for their end. */
-void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows,
-                     uint32_t count);
+/* Store the first COUNT rows of FILL as page PAGE. The cells made so far take AT bytes. Rows of
+ * open frames get cells with room for their ends. */
+void frame_pages_put(struct frame_pages *w, uint32_t page, struct frame_fill *fill, uint32_t count,
+                     uint32_t at);
 
 /* Read the stored row of frame ID. Returns false if there is no such row. */
 bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row);

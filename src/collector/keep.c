@@ -29,8 +29,8 @@ enum {
     ROW_BYTES = 100,  /* the most bytes of a row that can be dropped */
 };
 
-/* Store the pages that threads with few frames fill for a long time. */
-static void rows_store(void *context)
+/* Store old pages before they are full: a thread with few frames would fill its page too slowly. */
+static void old_pages_store(void *context)
 {
     struct collector *c = context;
 
@@ -39,7 +39,7 @@ static void rows_store(void *context)
             decode_store_old(&r->decoder);
 }
 
-static void row_take(void *context, uint64_t id, const struct frame_row *row)
+static void long_frame_put(void *context, uint64_t id, const struct frame_row *row)
 {
     struct collector *c = context;
 
@@ -58,14 +58,14 @@ static void row_take(void *context, uint64_t id, const struct frame_row *row)
                  });
 }
 
-static void rows_take_end(void *context)
+static void long_frames_commit(void *context)
 {
     struct collector *c = context;
 
-    recorder_commit_unrepeatable(c->recorder);
+    recorder_commit_if_unrepeatable(c->recorder);
 }
 
-void keep_find(struct collector *c)
+void keep_read_bounds(struct collector *c)
 {
     struct keep *keep = &c->keep;
     uint64_t from_ns = 0;
@@ -85,9 +85,9 @@ struct page_window keep_window(struct collector *c)
         .on = keep_is_on(&c->keep),
         .most = UINT64_MAX,
         .is_alone = c->salvaged,
-        .begin = rows_store,
-        .row = row_take,
-        .rows_end = rows_take_end,
+        .begin = old_pages_store,
+        .row = long_frame_put,
+        .rows_end = long_frames_commit,
         .context = c,
     };
 }
@@ -98,8 +98,8 @@ static uint64_t log_bytes(const struct keep *keep)
     return keep->bytes ? MIN(keep->bytes / LOG_SHARE, (uint64_t)LOG_MOST) : LOG_MOST;
 }
 
-/* Set how many pages of frames fit into the bound. */
-static void room_share(struct collector *c)
+/* Set pages.keep.most: how many pages of frames the bound has room for. */
+static void page_bound_set(struct collector *c)
 {
     struct keep *keep = &c->keep;
     uint64_t rest = LIVE_WEIGHT * keep->live_bytes + log_bytes(keep) + SLACK_PAGES * PAGE;
@@ -114,14 +114,14 @@ static void room_share(struct collector *c)
 /* Return the size of trace.db without its log. */
 static uint64_t live_size(struct collector *c)
 {
-    return (uint64_t)recorder_number(c->recorder, "PRAGMA page_count") * PAGE;
+    return (uint64_t)recorder_query_number(c->recorder, "PRAGMA page_count") * PAGE;
 }
 
 static uint64_t live_used(struct collector *c)
 {
     return keep_is_on(&c->keep)
                ? live_size(c) -
-                     (uint64_t)recorder_number(c->recorder, "PRAGMA freelist_count") * PAGE
+                     (uint64_t)recorder_query_number(c->recorder, "PRAGMA freelist_count") * PAGE
                : 0;
 }
 
@@ -135,16 +135,29 @@ void keep_begin(struct collector *c)
     recorder_run(c->recorder, "recorder/keep_begin");
     recorder_bound_log(c->recorder, (int)(log_bytes(keep) / 2 / PAGE));
     if (keep->ns)
-        recorder_meta(c->recorder, "keep_ns", NULL, (int64_t)keep->ns);
+        recorder_set_meta(c->recorder, "keep_ns", NULL, (int64_t)keep->ns);
     if (keep->bytes)
-        recorder_meta(c->recorder, "keep_bytes", NULL, (int64_t)keep->bytes);
-    recorder_meta(c->recorder, "kept_from_ns", NULL, (int64_t)keep->from_ns);
+        recorder_set_meta(c->recorder, "keep_bytes", NULL, (int64_t)keep->bytes);
+    recorder_set_meta(c->recorder, "kept_from_ns", NULL, (int64_t)keep->from_ns);
     keep->live_bytes = live_size(c);
-    room_share(c);
+    page_bound_set(c);
 }
 
-/* Set since when everything is kept. */
-static void from_find(struct collector *c)
+/* Return a time such that 1/16 of the kept time is before it, or 1/16 of the kept lookups if that
+ * is earlier: the last lookups may be from long ago. */
+static uint64_t choose_next_from_ns(struct collector *c, uint64_t last_ns)
+{
+    const uint64_t from_ns = c->keep.from_ns;
+    const uint64_t by_time = from_ns + (last_ns - from_ns) / STEP_SHARE;
+    const uint64_t by_lookups =
+        (uint64_t)recorder_query_number(c->recorder, schema_statement("recorder/keep_step"));
+
+    return by_lookups > from_ns ? MIN(by_lookups, by_time) : by_time;
+}
+
+/* Drop pages of frames that are too old, and set keep->from_ns: the time since which all events are
+ * kept. */
+static void from_ns_increase(struct collector *c)
 {
     struct keep *keep = &c->keep;
     const uint64_t last_ns = c->decode.last_ns;
@@ -152,7 +165,7 @@ static void from_find(struct collector *c)
 
     if (keep->ns && last_ns > keep->ns)
         c->pages.keep.before_ns = last_ns - keep->ns;
-    rows_store(c);
+    old_pages_store(c);
     frame_pages_trim(&c->pages);
     keep->from_ns = MAX(keep->from_ns, c->state.file->window.from_ns);
     keep->from_ns = MAX(keep->from_ns, c->pages.keep.before_ns);
@@ -161,7 +174,7 @@ static void from_find(struct collector *c)
     /* Frames cannot be dropped any more, but rows of other tables exceed the bound: drop the oldest
      * of them. */
     if (LIVE_WEIGHT * live_used(c) + most * PAGE > keep->bytes && last_ns > keep->from_ns)
-        keep->from_ns += (last_ns - keep->from_ns) / STEP_SHARE;
+        keep->from_ns = choose_next_from_ns(c, last_ns);
 }
 
 /* Drop old rows of tables that are not in order of time, which means to read the whole tables. */
@@ -171,11 +184,12 @@ static void sweep(struct collector *c)
     c->keep.swept_ns = clock_monotonic_ns();
 }
 
-/* Set by how much what is always kept is more than the bound. */
-static void over_find(struct collector *c)
+/* Set keep->over_bytes: how far rows that are never dropped exceed the bound. */
+static void over_bytes_set(struct collector *c)
 {
     struct keep *keep = &c->keep;
-    uint64_t rows = (uint64_t)recorder_number(c->recorder, schema_statement("recorder/kept_rows"));
+    uint64_t rows =
+        (uint64_t)recorder_query_number(c->recorder, schema_statement("recorder/kept_rows"));
     uint64_t used = live_used(c);
     uint64_t always = used > rows * ROW_BYTES ? used - rows * ROW_BYTES : 0;
     uint64_t needed = LIVE_WEIGHT * always + log_bytes(keep) + PAGES_LEAST * PAGE;
@@ -194,12 +208,12 @@ void keep_trim(struct collector *c)
     if (recorder_is_held(c->recorder))
         return; /* deleting rows would only make the log longer, because SQLite cannot reuse it */
     keep->live_bytes = live_size(c);
-    room_share(c);
-    from_find(c);
-    recorder_meta(c->recorder, "kept_from_ns", NULL, (int64_t)keep->from_ns);
-    recorder_meta(c->recorder, "kept_frame_id", NULL,
-                  (int64_t)frame_id(c->state.file->window.low, 0));
-    recorder_meta(c->recorder, "kept_frame_ns", NULL, (int64_t)c->state.file->window.from_ns);
+    page_bound_set(c);
+    from_ns_increase(c);
+    recorder_set_meta(c->recorder, "kept_from_ns", NULL, (int64_t)keep->from_ns);
+    recorder_set_meta(c->recorder, "kept_frame_id", NULL,
+                      (int64_t)frame_id(c->state.file->window.low, 0));
+    recorder_set_meta(c->recorder, "kept_frame_ns", NULL, (int64_t)c->state.file->window.from_ns);
     recorder_run(c->recorder, "recorder/keep_lookups");
     if (clock_monotonic_ns() - keep->swept_ns > SWEEP_NS)
         sweep(c);
@@ -213,21 +227,24 @@ void keep_end(struct collector *c)
         return;
     if (recorder_is_held(c->recorder))
         recorder_bound_log(c->recorder, INT_MAX);
-    if (!keep->ended && c->pages.keep.shrunk) /* the tables need room, too */
-        frame_pages_give_back(&c->pages, 2 * SLACK_PAGES + 2 * LIVE_WEIGHT * live_size(c) / PAGE);
+    /* make room for the tables, because the disk was full */
+    if (!keep->ended && c->pages.keep.shrunk)
+        frame_pages_drop_oldest(&c->pages, 2 * SLACK_PAGES + 2 * LIVE_WEIGHT * live_size(c) / PAGE);
     keep_trim(c);
     keep->ended = true; /* frame_pages_finish() comes next, so no more pages may be dropped */
     sweep(c);
-    over_find(c);
+    over_bytes_set(c);
     if (keep->over_bytes)
-        recorder_meta(c->recorder, "keep_over_bytes", NULL, (int64_t)keep->over_bytes);
+        recorder_set_meta(c->recorder, "keep_over_bytes", NULL, (int64_t)keep->over_bytes);
     if (keep->uncounted)
-        collector_lost(c, 0, keep->uncounted,
-                       "reader: while it held a transaction on the trace open, lookups could not "
-                       "be stored (--keep bounds the log, too)");
+        collector_record_loss(
+            c, 0, keep->uncounted,
+            "reader: while it held a transaction on the trace open, lookups could not "
+            "be stored (--keep bounds the log, too)");
     if (c->pages.keep.shrunk)
-        collector_lost(c, 0, 0,
-                       "disk: the trace could not grow (%s): --keep kept fewer frames than it "
-                       "allows",
-                       strerror(c->pages.keep.shrunk));
+        collector_record_loss(
+            c, 0, 0,
+            "disk: the trace could not grow (%s): --keep kept fewer frames than it "
+            "allows",
+            strerror(c->pages.keep.shrunk));
 }

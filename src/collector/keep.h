@@ -33,9 +33,10 @@
 
 enum { KEEP_LEAST = 16000000 /* the smallest bound that is allowed, in bytes */ };
 
-/* Read the bounds from the session, or of a killed collector's from the live trace. */
-void keep_find(struct collector *c);
-/* How the file of frames is to be opened. */
+/* Read the bounds from the session. A collector that replaces a killed one reads them from
+ * trace.db. */
+void keep_read_bounds(struct collector *c);
+/* Return the bounds for the pages of frames, and what to call when pages are dropped. */
 struct page_window keep_window(struct collector *c);
 /* Limit the size of SQLite's log, and write the bounds to `meta`. */
 void keep_begin(struct collector *c);

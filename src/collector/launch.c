@@ -22,10 +22,10 @@ enum {
     LOCK_LOOK_MS = 20,
 };
 
-/* The program's standard input and output and other inherited descriptors belong to the program: if
- * it closes a pipe, the reader must see the end. So close our copies. We write only to stderr. Our
- * own descriptors all have FD_CLOEXEC. */
-void launch_let_go(void)
+/* Close our copies of the program's standard input and output, and of other descriptors that we
+ * inherited. If the program closes its end of a pipe, the reader must see that. We write only to
+ * stderr, and our own descriptors all have FD_CLOEXEC. */
+void launch_close_descriptors(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int fd;
@@ -44,9 +44,9 @@ void launch_let_go(void)
         close(null);
 }
 
-/* Raise the limit of open files: each recorded process needs two descriptors of ours, whatever
- * limit the program has chosen for itself. */
-static void descriptors_most(void)
+/* Raise our limit of open files to the maximum, because we need two descriptors for each recorded
+ * process. We may have inherited a low limit that the program's user set. */
+static void raise_descriptor_limit(void)
 {
     struct rlimit limit;
 
@@ -56,9 +56,9 @@ static void descriptors_most(void)
     }
 }
 
-/* Fork a collector in a POSIX session of its own. ALONE: fork twice, so that it is nobody's child;
- * it takes no orders. Returns 0, or -1 with errno. */
-static int start(struct launch *l, const char *argv, bool alone)
+/* Fork a collector in a new POSIX session. ALONE: fork twice, so that the collector is not our
+ * child, and gets no orders. Returns 0, or -1 with errno. */
+static int collector_start(struct launch *l, const char *argv, bool alone)
 {
     struct session *session = l->session;
     int ends[2] = {-1, -1};
@@ -79,10 +79,10 @@ static int start(struct launch *l, const char *argv, bool alone)
         for (size_t i = 0; i < array_count(ignored); i++)
             signal(ignored[i], SIG_IGN);
         sigprocmask(SIG_SETMASK, &none, NULL);
-        descriptors_most();
-        /* the program waits for us; this fails unless we are root */
+        raise_descriptor_limit();
+        /* raise our priority, because the program waits for us; only root may do this */
         setpriority(PRIO_PROCESS, 0, -10);
-        launch_let_go();
+        launch_close_descriptors();
         if (alone)
             dup2(1, 2);
         if (chdir("/")) {
@@ -105,9 +105,9 @@ static int start(struct launch *l, const char *argv, bool alone)
     return pid < 0 ? -1 : 0;
 }
 
-/* Wait until the collector is ready. Returns false if it is not: SAID->error then has the reason,
- * or is "". */
-static bool is_ready(struct launch *l, struct collector_result *said)
+/* Wait until the collector is ready. If it fails, returns false, with the reason in SAID->error, or
+ * "" if it is not known. */
+static bool wait_until_ready(struct launch *l, struct collector_result *said)
 {
     ssize_t got;
 
@@ -123,11 +123,11 @@ int launch_collector(struct launch *l, struct session *session, const char *argv
     struct collector_result said;
 
     *l = (struct launch){.session = session, .link = -1};
-    if (start(l, argv, false)) {
+    if (collector_start(l, argv, false)) {
         say_error("cannot start the collector: %s", strerror(errno));
         return -1;
     }
-    if (is_ready(l, &said))
+    if (wait_until_ready(l, &said))
         return 0;
     say_error("%s", said.error[0] ? said.error : "the collector died at once; nothing was run");
     return -1;
@@ -136,7 +136,7 @@ int launch_collector(struct launch *l, struct session *session, const char *argv
 int launch_orphan(struct launch *l, struct session *session, struct collector_result *said)
 {
     *l = (struct launch){.session = session, .link = -1, .orphan = true};
-    return start(l, NULL, true) == 0 && is_ready(l, said) ? 0 : -1;
+    return collector_start(l, NULL, true) == 0 && wait_until_ready(l, said) ? 0 : -1;
 }
 
 static void send_order(struct launch *l, const struct collector_order *order)
@@ -159,26 +159,26 @@ void launch_order(struct launch *l, const struct collector_order *order)
  * interrupted recordings (collector/recover.c) and releases it soon. */
 static bool lock_take(struct session *session, bool patience)
 {
-    bool taken = session_take(session) == 0;
+    bool taken = session_take_lock(session) == 0;
 
     for (int i = 0; !taken && patience && errno == EWOULDBLOCK && i < LOCK_LOOKS; i++) {
         usleep(LOCK_LOOK_MS * 1000);
-        taken = session_take(session) == 0;
+        taken = session_take_lock(session) == 0;
     }
     return taken;
 }
 
 /* Start another collector in place of the dead one. */
-static void replace(struct launch *l, bool patience)
+static void collector_replace(struct launch *l, bool patience)
 {
     struct collector_result said;
     bool ready;
 
     close(l->link);
     l->link = -1;
-    if (!lock_take(l->session, patience) || start(l, NULL, false))
+    if (!lock_take(l->session, patience) || collector_start(l, NULL, false))
         return;
-    ready = is_ready(l, &said);
+    ready = wait_until_ready(l, &said);
     snprintf(l->why, sizeof l->why, "%s", ready ? "" : said.error);
     if (!ready)
         return;
@@ -201,14 +201,14 @@ static bool take_result(const struct launch *l, struct collector_result *said, i
 }
 
 /* Has the dead collector sent its result? */
-static bool has_said(const struct launch *l)
+static bool has_sent_result(const struct launch *l)
 {
     struct collector_result said;
 
     return take_result(l, &said, MSG_PEEK | MSG_DONTWAIT);
 }
 
-int launch_look(struct launch *l)
+int launch_replace_if_dead(struct launch *l)
 {
     uint64_t now = clock_monotonic_ns();
     int status = 0;
@@ -218,7 +218,7 @@ int launch_look(struct launch *l)
          * longer from one start to the next. */
         l->pause_ns = now - l->born_ns >= PAUSE_MAX_NS ? 0 : l->pause_ns * 3 / 2 + PAUSE_NS;
         l->pid = 0;
-        l->done = (WIFEXITED(status) && WEXITSTATUS(status) == 0) || has_said(l);
+        l->done = (WIFEXITED(status) && WEXITSTATUS(status) == 0) || has_sent_result(l);
     }
     if (l->pid || l->done)
         return -1;
@@ -227,7 +227,7 @@ int launch_look(struct launch *l)
     if (now - l->born_ns < l->pause_ns)
         return (int)((l->pause_ns - (now - l->born_ns)) / 1000000) + 1;
     l->born_ns = now;
-    replace(l, false);
+    collector_replace(l, false);
     return l->pid ? -1 : (int)(l->pause_ns / 1000000) + 1;
 }
 
@@ -257,7 +257,7 @@ bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted,
             waitpid(l->pid, NULL, 0);
         l->pid = 0;
         usleep((useconds_t)(deaths * PAUSE_NS / 1000));
-        replace(l, true);
+        collector_replace(l, true);
     }
     return false;
 }

@@ -59,7 +59,7 @@ struct launch {
 };
 
 /* Close standard input and output and all inherited descriptors; stderr stays open. */
-void launch_let_go(void);
+void launch_close_descriptors(void);
 
 /* Fork the collector of SESSION, which takes over the session's lock. ARGV: the command as a JSON
  * array. Returns 0 when the collector is ready, or -1 after reporting the error. */
@@ -73,9 +73,9 @@ int launch_orphan(struct launch *l, struct session *session, struct collector_re
 /* Tell the collector that the command began or ended. */
 void launch_order(struct launch *l, const struct collector_order *order);
 
-/* Replace the collector if it has died. Returns after how many milliseconds to call again, or -1 if
- * that is not needed. */
-int launch_look(struct launch *l);
+/* Replace the collector if it has died. Returns in how many milliseconds to call this again, or -1
+ * if the collector runs or has finished. */
+int launch_replace_if_dead(struct launch *l);
 
 /* Wait until the trace is finished, and read the result into SAID. When *INTERRUPTED becomes
  * non-zero, the collector stops waiting for processes that outlive the command; INTERRUPTED may be

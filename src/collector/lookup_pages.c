@@ -305,9 +305,10 @@ void lookup_pages_show(struct lookup_pages *l, enum lookup_table table,
 
 /* ---- open, continue after a kill, and close ---- */
 
-/* Cut off the rows of PAGE with ids outside (*LAST, END), and rows that make no sense. Returns how
- * many rows are left and sets *LAST to the id of the last one. */
-static unsigned cut(uint8_t *page, enum lookup_table table, uint64_t end, uint64_t *last)
+/* Remove rows from the end of PAGE: from the first row that makes no sense, or whose id is not
+ * above *LAST and below END. Returns how many rows are left, and sets *LAST to the last one's
+ * id. */
+static unsigned cut_rows(uint8_t *page, enum lookup_table table, uint64_t end, uint64_t *last)
 {
     int64_t values[LOOKUP_COLUMNS];
     unsigned rows = 0;
@@ -340,7 +341,7 @@ static void page_take_over(struct lookup_pages *l, uint32_t n, uint8_t *page, ui
     if (*record == CHECK_COLUMNS + 1)
         table = PAGES_CHECK;
     had = get16(page + 3);
-    rows = cut(page, table, l->next[table], &last[table]);
+    rows = cut_rows(page, table, l->next[table], &last[table]);
     leaf = rows ? list_add(&l->pages->leaves[TREE_LOOKUP + table]) : NULL;
     if (leaf)
         *leaf = (struct page_leaf){n, last[table], rows};
@@ -348,8 +349,8 @@ static void page_take_over(struct lookup_pages *l, uint32_t n, uint8_t *page, ui
         frame_pages_rewrite(l->pages, n, page);
 }
 
-/* Continue with the pages that a killed collector wrote. */
-static void take_over(struct lookup_pages *l)
+/* Continue with the rows that a killed collector has written, without those it did not commit. */
+static void continue_pages(struct lookup_pages *l)
 {
     uint64_t last[LOOKUP_TABLES] = {0};
 
@@ -362,8 +363,8 @@ static void take_over(struct lookup_pages *l)
             page_take_over(l, n, page, last);
     }
     for (enum lookup_table table = 0; table < LOOKUP_TABLES; table++) {
-        if (!cut(l->window->page[table], table, l->next[table], &last[table]))
-            /* no row is left, or the page has been stored already */
+        if (!cut_rows(l->window->page[table], table, l->next[table], &last[table]))
+            /* begin an empty page: no row was committed that is not stored in another page */
             page_begin(l->window->page[table]);
         l->next[table] = last[table] + 1;
     }
@@ -380,7 +381,7 @@ void lookup_pages_open(struct lookup_pages *l, struct frame_pages *pages,
     };
     pages->indexed = !resume;
     if (resume) {
-        take_over(l);
+        continue_pages(l);
         return;
     }
     for (int table = 0; table < LOOKUP_TABLES; table++)

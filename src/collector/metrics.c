@@ -138,8 +138,8 @@ void metrics_write(struct collector *c, bool now)
     if (file_write(c, !c->metrics_end) || c->metrics_failed)
         return;
     c->metrics_failed = true;
-    collector_lost(c, 0, 0, "metrics: %s cannot be written (%s)", c->session->metrics,
-                   strerror(errno));
+    collector_record_loss(c, 0, 0, "metrics: %s cannot be written (%s)", c->session->metrics,
+                          strerror(errno));
 }
 
 void metrics_end(struct collector *c)

@@ -154,8 +154,8 @@ static enum answer has_mapped(uint32_t pid, const struct process_claim *claim)
     return answer;
 }
 
-/* Does process PID match CLAIM? STARTED is the process's start time, or 0 if not known. */
-static enum answer is_claimant(const struct process_claim *claim, uint32_t pid, uint64_t started)
+/* Is process PID the one that CLAIM describes? STARTED is its start time, or 0 if not known. */
+static enum answer matches_claim(const struct process_claim *claim, uint32_t pid, uint64_t started)
 {
     char name[16];
     bool alike = started && started == claim->started;
@@ -177,10 +177,11 @@ static enum answer is_claimant(const struct process_claim *claim, uint32_t pid, 
     return mapped == ANSWER_UNKNOWN && alike ? ANSWER_YES : mapped;
 }
 
-/* Set FOUND to process PID if the process matches CLAIM. The pidfd is opened first: while it is
- * open, everything read under that pid is about this process, even if pids are reused. */
-static enum answer try_process(const struct process_claim *claim, uint32_t pid,
-                               struct process_found *found)
+/* Fill in FOUND if process PID is the one that CLAIM describes. The pidfd is opened first: as
+ * long as it is open, no other process can get this pid, so what is read in /proc is about this
+ * process. */
+static enum answer match_process(const struct process_claim *claim, uint32_t pid,
+                                 struct process_found *found)
 {
     int watch = (int)syscall(SYS_pidfd_open, pid, 0);
     uint64_t started = 0;
@@ -191,7 +192,7 @@ static enum answer try_process(const struct process_claim *claim, uint32_t pid,
         return errno == ESRCH ? ANSWER_NO : ANSWER_UNKNOWN;
     if (!process_stat(pid, &parent, &started))
         started = 0;
-    answer = is_claimant(claim, pid, started);
+    answer = matches_claim(claim, pid, started);
     if (answer == ANSWER_YES)
         *found = (struct process_found){pid, started, watch};
     else
@@ -212,7 +213,7 @@ static enum process_sight search_processes(const struct process_claim *claim,
     while (sight != PROCESS_SEEN && (entry = readdir(directory))) {
         uint32_t pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
         bool may_be = isdigit((unsigned char)*entry->d_name) && innermost_pid(pid) == claim->pid;
-        if (may_be && try_process(claim, pid, found) == ANSWER_YES)
+        if (may_be && match_process(claim, pid, found) == ANSWER_YES)
             sight = PROCESS_SEEN;
     }
     closedir(directory);
@@ -259,7 +260,7 @@ enum process_sight process_find(const struct process_claim *claim, struct proces
     *found = (struct process_found){.watch = -1};
     if (!proc_is_ours())
         return PROCESS_HIDDEN;
-    if (!claim->namespace && try_process(claim, claim->pid, found) == ANSWER_YES)
+    if (!claim->namespace && match_process(claim, claim->pid, found) == ANSWER_YES)
         return PROCESS_SEEN;
     return search_processes(claim, found);
 }

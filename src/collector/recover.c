@@ -27,9 +27,9 @@ struct search {
     uint32_t found;
 };
 
-/* Is the process of HEADER alive, in process file NAME of directory PLACE? */
-static bool records(const struct session *session, const char *name, enum session_place place,
-                    const struct process_file *header)
+/* Is the process alive that wrote HEADER, the header in process file NAME of directory PLACE? */
+static bool is_recording(const struct session *session, const char *name, enum session_place place,
+                         const struct process_file *header)
 {
     struct process_claim claim = {header->pid, header->start_time, header->pid_namespace, name, 0};
     struct process_found found = {.watch = -1};
@@ -63,8 +63,8 @@ static bool records(const struct session *session, const char *name, enum sessio
     return lives;
 }
 
-static void recorded(void *context, const char *name, enum session_place place,
-                     const struct process_file *header)
+static void find_recording(void *context, const char *name, enum session_place place,
+                           const struct process_file *header)
 {
     struct search *search = context;
 
@@ -72,12 +72,13 @@ static void recorded(void *context, const char *name, enum session_place place,
         return;
     if (header->finished || header->left)
         return;
-    if (records(search->session, name, place, header))
+    if (is_recording(search->session, name, place, header))
         search->found = header->seen_pid ? header->seen_pid : header->pid;
 }
 
-/* Start a collector for the interrupted SESSION. Wait until it is done, unless PROCESS lives on. */
-static void recover(struct recovery *r, struct session *session, uint32_t process)
+/* Start a collector for the interrupted SESSION. PROCESS is a process that is still being recorded,
+ * or 0: then wait until the trace is finished. */
+static void recover_session(struct recovery *r, struct session *session, uint32_t process)
 {
     struct collector_result result = {0};
     struct launch l;
@@ -110,7 +111,7 @@ static void recover(struct recovery *r, struct session *session, uint32_t proces
     launch_close(&l);
 }
 
-static void visit(const char *directory, void *context)
+static void visit_session(const char *directory, void *context)
 {
     struct recovery *r = context;
     struct session session;
@@ -119,17 +120,20 @@ static void visit(const char *directory, void *context)
     uint32_t process;
     bool busy;
 
-    if (session_open(&session, directory, &busy))
+    if (session_open(&session, directory, &busy)) {
+        if (!busy)
+            session_remove_stale(directory);
         return;
+    }
     if (r->trace && strcmp(r->trace, session.trace)) {
         session_close(&session);
         return;
     }
-    left = collector_state_look(&session);
+    left = collector_state_read_header(&session);
     if (process_is(left.command, left.command_started))
         search.found = left.command;
     else
-        session_processes(&session, recorded, &search);
+        session_processes(&session, find_recording, &search);
     process = search.found;
     if (process_is(left.parent, left.parent_started)) {
         /* found, but process `parent` will replace the collector itself, or remove the session */
@@ -138,7 +142,7 @@ static void visit(const char *directory, void *context)
             say_error("%s: is still being recorded by process %u", session.trace, left.parent);
     } else if (recorder_is_of(session.trace, session.frames, session.directory)) {
         r->found++;
-        recover(r, &session, process);
+        recover_session(r, &session, process);
     } else if (!process) {
         /* Remove the session's directory and nothing else: the trace was deleted or replaced, or
          * the session's file was overwritten, so the file at the trace's path is not of this
@@ -150,7 +154,7 @@ static void visit(const char *directory, void *context)
 
 /* Does DIRECTORY hold a session that can be opened, now or when another process has released its
  * lock? DIRECTORY may be NULL. */
-static bool is_there(const char *directory)
+static bool has_session(const char *directory)
 {
     struct session session;
     bool busy = false;
@@ -170,15 +174,15 @@ static void recover_without_session(struct recovery *r, const char *trace)
     char *directory = recorder_session(trace);
 
     snprintf(frames, sizeof frames, "%s-frames", trace);
-    if (directory && !is_there(directory) && session_live(directory) != LIVE_YES &&
+    if (directory && !has_session(directory) && session_live(directory) != LIVE_YES &&
         recorder_is_of(trace, frames, directory)) {
         r->found++;
         if (session_open(&session, directory, NULL) == 0) {
             snprintf(session.trace, sizeof session.trace, "%s", trace);
             snprintf(session.frames, sizeof session.frames, "%s", frames);
-            recover(r, &session, 0);
+            recover_session(r, &session, 0);
         } else if (session_create(&session, trace, &(struct session_options){0}) == 0) {
-            recover(r, &session, 0);
+            recover_session(r, &session, 0);
         } else {
             r->failed++;
         }
@@ -193,17 +197,17 @@ enum recovered recover_trace(const char *path)
     char *full = path ? realpath(path, NULL) : NULL;
 
     r.trace = full ? full : path;
-    session_each(visit, &r);
-    /* A killed collector holds its lock until its exit is complete. A collector that is finishing a
-     * trace removes the session. */
+    session_each(visit_session, &r);
+    /* Look again for a while: a killed collector holds its lock until its exit is complete, and a
+     * collector that is just finishing a trace will remove the session. */
     for (int i = 0; i < LOCK_LOOKS && !r.found && r.trace; i++) {
         char *directory = recorder_session(r.trace);
-        bool there = is_there(directory);
+        bool there = has_session(directory);
         free(directory);
         if (!there)
             break;
         usleep(LOCK_LOOK_MS * 1000);
-        session_each(visit, &r);
+        session_each(visit_session, &r);
     }
     if (!r.found && r.trace)
         recover_without_session(&r, r.trace);
@@ -220,5 +224,5 @@ void recover_all_quietly(void)
 {
     struct recovery r = {.quiet = true};
 
-    session_each(visit, &r);
+    session_each(visit_session, &r);
 }

@@ -21,7 +21,9 @@ enum {
     BUDGET_BYTES = 64 << 20,
     SHARED_ROOM = 48 << 20, /* with less free space than this, /dev/shm is not used */
     SESSION_FILE_MAX = 1 << 20,
-    PROCESSES_MAX = 1 << 20, /* most processes in one file; a file with more is damaged */
+    /* how long a directory without a session's file is left alone: a `run` may be making it */
+    MAKING_SECONDS = 60,
+    PROCESSES_MAX = 1 << 20, /* the most processes in one file; a file with more must be damaged */
 };
 
 static const char shared_memory[] = "/dev/shm";
@@ -83,7 +85,7 @@ bool session_has_room(const char *path)
            (uint64_t)status.f_bavail * status.f_frsize >= SHARED_ROOM;
 }
 
-static const char *temporary_directory(void)
+static const char *find_temporary_directory(void)
 {
     const char *named = getenv("TMPDIR");
 
@@ -127,7 +129,7 @@ static int directory_make_below(struct session *s, const char *root)
  * process that knows the first finds the second. */
 static int directories_make(struct session *s)
 {
-    const char *temporary = temporary_directory();
+    const char *temporary = find_temporary_directory();
 
     if (session_has_room(shared_memory))
         s->place[SESSION_MAIN] = directory_make(s->directory, sizeof s->directory, shared_memory);
@@ -184,8 +186,8 @@ static bool file_is_sound(const struct session_file *file, size_t bytes)
     return file->format == RING_FORMAT && file->bytes == bytes && !end[-1];
 }
 
-/* Read the second directory and the trace from FILE, which is sound. */
-static void take_places(struct session *s, const struct session_file *file)
+/* Read the paths of the second directory and of the trace from FILE, which was checked. */
+static void read_places(struct session *s, const struct session_file *file)
 {
     const char *text = file->text;
     const char *end = (const char *)file + s->bytes;
@@ -218,7 +220,7 @@ static bool file_map(struct session *s)
     close(fd);
     sound = file && file_is_sound(file, s->bytes);
     if (sound)
-        take_places(s, file);
+        read_places(s, file);
     free(file);
     return sound;
 }
@@ -297,7 +299,7 @@ int session_create(struct session *s, const char *trace, const struct session_op
     if (!options->attach_pid && directories_make(s)) {
         say_error("%s: cannot make a directory for the recording: %s; set TMPDIR to a place with "
                   "room that is yours, or has its sticky bit set",
-                  temporary_directory(), strerror(errno));
+                  find_temporary_directory(), strerror(errno));
         s->directory[0] = 0;
         return -1;
     }
@@ -314,7 +316,7 @@ int session_create(struct session *s, const char *trace, const struct session_op
     return 0;
 }
 
-int session_take(struct session *s)
+int session_take_lock(struct session *s)
 {
     s->lock = session_open_file(s->place[SESSION_MAIN], "collector.lock", O_RDWR);
     if (s->lock >= 0 && flock(s->lock, LOCK_EX | LOCK_NB)) {
@@ -334,7 +336,7 @@ int session_open(struct session *s, const char *directory, bool *busy)
         s->place[SESSION_MAIN] = session_open_directory(directory);
     }
     if (s->place[SESSION_MAIN] >= 0 && (!busy || file_map(s))) {
-        if (session_take(s) == 0)
+        if (session_take_lock(s) == 0)
             return 0;
         if (busy)
             *busy = true;
@@ -354,7 +356,7 @@ const char *session_triggers(const struct session_file *file)
     return text;
 }
 
-int session_look(struct session *s, const char *directory)
+int session_open_to_read(struct session *s, const char *directory)
 {
     *s = SESSION_CLOSED;
     if (strlen(directory) < sizeof s->directory) {
@@ -367,7 +369,7 @@ int session_look(struct session *s, const char *directory)
     return -1;
 }
 
-bool session_whole(const struct session *s)
+bool session_is_whole(const struct session *s)
 {
     int fd = s->file ? session_open_file(s->place[SESSION_MAIN], "session", O_RDONLY) : -1;
     struct stat status;
@@ -389,13 +391,14 @@ static void directory_remove(const char *path, int fd)
 
     for (int i = 0; i < count; i++) {
         const char *name = entries[i]->d_name;
-        bool is_self = !strcmp(name, ".") || !strcmp(name, "..");
-        if (unlinkat(fd, name, 0) && !is_self)
+        bool stays = !strcmp(name, ".") || !strcmp(name, "..") || !strcmp(name, "session");
+        if (!stays && unlinkat(fd, name, 0))
             unlinkat(fd, name, AT_REMOVEDIR);
         free(entries[i]);
     }
     free(entries);
-    /* removes what is at PATH now, but only if that is an empty directory */
+    unlinkat(fd, "session", 0);
+    /* rmdir() removes only an empty directory, whatever else may be at PATH now */
     if (rmdir(path) == 0)
         return;
     /* PATH may begin with /proc/PID/root of a process that has ended, and then no longer exists:
@@ -442,6 +445,55 @@ void session_close(struct session *s)
     s->file = NULL;
 }
 
+/* Is the session's directory FD empty, or holds only the lock and an empty session's file? */
+static bool holds_no_session(int fd)
+{
+    struct dirent **entries = NULL;
+    int count = scandirat(fd, ".", &entries, NULL, NULL);
+    bool hollow = count >= 0;
+    struct stat status;
+
+    for (int i = 0; i < count; free(entries[i++])) {
+        const char *name = entries[i]->d_name;
+        bool may_be_there = !strcmp(name, ".") || !strcmp(name, "..") || !strcmp(name, "session") ||
+                            !strcmp(name, "collector.lock");
+        hollow = hollow && may_be_there;
+    }
+    free(entries);
+    return hollow && (fstatat(fd, "session", &status, 0) || status.st_size == 0);
+}
+
+/* May a process be using the directory of session S, which has no session's file? */
+static bool is_in_use(struct session *s)
+{
+    bool shared = !strncmp(s->directory, shared_memory, strlen(shared_memory));
+    struct stat status;
+
+    if (fstat(s->place[SESSION_MAIN], &status) || time(NULL) - status.st_mtime < MAKING_SECONDS)
+        return true;
+    if (!holds_no_session(s->place[SESSION_MAIN]))
+        return true;
+    if (fstatat(s->place[SESSION_MAIN], "collector.lock", &status, 0))
+        /* outside /dev/shm a directory without a lock may be the second directory of a session */
+        return !shared;
+    return session_take_lock(s) != 0;
+}
+
+void session_remove_stale(const char *directory)
+{
+    struct session s = SESSION_CLOSED;
+
+    snprintf(s.directory, sizeof s.directory, "%s", directory);
+    s.place[SESSION_MAIN] = session_open_directory(s.directory);
+    if (s.place[SESSION_MAIN] >= 0 && !is_in_use(&s)) {
+        snprintf(s.spill, sizeof s.spill, "%.200s/%.50s", find_temporary_directory(),
+                 basename(s.directory));
+        rmdir(s.spill); /* remove the second directory if it is empty */
+        session_remove(&s);
+    }
+    session_close(&s);
+}
+
 static int may_be_session(const struct dirent *entry)
 {
     /* the directory may have thousands of other files */
@@ -450,7 +502,7 @@ static int may_be_session(const struct dirent *entry)
 
 void session_each(void (*visit)(const char *directory, void *context), void *context)
 {
-    const char *bases[] = {shared_memory, temporary_directory()};
+    const char *bases[] = {shared_memory, find_temporary_directory()};
 
     for (int i = 0; i < 2; i++) {
         struct dirent **entries = NULL;
@@ -477,8 +529,8 @@ void session_name(char name[SESSION_NAME], const char *file, uint64_t offset)
 }
 
 /* Call VISIT for each process in FILE. */
-static void file_processes(const struct session *s, const char *file, enum session_place place,
-                           session_visitor *visit, void *context)
+static void visit_file_processes(const struct session *s, const char *file,
+                                 enum session_place place, session_visitor *visit, void *context)
 {
     const char *end = strrchr(file, '.');
     bool ring = end && !strcmp(end, ".ring") && strlen(file) < SESSION_FILE_NAME;
@@ -511,7 +563,7 @@ void session_processes(const struct session *s, session_visitor *visit, void *co
         struct dirent **entries = NULL;
         int count = scandirat(s->place[place], ".", &entries, NULL, NULL);
         for (int i = 0; i < count; free(entries[i++]))
-            file_processes(s, entries[i]->d_name, (enum session_place)place, visit, context);
+            visit_file_processes(s, entries[i]->d_name, (enum session_place)place, visit, context);
         free(entries);
     }
 }

@@ -92,18 +92,22 @@ int session_create(struct session *s, const char *trace, const struct session_op
  * could have changed the session's file, so the caller must check the path of the trace
  * (recorder_is_of). */
 int session_open(struct session *s, const char *directory, bool *busy);
-/* Take back the lock of a collector that has died. Returns 0, or -1 if another process holds it. */
-int session_take(struct session *s);
-/* Return the first of FILE's conditions of --snapshot-on. The others follow, each after the NUL of
+/* Take the lock of a collector that has died. Returns 0, or -1 if another process holds it. */
+int session_take_lock(struct session *s);
+/* Return the first condition of --snapshot-on in FILE. Each further condition follows the NUL of
  * the one before. */
 const char *session_triggers(const struct session_file *file);
-/* Open a session to read it, whether its collector lives or not. Returns 0, or -1 if it is not a
- * session of ours. */
-int session_look(struct session *s, const char *directory);
-/* Does the session's file still have its length? If not, reading it would raise SIGBUS. */
-bool session_whole(const struct session *s);
-/* Delete all files of the session except the trace. */
+/* Open a session to read it, even if its collector lives. Returns 0, or -1 if it is not a session
+ * of ours. */
+int session_open_to_read(struct session *s, const char *directory);
+/* Has the session's file still its full length? If not, reading it would raise SIGBUS. */
+bool session_is_whole(const struct session *s);
+/* Delete all files of the session, but not the trace. */
 void session_remove(struct session *s);
+/* Remove DIRECTORY, in which session_open() found no session, if a `run` was killed while it made
+ * or removed the session there. Such a directory is empty but for a lock, is a minute old, and
+ * nobody holds the lock. */
+void session_remove_stale(const char *directory);
 void session_close(struct session *s);
 
 /* Call VISIT for each file in the session's directories. For a process file, HEADER is the header

@@ -34,7 +34,7 @@ static uint32_t settings_count(const struct session_file *file)
     return MIN(file->settings, SETTINGS_MAX);
 }
 
-void settings_begin(struct collector *c)
+void settings_write_meta(struct collector *c)
 {
     const struct session_file *file = c->session->file;
     const char *first = settings_first(file);
@@ -44,20 +44,20 @@ void settings_begin(struct collector *c)
     if (!settings_count(file) || first >= end)
         return;
     made = json_array(first, (size_t)(end - first));
-    recorder_meta(c->recorder, "settings", made, 0);
+    recorder_set_meta(c->recorder, "settings", made, 0);
     free(made);
 }
 
-void secrets_begin(struct collector *c)
+void secrets_write_meta(struct collector *c)
 {
     const struct session_file *file = c->session->file;
     const char *first = texts_skip(file, settings_first(file), file->settings);
     const char *end = texts_skip(file, first, file->secrets);
     char *made = json_array(first, (size_t)(end - first));
 
-    recorder_meta(c->recorder, "redact", file->keep_secrets ? "off" : made, 0);
+    recorder_set_meta(c->recorder, "redact", file->keep_secrets ? "off" : made, 0);
     if (c->session->again.redacted)
-        recorder_meta(c->recorder, "command_redacted", NULL, 1);
+        recorder_set_meta(c->recorder, "command_redacted", NULL, 1);
     free(made);
 }
 
@@ -152,5 +152,5 @@ void settings_end(struct collector *c, struct collector_result *result)
         setting += strlen(setting) + 1;
     }
     if (*result->settings)
-        recorder_meta(c->recorder, "settings_unused", result->settings, 0);
+        recorder_set_meta(c->recorder, "settings_unused", result->settings, 0);
 }

@@ -27,11 +27,12 @@
 #include "collector/trace_files.h"
 #include "schema.h"
 
-#define WAIT_NS \
-    UINT64_C(40000000) /* how long the collector waits; a ring holds 50 ms at full speed */
+/* how long the collector waits for a snapshot; a program at full speed fills a ring in 50 ms */
+#define WAIT_NS UINT64_C(40000000)
 
 enum {
-    READY_TRIES = 20000, /* of a millisecond */
+    READY_TRIES = 20000, /* how often we look whether the collector is ready, once a millisecond */
+    MOMENT_TRIES = 20,   /* how often to ask the collector to wait, at most */
     SLOTS_AT_ONCE = 256,
 };
 
@@ -52,29 +53,30 @@ struct copying {
     const char *error;
 };
 
-static bool run(sqlite3 *db, const char *sql)
+static bool execute_sql(sqlite3 *db, const char *sql)
 {
     return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-static bool failed(struct copying *c, const char *error)
+static bool copying_set_error(struct copying *c, const char *error)
 {
     c->error = error;
     return false;
 }
 
-static void nothing(void *context)
+static void do_nothing(void *context)
 {
     (void)context;
 }
 
-static void no_row(void *context, uint64_t id, const struct frame_row *row)
+static void ignore_row(void *context, uint64_t id, const struct frame_row *row)
 {
     (void)context, (void)id, (void)row;
 }
 
-/* Ask the collector to write what it has. Returns false if it does not answer. */
-static bool collector_ask(struct copying *c)
+/* Ask the collector to write all events so far to the two files, and wait for it. Returns false if
+ * it does not answer. */
+static bool ask_collector(struct copying *c)
 {
     struct state_header *header = &c->state->header;
     const uint32_t asked = atomic_fetch_add(&header->snapshot_asked, 1) + 1;
@@ -83,37 +85,66 @@ static bool collector_ask(struct copying *c)
         if ((int32_t)(atomic_load(&header->snapshot_ready) - asked) >= 0)
             return true;
         if (i % 64 == 63 && session_live(c->session->directory) == LIVE_NO)
-            return failed(c, "its recorder has ended");
+            return copying_set_error(c, "its recorder has ended");
         usleep(1000);
     }
-    return failed(c, "its recorder does not answer; it may be stopped");
+    return copying_set_error(c, "its recorder does not answer; it may be stopped");
 }
 
-/* Begin to read the live file, and note where the pages of frames are. The collector waits for
- * this. */
-static bool moment_take(struct copying *c, const char *path)
+/* Attach the new file at PATH as `trace`. Also read from trace.db once: SQLite has opened it then,
+ * and begin_snapshot_transaction() is quick. */
+static bool attach_trace(struct copying *c, const char *path)
+{
+    char *attach = sqlite3_mprintf("ATTACH %Q AS trace; PRAGMA trace.synchronous=OFF; "
+                                   "SELECT COUNT(*) FROM main.meta",
+                                   path);
+    bool attached = attach && execute_sql(c->db, attach);
+
+    sqlite3_free(attach);
+    return attached || copying_set_error(c, recorder_why(c->db));
+}
+
+/* Begin a transaction on trace.db, and note where the pages of frames are, while the collector
+ * waits. Sets *LATE if the collector waited no longer: the notes are then useless. */
+static bool begin_snapshot_transaction(struct copying *c, bool *late)
 {
     struct state_header *header = &c->state->header;
-    char *attach = sqlite3_mprintf("ATTACH %Q AS trace; PRAGMA trace.synchronous=OFF; "
-                                   "BEGIN; SELECT COUNT(*) FROM main.meta",
-                                   path);
-    bool begun = attach && run(c->db, attach);
+    const uint32_t ready = atomic_load(&header->snapshot_ready);
+    bool begun = execute_sql(c->db, "BEGIN; SELECT COUNT(*) FROM main.meta");
 
     memcpy(c->then, &c->state->window, offsetof(struct frame_window, holds));
     memcpy(c->next, header->next, sizeof c->next);
     c->until_ns = header->snapshot_ns;
     c->began_ns = clock_monotonic_ns();
-    sqlite3_free(attach);
     if (!begun)
-        return failed(c, recorder_why(c->db));
+        return copying_set_error(c, recorder_why(c->db));
     if (header->snapshot_held)
-        return failed(c, "a reader holds a transaction on the trace open; end it first");
+        return copying_set_error(c, "a reader holds a transaction on the trace open; end it first");
     if (c->then->finished)
-        return failed(c, "it is just being finished");
+        return copying_set_error(c, "it is just being finished");
+    atomic_thread_fence(memory_order_seq_cst);
+    /* a later snapshot may have made it wait once more */
+    *late = (int32_t)(atomic_load(&header->snapshot_over) - ready) >= 0;
     return true;
 }
 
-/* Copy the first pages of the file of frames: the schema, with empty tables. */
+/* Ask the collector to wait, and call begin_snapshot_transaction() meanwhile. Try again if the
+ * collector waited no longer. */
+static bool begin_while_collector_waits(struct copying *c)
+{
+    for (int i = 0; i < MOMENT_TRIES; i++) {
+        bool late = false;
+        if (!ask_collector(c) || !begin_snapshot_transaction(c, &late))
+            return false;
+        if (!late)
+            return true;
+        if (!execute_sql(c->db, "ROLLBACK"))
+            return copying_set_error(c, recorder_why(c->db));
+    }
+    return copying_set_error(c, "this machine is too busy to read it in time; try again");
+}
+
+/* Copy the first PAGES pages of the file of frames, which are the schema with empty tables. */
 static bool schema_copy(struct copying *c, uint32_t pages)
 {
     uint8_t page[FRAME_PAGE_BYTES];
@@ -121,9 +152,9 @@ static bool schema_copy(struct copying *c, uint32_t pages)
     for (uint32_t i = 0; i < pages; i++) {
         off_t at = (off_t)i * FRAME_PAGE_BYTES;
         if (pread(c->from, page, sizeof page, at) != sizeof page)
-            return failed(c, "its frames cannot be read");
+            return copying_set_error(c, "its frames cannot be read");
         if (pwrite(c->to, page, sizeof page, at) != sizeof page)
-            return failed(c, strerror(errno ? errno : ENOSPC));
+            return copying_set_error(c, strerror(errno ? errno : ENOSPC));
     }
     return true;
 }
@@ -163,32 +194,33 @@ static bool pages_copy(struct copying *c)
 {
     const struct page_window keep = {.on = c->is_window,
                                      .most = UINT64_MAX,
-                                     .begin = nothing,
-                                     .row = no_row,
-                                     .rows_end = nothing};
+                                     .begin = do_nothing,
+                                     .row = ignore_row,
+                                     .rows_end = do_nothing};
     static struct lookup_window unfinished;
     struct frame_pages pages;
     struct lookup_pages lookups;
 
     if (!slots_copy(c))
-        return failed(c, strerror(errno));
+        return copying_set_error(c, strerror(errno));
     c->then->written = c->then->next_page;
     if (frame_pages_open_window(&pages, c->to, c->then, true, &keep))
-        return failed(c, strerror(errno));
+        return copying_set_error(c, strerror(errno));
     lookup_pages_open(&lookups, &pages, &unfinished, c->next, !c->is_window);
     if (c->is_window)
         pages.indexed = true;
     c->frames = frame_pages_finish(&pages);
     if (pages.error)
-        failed(c, strerror(pages.error));
+        copying_set_error(c, strerror(pages.error));
     lookup_pages_close(&lookups);
     frame_pages_close(&pages);
     c->to = -1;
     return c->frames >= 0 && !c->error;
 }
 
-/* Copy to the trace the frames that outlasted pages which were dropped since the moment. */
-static bool rows_add(struct copying *c)
+/* Since the moment of the snapshot the collector has dropped the pages from then->low up to c->low.
+ * Copy those of their frames that it moved to `long_frame` of trace.db. */
+static bool long_frames_copy(struct copying *c)
 {
     sqlite3 *now = NULL;
     sqlite3_stmt *rows = NULL;
@@ -202,7 +234,7 @@ static bool rows_add(struct copying *c)
         sqlite3_bind_int64(rows, 1, (sqlite3_int64)frame_id(c->then->low, 0));
         sqlite3_bind_int64(rows, 2, (sqlite3_int64)frame_id(c->low, 0));
         while ((step = sqlite3_step(rows)) == SQLITE_ROW) {
-            for (int i = 0; i < FRAME_COLUMNS; i++)
+            for (int i = 0; i < sqlite3_column_count(rows); i++)
                 sqlite3_bind_value(put, i + 1, sqlite3_column_value(rows, i));
             sqlite3_step(put);
             sqlite3_reset(put);
@@ -211,7 +243,7 @@ static bool rows_add(struct copying *c)
     sqlite3_finalize(rows);
     sqlite3_finalize(put);
     sqlite3_close(now);
-    return step == SQLITE_DONE || failed(c, "its frames cannot be read");
+    return step == SQLITE_DONE || copying_set_error(c, "its frames cannot be read");
 }
 
 /* Copy the tables as they were at the moment of the snapshot. Write the rows of `meta` that tell
@@ -226,14 +258,15 @@ static bool tables_finish(struct copying *c)
                                  "'kept_from_ns'; UPDATE trace.meta SET value = %lld WHERE key = "
                                  "'kept_frame_id'; %s",
                                  (long long)c->from_ns, (long long)frame_id(c->low, 0), meta);
-    bool done = (c->low <= c->then->low || rows_add(c)) && run(c->db, "DELETE FROM trace.meta") &&
+    bool done = (c->low <= c->then->low || long_frames_copy(c)) &&
+                execute_sql(c->db, "DELETE FROM trace.meta") &&
                 recorder_tables(c->db, late, c->is_window ? JOIN_KEPT | JOIN_INDEXED : 0) &&
-                run(c->db, schema_statement("recover/snapshot")) &&
-                run(c->db, "COMMIT; DETACH trace");
+                execute_sql(c->db, schema_statement("recover/snapshot")) &&
+                execute_sql(c->db, "COMMIT; DETACH trace");
 
     sqlite3_free(meta);
     sqlite3_free(late);
-    return done || failed(c, recorder_why(c->db));
+    return done || copying_set_error(c, recorder_why(c->db));
 }
 
 bool recorder_snapshot(const struct session *session, const char *path, struct recorder_end *end)
@@ -241,21 +274,24 @@ bool recorder_snapshot(const struct session *session, const char *path, struct r
     struct copying c = {.session = session, .from = -1, .to = -1};
     const struct session_file *file = session->file;
     bool done = false;
+    void *then;
 
     c.is_window = file->keep_ns || file->keep_bytes;
     c.state = collector_state_map(session);
-    c.then = calloc(1, sizeof *c.then);
+    /* mmap, not calloc(), because the struct must begin at a page of memory */
+    then = mmap(NULL, sizeof *c.then, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    c.then = then == MAP_FAILED ? NULL : then;
     c.from = open(session->frames, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     c.to = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (!c.state || !c.then)
-        failed(&c, "its recorder has ended, or has only just begun");
+        copying_set_error(&c, "its recorder has ended, or has only just begun");
     else if (c.from < 0 || c.to < 0)
-        failed(&c, strerror(errno));
+        copying_set_error(&c, strerror(errno));
     else if (sqlite3_open_v2(session->trace, &c.db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
-        failed(&c, recorder_why(c.db));
+        copying_set_error(&c, recorder_why(c.db));
     else
-        done = schema_copy(&c, c.state->window.first - 1) && collector_ask(&c) &&
-               moment_take(&c, path) && pages_copy(&c) && tables_finish(&c);
+        done = schema_copy(&c, c.state->window.first - 1) && attach_trace(&c, path) &&
+               begin_while_collector_waits(&c) && pages_copy(&c) && tables_finish(&c);
     end->error = c.error;
     /* When SQLite closes the database, it must not write its log into the file: the recording goes
      * on. */
@@ -268,6 +304,7 @@ bool recorder_snapshot(const struct session *session, const char *path, struct r
         close(c.from);
     if (c.to >= 0)
         close(c.to);
-    free(c.then);
+    if (c.then)
+        munmap(c.then, sizeof *c.then);
     return done;
 }

@@ -10,7 +10,7 @@
 enum { BLOCK_BYTES = (STATE_BLOCK * sizeof(struct decode_place) + 4095) & ~4095 };
 
 /* Allocate memory for BYTES of file FD from offset AT. Returns false with errno. */
-static bool reserve(int fd, off_t at, size_t bytes)
+static bool allocate_file_range(int fd, off_t at, size_t bytes)
 {
     errno = posix_fallocate(fd, at, (off_t)bytes);
     return !errno;
@@ -18,18 +18,18 @@ static bool reserve(int fd, off_t at, size_t bytes)
 
 bool collector_state_reserve(const struct collector_state *s)
 {
-    return reserve(s->fd, 0, sizeof *s->file);
+    return allocate_file_range(s->fd, 0, sizeof *s->file);
 }
 
-/* Make the file of a new session, with memory for what is written before collector_state_reserve().
- * Returns false with errno. */
-static bool make(int fd)
+/* Set up the empty state file FD. Allocates memory only for what is written before
+ * collector_state_reserve(). Returns false with errno. */
+static bool file_set_up(int fd)
 {
     const size_t lookups = offsetof(struct state_file, lookups);
 
-    if (!reserve(fd, 0, offsetof(struct state_file, window.page)))
+    if (!allocate_file_range(fd, 0, offsetof(struct state_file, window.page)))
         return false;
-    if (!reserve(fd, (off_t)lookups, sizeof(struct lookup_window)))
+    if (!allocate_file_range(fd, (off_t)lookups, sizeof(struct lookup_window)))
         return false;
     return ftruncate(fd, sizeof(struct state_file)) == 0;
 }
@@ -40,7 +40,7 @@ static void *map_part(int fd, off_t at, size_t bytes, bool sparse)
 {
     void *mapped = MAP_FAILED;
 
-    if (sparse || reserve(fd, at, bytes))
+    if (sparse || allocate_file_range(fd, at, bytes))
         mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
     return mapped == MAP_FAILED ? NULL : mapped;
 }
@@ -62,8 +62,8 @@ static off_t file_bytes(size_t places)
     return (off_t)(sizeof(struct state_file) + blocks * BLOCK_BYTES);
 }
 
-/* Does the state file F, BYTES long, make sense, and has it all its places? */
-static bool is_sound(const struct state_file *f, off_t bytes)
+/* Does the content of state file F, BYTES long, make sense, and has it all its places? */
+static bool is_valid_state(const struct state_file *f, off_t bytes)
 {
     const struct frame_window *window = &f->window;
 
@@ -74,8 +74,8 @@ static bool is_sound(const struct state_file *f, off_t bytes)
     return window->first && window->root[TREE_FRAME];
 }
 
-/* Return the header of a new session, in which no id is taken yet. */
-static struct state_header first_header(void)
+/* Return the header for a new session. All ids begin at 1. */
+static struct state_header header_make(void)
 {
     return (struct state_header){
         .magic = STATE_MAGIC,
@@ -94,69 +94,7 @@ static struct state_header first_header(void)
     };
 }
 
-int collector_state_open(struct collector_state *s, const struct session *session, bool resume)
-{
-    int flags = resume ? O_RDWR : O_RDWR | O_CREAT | O_EXCL;
-    struct stat status = {0};
-    bool has_file;
-
-    *s = (struct collector_state){0};
-    s->fd = session_open_file(session->place[SESSION_MAIN], "state", flags);
-    if (s->fd < 0 || fstat(s->fd, &status))
-        return -1;
-    errno = EINVAL;
-    if (resume)
-        has_file = status.st_size >= (off_t)sizeof *s->file;
-    else
-        has_file = make(s->fd);
-    if (has_file)
-        s->file = map_part(s->fd, 0, sizeof *s->file, !resume);
-    if (!s->file)
-        return -1;
-    if (!resume) {
-        s->file->header = first_header();
-    } else if (!is_sound(s->file, status.st_size)) {
-        collector_state_close(s);
-        errno = EINVAL;
-        return -1;
-    }
-    return 0;
-}
-
-struct state_file *collector_state_map(const struct session *session)
-{
-    int fd = session_open_file(session->place[SESSION_MAIN], "state", O_RDWR);
-    struct state_file *file = NULL;
-    struct stat status;
-
-    if (fd < 0)
-        return NULL;
-    if (!fstat(fd, &status) && status.st_size >= (off_t)sizeof *file)
-        file = map_part(fd, 0, sizeof *file, true);
-    close(fd);
-    if (file && is_sound(file, status.st_size))
-        return file;
-    if (file)
-        munmap(file, sizeof *file);
-    return NULL;
-}
-
-struct state_header collector_state_look(const struct session *session)
-{
-    int fd = session_open_file(session->place[SESSION_MAIN], "state", O_RDONLY);
-    struct state_header header;
-    bool read;
-
-    if (fd < 0)
-        return (struct state_header){0};
-    read = pread(fd, &header, sizeof header, 0) == sizeof header;
-    close(fd);
-    if (!read || !is_header(&header))
-        return (struct state_header){0};
-    return header;
-}
-
-static struct decode_place *place_at(struct collector_state *s, uint32_t n)
+static struct decode_place *place_map(struct collector_state *s, uint32_t n)
 {
     while (n / STATE_BLOCK >= s->blocks.count) {
         off_t at = file_bytes(s->blocks.count * STATE_BLOCK);
@@ -172,7 +110,84 @@ static struct decode_place *place_at(struct collector_state *s, uint32_t n)
     return &s->blocks.at[n / STATE_BLOCK][n % STATE_BLOCK];
 }
 
-/* Is PLACE the place of ring RING of process file FILE? */
+/* Add place number N to the list of free places. */
+static void place_free(struct collector_state *s, uint32_t n)
+{
+    uint32_t *unused = list_add(&s->unused);
+
+    if (unused)
+        *unused = n;
+}
+
+int collector_state_open(struct collector_state *s, const struct session *session, bool resume)
+{
+    int flags = resume ? O_RDWR : O_RDWR | O_CREAT | O_EXCL;
+    struct stat status = {0};
+    bool has_file;
+
+    *s = (struct collector_state){0};
+    s->fd = session_open_file(session->place[SESSION_MAIN], "state", flags);
+    if (s->fd < 0 || fstat(s->fd, &status))
+        return -1;
+    errno = EINVAL;
+    if (resume)
+        has_file = status.st_size >= (off_t)sizeof *s->file;
+    else
+        has_file = file_set_up(s->fd);
+    if (has_file)
+        s->file = map_part(s->fd, 0, sizeof *s->file, !resume);
+    if (!s->file)
+        return -1;
+    if (!resume) {
+        s->file->header = header_make();
+    } else if (!is_valid_state(s->file, status.st_size)) {
+        collector_state_close(s);
+        errno = EINVAL;
+        return -1;
+    }
+    s->resumed = resume;
+    for (uint32_t n = 0; n < s->file->header.places; n++) {
+        const struct decode_place *place = place_map(s, n);
+        if (place && !place->file[0])
+            place_free(s, n);
+    }
+    return 0;
+}
+
+struct state_file *collector_state_map(const struct session *session)
+{
+    int fd = session_open_file(session->place[SESSION_MAIN], "state", O_RDWR);
+    struct state_file *file = NULL;
+    struct stat status;
+
+    if (fd < 0)
+        return NULL;
+    if (!fstat(fd, &status) && status.st_size >= (off_t)sizeof *file)
+        file = map_part(fd, 0, sizeof *file, true);
+    close(fd);
+    if (file && is_valid_state(file, status.st_size))
+        return file;
+    if (file)
+        munmap(file, sizeof *file);
+    return NULL;
+}
+
+struct state_header collector_state_read_header(const struct session *session)
+{
+    int fd = session_open_file(session->place[SESSION_MAIN], "state", O_RDONLY);
+    struct state_header header;
+    bool read;
+
+    if (fd < 0)
+        return (struct state_header){0};
+    read = pread(fd, &header, sizeof header, 0) == sizeof header;
+    close(fd);
+    if (!read || !is_header(&header))
+        return (struct state_header){0};
+    return header;
+}
+
+/* Is PLACE that of ring number RING in process file FILE? */
 static bool is_place_of(const struct decode_place *place, const char *file, uint32_t ring)
 {
     return place->ring == ring && !strncmp(place->file, file, sizeof place->file);
@@ -181,34 +196,56 @@ static bool is_place_of(const struct decode_place *place, const char *file, uint
 struct decode_place *collector_state_place(struct collector_state *s, const char *file,
                                            uint32_t ring)
 {
+    uint32_t *places = &s->file->header.places;
     struct decode_place *place;
+    uint32_t n = *places;
 
-    /* A resumed session has places that no decoder holds yet: find the ring's place by the name of
-     * its file. In a live session this search always fails, because each ring asks for its place
-     * once. */
-    for (uint32_t n = 0; n < s->file->header.places; n++) {
-        place = place_at(s, n);
+    /* A killed collector may have used a place for this ring: look for one with the ring's file and
+     * number. */
+    for (uint32_t old = 0; s->resumed && old < *places; old++) {
+        place = place_map(s, old);
         if (place && is_place_of(place, file, ring))
             return place;
     }
-    place = place_at(s, s->file->header.places);
+    if (s->unused.count)
+        n = s->unused.at[s->unused.count - 1];
+    place = place_map(s, n);
     if (!place)
         return NULL;
-    snprintf(place->file, sizeof place->file, "%s", file);
+    if (n < *places) {
+        memset(place, 0, sizeof *place);
+        s->unused.count--;
+    }
     place->ring = ring;
-    s->file->header.places++;
+    snprintf(place->file, sizeof place->file, "%s", file);
+    *places = MAX(*places, n + 1);
     return place;
 }
 
-void collector_state_recall(struct collector_state *s)
+void collector_state_forget(struct collector_state *s, const char *file)
+{
+    struct state_header *header = &s->file->header;
+
+    for (uint32_t n = 0; n < header->places; n++) {
+        struct decode_place *place = place_map(s, n);
+        if (!place || strncmp(place->file, file, sizeof place->file))
+            continue;
+        for (int i = 0; i < IDS_OF_WORDS; i++)
+            header->sure[i] = MAX(header->sure[i], place->at[place->which & 1].next[i]);
+        place->file[0] = 0;
+        place_free(s, n);
+    }
+}
+
+void collector_state_restore_ids(struct collector_state *s)
 {
     struct state_header *header = &s->file->header;
 
     memcpy(header->next, header->sure, sizeof header->next);
     for (uint32_t n = 0; n < header->places; n++) {
-        const struct decode_place *place = place_at(s, n);
+        const struct decode_place *place = place_map(s, n);
         const uint64_t *next;
-        if (!place)
+        if (!place || !place->file[0])
             continue;
         next = place->at[place->which & 1].next;
         for (int i = 0; i < IDS_OF_WORDS; i++)
@@ -216,17 +253,17 @@ void collector_state_recall(struct collector_state *s)
     }
 }
 
-static bool holds(const void *mapped, size_t bytes, const void *address)
+static bool contains_address(const void *mapped, size_t bytes, const void *address)
 {
     return (uintptr_t)address - (uintptr_t)mapped < bytes;
 }
 
 bool collector_state_holds(const struct collector_state *s, const void *address)
 {
-    if (holds(s->file, sizeof *s->file, address))
+    if (contains_address(s->file, sizeof *s->file, address))
         return true;
     list_each(block, &s->blocks)
-        if (holds(*block, BLOCK_BYTES, address))
+        if (contains_address(*block, BLOCK_BYTES, address))
             return true;
     return false;
 }
@@ -236,6 +273,7 @@ void collector_state_close(struct collector_state *s)
     list_each(block, &s->blocks)
         munmap(*block, BLOCK_BYTES);
     list_free(&s->blocks);
+    list_free(&s->unused);
     if (s->file)
         munmap(s->file, sizeof *s->file);
     if (s->fd >= 0)

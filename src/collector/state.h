@@ -48,13 +48,15 @@ struct state_header {
     /* next: the next ids of rows that come from words. sure: no id below this is ever given again,
      * even if no decoder has committed it. */
     uint64_t next[IDS_OF_WORDS], sure[IDS_OF_WORDS];
-    uint64_t last_ns; /* time of the latest event taken */
-    /* `dyntrace snapshot` adds 1 to `asked`. The collector then writes all that it has to the two
-     * files, makes `ready` the same, and waits for a moment, until `taken` is the same: until then
-     * nothing changes. */
-    _Atomic uint32_t snapshot_asked, snapshot_ready, snapshot_taken;
-    uint32_t snapshot_held; /* a reader kept the collector from committing */
-    uint64_t snapshot_ns;   /* time of the latest event when `ready` was set */
+    uint64_t last_ns; /* time of the latest event that was taken from a ring */
+    /* `dyntrace snapshot` adds 1 to `asked`. The collector then writes all events so far to the two
+     * files, and sets `ready` to the same number. It changes nothing until `taken` has this number,
+     * too, or a time limit is over. Before its next change it sets `over` to this number: a reader
+     * that then finds `over` equal to `ready` has read too late, and asks again. */
+    _Atomic uint32_t snapshot_asked, snapshot_ready, snapshot_taken, snapshot_over;
+    /* the snapshot failed, because a reader kept the collector from committing */
+    uint32_t snapshot_held;
+    uint64_t snapshot_ns; /* time of the latest event when `ready` was set */
     /* processor time of all collectors of this recording so far */
     int64_t cpu_ns;
     /* start times, from /proc/PID/stat, of the command and of process `parent` */
@@ -79,7 +81,9 @@ struct state_file {
 struct collector_state {
     struct state_file *file;            /* shared */
     LIST(struct decode_place *) blocks; /* shared */
-    int fd;                             /* owned */
+    LIST(uint32_t) unused;              /* owned: numbers of the places that are free */
+    bool resumed;
+    int fd; /* owned */
 };
 
 /* Make the state file, or, with RESUME, open the file that a killed collector left. Returns 0, or
@@ -88,18 +92,22 @@ int collector_state_open(struct collector_state *s, const struct session *sessio
 /* Map the state file of a collector that may be alive, to ask it for a snapshot. Returns NULL if
  * the content makes no sense. The caller unmaps it. */
 struct state_file *collector_state_map(const struct session *session);
-/* Return the header of the state that was left, or zeros if it makes no sense. Reads the file:
- * touching a mapping that another process cuts short raises SIGBUS. */
-struct state_header collector_state_look(const struct session *session);
-/* Allocate memory for all of a new state file, which takes one or two milliseconds. Returns false
- * with errno. A resumed state file has its memory already. */
+/* Return the header of the state file; zeros if the content makes no sense. The file is read, not
+ * mapped, because another process could cut a mapped file short (SIGBUS). */
+struct state_header collector_state_read_header(const struct session *session);
+/* Allocate the memory of a whole new state file, which takes a millisecond or two. Returns false
+ * with errno. A resumed file already has its memory. */
 bool collector_state_reserve(const struct collector_state *s);
 /* Return the place of ring RING of process file FILE: the one that a killed collector used for it,
  * or a free one. Returns NULL without room. */
 struct decode_place *collector_state_place(struct collector_state *s, const char *file,
                                            uint32_t ring);
-/* After a kill, set the next ids of words to what was committed: other rows are made again. */
-void collector_state_recall(struct collector_state *s);
+/* Make the places of process file FILE free for other rings. All rows from these rings must have
+ * been committed. */
+void collector_state_forget(struct collector_state *s, const char *file);
+/* After a kill, set header.next back to the last committed ids. Rows with later ids are made
+ * again. */
+void collector_state_restore_ids(struct collector_state *s);
 /* Does ADDRESS lie in the mapped state file? */
 bool collector_state_holds(const struct collector_state *s, const void *address);
 void collector_state_close(struct collector_state *s);

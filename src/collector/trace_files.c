@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "collector/decode.h"
+#include "lib/out_file.h"
 #include "schema.h"
 #include "tables.h"
 
@@ -25,14 +26,14 @@ static sqlite3 *file_open(const char *path, bool write)
     return db;
 }
 
-static bool run(sqlite3 *db, const char *sql)
+static bool execute_sql(sqlite3 *db, const char *sql)
 {
     return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-/* Run statement NAME on the database PATH, with TEXT for ?1. Returns the first column of the first
- * row, to be freed; NULL if there is none. */
-static char *ask(const char *path, bool write, const char *name, const char *text)
+/* Run the statement NAME on the database PATH, with TEXT as the value of ?1. Returns the first
+ * column of its first row, which the caller frees; NULL if there is none. */
+static char *query_text(const char *path, bool write, const char *name, const char *text)
 {
     sqlite3 *db = file_open(path, write);
     sqlite3_stmt *statement = NULL;
@@ -58,7 +59,18 @@ static void side_files_remove(const char *path)
     }
 }
 
-/* ---- create the two files ---- */
+/* ---- create the two files of a recording ---- */
+
+/* Write BYTES of PART to FD. Returns false with errno. */
+static bool write_all(int fd, const char *part, size_t bytes)
+{
+    ssize_t put;
+
+    for (size_t at = 0; at < bytes; at += (size_t)put)
+        if ((put = write(fd, part + at, bytes - at)) < 0)
+            return false;
+    return true;
+}
 
 bool recorder_clear(const char *path)
 {
@@ -77,55 +89,55 @@ bool recorder_clear(const char *path)
     return ok;
 }
 
-static int file_new(const char *path, bool force)
+/* Create the file PATH, an empty trace. It gets its name only when it is complete, because programs
+ * look for the trace from its first moment on. HAS_LOG: the database is in WAL mode from the
+ * beginning, because the recorder could not switch while a program reads. Returns false on failure,
+ * which has been reported. */
+static bool file_make(const char *path, bool force, bool has_log)
 {
+    char *unnamed;
     int fd;
+    bool made;
 
     if (force && !recorder_clear(path))
-        return -1;
-    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        say_error("%s: %s%s", path, errno == EEXIST ? "the file is there already" : strerror(errno),
-                  errno == EEXIST ? "; use --force to replace it, or -o for another name"
-                                  : "; use -o to record to another place");
-    return fd;
-}
-
-/* Create the file PATH with this content. Returns false if that fails, which has been reported. */
-static bool file_make(const char *path, bool force, const unsigned char *content, size_t bytes)
-{
-    int fd = file_new(path, force);
-    ssize_t put;
-
-    if (fd < 0)
         return false;
-    side_files_remove(path); /* a killed recording may have left these */
-    put = write(fd, content, bytes);
-    if (put != (ssize_t)bytes) {
-        say_error("%s: cannot be written: %s", path, strerror(put < 0 ? errno : ENOSPC));
-        unlink(path);
+    if (access(path, F_OK))
+        side_files_remove(path); /* log files may be left of a recording that was killed */
+    unnamed = say_print("%s.XXXXXX", path);
+    fd = mkostemp(unnamed, O_CLOEXEC);
+    made = fd >= 0 && write_all(fd, (const char *)schema_empty, schema_empty_bytes);
+    if (made && has_log)
+        made = pwrite(fd, "\2\2", 2, 18) == 2;
+    made = made && out_rename(unnamed, path) == 0;
+    if (!made) {
+        say_error("%s: %s; use %s", path,
+                  errno == EEXIST ? "the file is there already" : strerror(errno),
+                  errno == EEXIST ? "--force to replace it, or -o for another name"
+                                  : "-o to record to another place");
+        unlink(unnamed);
     }
-    close(fd);
-    return put == (ssize_t)bytes;
+    if (fd >= 0)
+        close(fd);
+    free(unnamed);
+    return made;
 }
 
 int recorder_create(const char *path, const char *frames, bool force)
 {
-    bool live, both;
-
-    /* nobody reads SQLite's memory statistics, and they cost a fifth of the time to make a
-     * schema */
+    /* turn off SQLite's memory statistics: nobody reads them, and they take a fifth of the time to
+     * make a schema */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-    live = file_make(path, force, schema_empty, schema_empty_bytes);
-    both = live && file_make(frames, true, schema_empty, schema_empty_bytes);
-    if (live && !both)
-        unlink(path);
-    return both ? 0 : -1;
+    if (!file_make(path, force, true))
+        return -1;
+    if (file_make(frames, true, false))
+        return 0;
+    unlink(path);
+    return -1;
 }
 
 bool recorder_window(const char *frames, bool fresh, struct frame_window *window)
 {
-    char *pages = fresh ? NULL : ask(frames, false, "recover/pages", NULL);
+    char *pages = fresh ? NULL : query_text(frames, false, "recover/pages", NULL);
     const char *found = fresh ? schema_empty_pages : pages;
     uint32_t *root = window->root;
     struct stat status;
@@ -145,12 +157,12 @@ bool recorder_window(const char *frames, bool fresh, struct frame_window *window
 
 /* ---- make the totals again that a killed collector had only in its memory ---- */
 
-/* Fill in table code_total of DB from table `frame`, which must be complete. Usually
- * collector/decode.c counts totals while frames begin and end. But totals follow from the rows,
- * too: rows of a thread are in the order in which its frames began. So all open frames above a
- * frame's parent have ended when that frame begins. A frame whose parent was lost becomes the
- * bottom of a stack. */
-static bool totals_mend(sqlite3 *db)
+/* Fill in table code_total of DB from the rows of `frame`, which must be complete. Usually
+ * collector/decode.c counts totals while frames begin and end. Here they follow from the rows of
+ * each thread, which are in the order in which its frames began: when a frame begins, all open
+ * frames above its parent have ended. A frame whose parent was lost becomes the bottom of a
+ * stack. */
+static bool totals_rebuild(sqlite3 *db)
 {
     enum { FRAME, THREAD, PARENT, CODE, CALL, DURATION, RAISED, OUTCOME };
     struct decode_session session = {0};
@@ -228,7 +240,7 @@ static bool tables_copy(sqlite3 *db)
         char *copy =
             sqlite3_mprintf("INSERT OR REPLACE INTO trace.%s SELECT * FROM main.%s", name, name);
         done = i == TABLE_frame || i == TABLE_lookup || i == TABLE_guard_check ||
-               i == TABLE_trial || i == TABLE_trial_function || (copy && run(db, copy));
+               i == TABLE_trial || i == TABLE_trial_function || (copy && execute_sql(db, copy));
         sqlite3_free(copy);
     }
     return done;
@@ -261,7 +273,7 @@ static bool finish_meta(sqlite3 *db, unsigned how, int64_t cpu_ns)
         "UPDATE trace.meta SET value = %Q WHERE key = 'state'; COMMIT;"
         "DETACH trace",
         (long long)cpu_ns, !(how & JOIN_SALVAGED), how & JOIN_RECOVERED ? "recovered" : "complete");
-    bool done = sql && run(db, sql);
+    bool done = sql && execute_sql(db, sql);
 
     sqlite3_free(sql);
     return done;
@@ -271,16 +283,17 @@ bool recorder_tables(sqlite3 *db, const char *then, unsigned how)
 {
     bool recovered = how & JOIN_RECOVERED;
 
-    return tables_copy(db) && run(db, then) && run(db, schema_statement("recover/views")) &&
-           (!(how & JOIN_KEPT) || run(db, schema_statement("recover/kept"))) &&
-           run(db, schema_statement("recover/late")) &&
-           (!(how & JOIN_SALVAGED) || run(db, schema_statement("recover/salvage"))) &&
-           (!recovered || run(db, schema_statement("recover/mend"))) &&
+    return tables_copy(db) && execute_sql(db, then) &&
+           execute_sql(db, schema_statement("recover/views")) &&
+           (!(how & JOIN_KEPT) || execute_sql(db, schema_statement("recover/kept"))) &&
+           execute_sql(db, schema_statement("recover/late")) &&
+           (!(how & JOIN_SALVAGED) || execute_sql(db, schema_statement("recover/salvage"))) &&
+           (!recovered || execute_sql(db, schema_statement("recover/mend"))) &&
            (!(how & (JOIN_RECOVERED | JOIN_TOTALS)) ||
-            (run(db, schema_statement("recover/totals")) && totals_mend(db) &&
-             run(db, schema_statement("recover/counted")))) &&
-           (how & JOIN_INDEXED || run(db, schema_statement("recover/index"))) &&
-           run(db, schema_statement("recover/end"));
+            (execute_sql(db, schema_statement("recover/totals")) && totals_rebuild(db) &&
+             execute_sql(db, schema_statement("recover/counted")))) &&
+           (how & JOIN_INDEXED || execute_sql(db, schema_statement("recover/index"))) &&
+           execute_sql(db, schema_statement("recover/end"));
 }
 
 bool recorder_join(struct recorder *r, const char *live, const char *frames, unsigned how,
@@ -290,16 +303,14 @@ bool recorder_join(struct recorder *r, const char *live, const char *frames, uns
     sqlite3 *db = recorder_database(r);
     char *attach =
         sqlite3_mprintf("ATTACH %Q AS trace; PRAGMA trace.synchronous=OFF; BEGIN", frames);
-    /* a transaction: all or nothing */
-    bool joined = attach && run(db, attach) && recorder_tables(db, "", how);
+    /* in one transaction, so that all tables are copied or none */
+    bool joined = attach && execute_sql(db, attach) && recorder_tables(db, "", how);
 
     end->cpu_ns += recorder_cpu_ns();
     joined = joined && finish_meta(db, how, end->cpu_ns);
     end->error = recorder_why(db);
     end->full = !joined && is_full(db);
     sqlite3_free(attach);
-    /* all of LIVE has been copied, so SQLite need not write its log into LIVE */
-    sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, joined, NULL);
     recorder_close(r);
     if (joined && !recorder_publish(live, frames, &end->error)) {
         end->full = errno == ENOSPC || errno == EDQUOT;
@@ -308,9 +319,22 @@ bool recorder_join(struct recorder *r, const char *live, const char *frames, uns
     return joined;
 }
 
+/* If database PATH has a log, let SQLite write it into the file. There is a log if the recorder was
+ * killed, or another program had the database open when the recorder closed it. */
+static void log_write_back(const char *path)
+{
+    char *log = sqlite3_mprintf("%s-wal", path);
+
+    if (log && access(log, F_OK) == 0)
+        free(query_text(path, true, "recover/log", NULL));
+    sqlite3_free(log);
+}
+
 bool recorder_publish(const char *live, const char *frames, const char **error)
 {
-    /* A reader may still have the live file open. */
+    /* A program may open LIVE at any moment before the exchange, and must find all rows without the
+     * log. So write the log into the file before the log is deleted. */
+    log_write_back(live);
     side_files_remove(live);
     /* Exchange the two files. If a rename replaced the old file instead, ext4 would at once start
      * to write the new one to disk, which takes a second for a few GB. */
@@ -320,17 +344,6 @@ bool recorder_publish(const char *live, const char *frames, const char **error)
         *error = strerror(errno);
         return false;
     }
-    return true;
-}
-
-/* Write BYTES of PART to FD. Returns false with errno. */
-static bool write_all(int fd, const char *part, size_t bytes)
-{
-    ssize_t put;
-
-    for (size_t at = 0; at < bytes; at += (size_t)put)
-        if ((put = write(fd, part + at, bytes - at)) < 0)
-            return false;
     return true;
 }
 
@@ -364,7 +377,7 @@ static bool file_copy(const char *from, const char *to)
 
 bool recorder_move(const char *path, const char **error)
 {
-    char *to = ask(path, true, "recover/destination", NULL);
+    char *to = query_text(path, true, "recover/destination", NULL);
     char *hidden = NULL;
     char *folder = strdup(path);
     const char *name = to ? strrchr(to, '/') : NULL;
@@ -374,11 +387,8 @@ bool recorder_move(const char *path, const char **error)
     /* Only if the file keeps its name: so no other file of the user can be replaced by mistake. */
     if (folder && own && name && !strcmp(name, own) && strcmp(to, path)) {
         hidden = sqlite3_mprintf("%.*s/.%s.%d", (int)(name - to), to, name + 1, (int)getpid());
-        moved = renameat2(AT_FDCWD, path, AT_FDCWD, to, RENAME_NOREPLACE) == 0 ||
-                (errno != EEXIST && file_copy(path, hidden) &&
-                 (renameat2(AT_FDCWD, hidden, AT_FDCWD, to, RENAME_NOREPLACE) == 0 ||
-                  (errno != EEXIST && link(hidden, to) == 0)) &&
-                 (unlink(path), true));
+        moved = out_rename(path, to) == 0 || (errno != EEXIST && file_copy(path, hidden) &&
+                                              out_rename(hidden, to) == 0 && (unlink(path), true));
         if (!moved)
             *error = strerror(errno);
         unlink(hidden);
@@ -408,7 +418,7 @@ bool recorder_is_of(const char *live, const char *frames, const char *session)
     /* the name of the session is in LIVE before the two files are exchanged, and in FRAMES
      * afterwards */
     for (int i = 0; i < 2 && !named && is_own_file(live) && is_own_file(frames); i++) {
-        char *row = ask(paths[i], false, "recover/named", session);
+        char *row = query_text(paths[i], false, "recover/named", session);
         named = row;
         free(row);
     }
@@ -417,7 +427,7 @@ bool recorder_is_of(const char *live, const char *frames, const char *session)
 
 bool recorder_finished(const char *path, uint64_t *frames, uint32_t *processes)
 {
-    char *counts = ask(path, true, "recover/finished", NULL);
+    char *counts = query_text(path, true, "recover/finished", NULL);
     bool finished = counts && sscanf(counts, "%lu %u", frames, processes) == 2;
 
     free(counts);
@@ -426,7 +436,7 @@ bool recorder_finished(const char *path, uint64_t *frames, uint32_t *processes)
 
 void recorder_keep(const char *path, uint64_t *keep_ns, uint64_t *keep_bytes, uint64_t *from_ns)
 {
-    char *bounds = ask(path, false, "recover/bounds", NULL);
+    char *bounds = query_text(path, false, "recover/bounds", NULL);
 
     if (bounds)
         sscanf(bounds, "%lu %lu %lu", keep_ns, keep_bytes, from_ns);
@@ -438,5 +448,5 @@ char *recorder_session(const char *path)
     char host[256] = "";
 
     gethostname(host, sizeof host - 1);
-    return ask(path, true, "recover/session", host);
+    return query_text(path, true, "recover/session", host);
 }

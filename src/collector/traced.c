@@ -25,8 +25,9 @@ uint64_t collector_now_ns(const struct collector *c)
     return decode_ns(&c->decode, session_now(c->session->file));
 }
 
-void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_id,
-                        uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
+void collector_write_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_id,
+                              uint32_t thread_id, uint64_t at_ns, uint64_t events,
+                              const char *cause)
 {
     recorder_put(c->recorder, LOSS,
                  {
@@ -37,21 +38,21 @@ void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_
                      .events = (int64_t)events,
                      .cause = fact_string(cause),
                  });
-    if (!c->in_words) { /* no decoder is running: each has committed its rows */
-        recorder_commit_unrepeatable(c->recorder);
+    if (!c->in_words) { /* no decoder is reading words, so the rows of all decoders are committed */
+        recorder_commit_if_unrepeatable(c->recorder);
         c->state.file->header.sure[NEXT_LOSS] = c->state.file->header.next[NEXT_LOSS];
     }
 }
 
-void collector_loss(struct collector *c, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
-                    uint64_t events, const char *cause)
+void collector_write_loss(struct collector *c, uint32_t process_id, uint32_t thread_id,
+                          uint64_t at_ns, uint64_t events, const char *cause)
 {
-    collector_loss_row(c, c->state.file->header.next[NEXT_LOSS]++, process_id, thread_id, at_ns,
-                       events, cause);
+    collector_write_loss_row(c, c->state.file->header.next[NEXT_LOSS]++, process_id, thread_id,
+                             at_ns, events, cause);
 }
 
-void collector_lost(struct collector *c, uint32_t process_id, uint64_t events, const char *format,
-                    ...)
+void collector_record_loss(struct collector *c, uint32_t process_id, uint64_t events,
+                           const char *format, ...)
 {
     char cause[400];
     va_list arguments;
@@ -59,7 +60,7 @@ void collector_lost(struct collector *c, uint32_t process_id, uint64_t events, c
     va_start(arguments, format);
     vsnprintf(cause, sizeof cause, format, arguments);
     va_end(arguments);
-    collector_loss(c, process_id, 0, collector_now_ns(c), events, cause);
+    collector_write_loss(c, process_id, 0, collector_now_ns(c), events, cause);
 }
 
 /* ---- map parts of a process file ---- */
@@ -71,8 +72,8 @@ static ino_t file_inode(int fd)
     return fstat(fd, &status) ? 0 : status.st_ino;
 }
 
-/* Does the file contain [AT, AT + BYTES), and is AT the start of a page? */
-static bool in_file(struct traced *t, uint64_t at, uint64_t bytes)
+/* Does the file have BYTES from offset AT on, and does a page begin at AT? */
+static bool is_in_file(struct traced *t, uint64_t at, uint64_t bytes)
 {
     struct stat status;
 
@@ -90,7 +91,7 @@ void *traced_map(struct traced *t, uint64_t at, size_t bytes)
 {
     void *mapped = MAP_FAILED;
 
-    if (in_file(t, at, bytes))
+    if (is_in_file(t, at, bytes))
         mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, (off_t)at);
     else
         errno = ERANGE;
@@ -109,8 +110,8 @@ void traced_broken(struct traced *t, const char *why)
     if (t->broken)
         return;
     traced_abandon(t);
-    collector_lost(t->collector, t->row.process_id, 0,
-                   "ring: %s; nothing more of this process was taken", why);
+    collector_record_loss(t->collector, t->row.process_id, 0,
+                          "ring: %s; nothing more of this process was taken", why);
 }
 
 void traced_unmapped(struct traced *t, const char *what, int error)
@@ -146,7 +147,7 @@ static uint64_t *words_map(struct traced *t, uint64_t at, uint64_t count)
     off_t from = (off_t)(at + RING_HEADER);
     char *area;
 
-    if (!is_ring_size(count) || !in_file(t, at, RING_HEADER + bytes)) {
+    if (!is_ring_size(count) || !is_in_file(t, at, RING_HEADER + bytes)) {
         errno = ERANGE;
         return NULL;
     }
@@ -189,10 +190,10 @@ static bool ring_open(struct traced *t, uint32_t n)
     return true;
 }
 
-/* Wake the waiting producer of R if enough words were taken since it was last woken, or if NOW.
- * Enough is about a millisecond of the program's work, so that the producer never waits long at
- * once. */
-static void wake(struct traced_ring *r, uint64_t tail, bool now)
+/* Wake the producer of the ring if it waits, and if enough words were taken since it was last
+ * woken, or NOW is set. Enough are the words of about a millisecond at full speed, so that no wait
+ * is long. */
+static void wake_producer(struct traced_ring *r, uint64_t tail, bool now)
 {
     uint64_t enough = r->count / 4 < WAKE_WORDS ? r->count / 4 : WAKE_WORDS;
 
@@ -234,7 +235,7 @@ static void ring_drain(struct traced *t, struct traced_ring *r)
         /* Barrier C of ring.h: the words may be overwritten now. It matches barrier D, where the
          * producer reads the tail. */
         atomic_store_explicit(&r->ring->tail, tail, memory_order_release);
-        wake(r, tail, tail == head);
+        wake_producer(r, tail, tail == head);
         if (t->collector->keep.rows >= KEEP_LOOK_ROWS)
             t->collector->keep.trim(t->collector);
     }
@@ -291,9 +292,9 @@ static void command_forget(struct collector *c)
     c->command = NULL;
 }
 
-/* Choose the row id of a process image: the id GIVEN by a killed collector, or the command's id if
- * T is the command's first image, or a new id. */
-static uint32_t process_id(struct traced *t, uint64_t given)
+/* Return the row id for process image T: the one that a killed collector has GIVEN it; or that of
+ * the command, if T is the command's first image; or a new one. */
+static uint32_t choose_process_id(struct traced *t, uint64_t given)
 {
     struct collector *c = t->collector;
     struct state_header *header = &c->state.file->header;
@@ -327,29 +328,30 @@ struct traced *traced_new(struct collector *c, enum session_place place, const c
     return t;
 }
 
-/* Do A and B share a process file, whose name has LENGTH characters? */
-static bool is_sibling(const struct traced *a, const struct traced *b, size_t length)
+/* Are processes A and B in the same process file, whose name has LENGTH characters? */
+static bool shares_file_with(const struct traced *a, const struct traced *b, size_t length)
 {
     if (a->place != b->place || strcspn(a->name, "@") != length)
         return false;
     return !strncmp(a->name, b->name, length);
 }
 
-/* Duplicate the descriptor of T's file from another process in the same file. Returns -1 if there
- * is none. If we opened the file a second time, we could not tell whether other processes use it
- * (process_file_is_used). */
-static int file_of_sibling(const struct traced *t)
+/* Duplicate the descriptor of another process in the same file as T. Returns -1 if there is none.
+ * Opening the file again would be wrong: process_file_is_used() works only if we have opened it
+ * once. */
+static int dup_file_of_sibling(const struct traced *t)
 {
     size_t length = strcspn(t->name, "@");
 
     for (const struct traced *other = t->collector->traced; other; other = other->next)
-        if (other->fd >= 0 && is_sibling(other, t, length))
+        if (other->fd >= 0 && shares_file_with(other, t, length))
             return fcntl(other->fd, F_DUPFD_CLOEXEC, 0);
     return -1;
 }
 
-/* Tell T's process that we have looked for it (tracer/file.c waits for this). */
-static void say_looked(struct traced *t)
+/* Tell process T that we have looked for it in /proc. The process waits for this
+ * (tracer/file.c). */
+static void report_looked_for(struct traced *t)
 {
     atomic_store(&t->file->looked, 1);
     if (t->file->pid_namespace != t->collector->session->file->pid_namespace)
@@ -390,7 +392,7 @@ static void find_process(struct traced *t, const char *file)
         t->parent_pid = 0;
     if (t->hidden && is_of_command(t))
         t->row.pid = claim.pid;
-    say_looked(t);
+    report_looked_for(t);
 }
 
 bool traced_is_gone(const struct traced *t)
@@ -402,7 +404,7 @@ bool traced_is_gone(const struct traced *t)
  * beginning as `root`. Returns false if T's header is not complete yet, or cannot be mapped now. */
 static bool open_file(struct traced *t, const char *file, uint64_t at)
 {
-    t->fd = file_of_sibling(t);
+    t->fd = dup_file_of_sibling(t);
     if (t->fd < 0)
         t->fd = session_open_file(t->collector->session->place[t->place], file, O_RDWR);
     t->nested = at;
@@ -414,8 +416,8 @@ static bool open_file(struct traced *t, const char *file, uint64_t at)
     return t->root && atomic_load_explicit(&t->file->ready, memory_order_acquire);
 }
 
-/* Was the file made by a process of this version of dyntrace? */
-static bool is_ours(const struct process_file *file)
+/* Has a process of this version of dyntrace made the file? */
+static bool has_our_format(const struct process_file *file)
 {
     if (memcmp(file->magic, RING_PROCESS_MAGIC, sizeof file->magic))
         return false;
@@ -444,7 +446,7 @@ static void make_row(struct traced *t, const char *file)
     unsigned mode = t->file->mode;
 
     find_process(t, file);
-    t->row.process_id = process_id(t, t->file->process_id);
+    t->row.process_id = choose_process_id(t, t->file->process_id);
     t->file->process_id = t->row.process_id;
     t->row.mode = modes[mode < array_count(modes) ? mode : SESSION_NONE];
     /* not later than now, because the program's clock reading is not trusted */
@@ -466,10 +468,10 @@ void traced_open(struct traced *t)
         t->opened = t->fd >= 0 || later ? TRACED_NOT_YET : TRACED_NONE;
         return;
     }
-    if (!is_ours(t->file)) {
-        collector_lost(c, 0, 0,
-                       "ring: a file in the session is not a process's ring, or of another "
-                       "dyntrace; it was left out");
+    if (!has_our_format(t->file)) {
+        collector_record_loss(c, 0, 0,
+                              "ring: a file in the session is not a process's ring, or of another "
+                              "dyntrace; it was left out");
         return;
     }
     make_row(t, file);
@@ -478,7 +480,7 @@ void traced_open(struct traced *t)
     traced_facts_next(t, t->file->facts_off);
     parent = find_parent(t);
     t->row.parent_process_id = parent ? parent->row.process_id : 0;
-    traced_say(t);
+    traced_write_row(t);
     if (parent)
         traced_inherit(t, parent);
     traced_facts(t);
@@ -498,7 +500,7 @@ static int64_t row_pid(const struct traced *t)
     return t->row.pid ? t->row.pid : ROW_NONE;
 }
 
-void traced_say(struct traced *t)
+void traced_write_row(struct traced *t)
 {
     recorder_put(t->collector->recorder, PROCESS,
                  {
@@ -511,7 +513,7 @@ void traced_say(struct traced *t)
                  });
 }
 
-void traced_status(struct traced *t, int status)
+void traced_write_status(struct traced *t, int status)
 {
     if (status > 0 && WIFEXITED(status))
         traced_failed(t);
@@ -524,7 +526,7 @@ void traced_status(struct traced *t, int status)
                          .exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : ROW_NONE,
                          .exit_signal = WIFSIGNALED(status) ? WTERMSIG(status) : ROW_NONE,
                      });
-    recorder_commit_unrepeatable(t->collector->recorder);
+    recorder_commit_if_unrepeatable(t->collector->recorder);
 }
 
 /* Return the row id of a loss. It is kept in the process file at *KEPT, so that a later collector
@@ -537,7 +539,7 @@ static uint64_t loss_id_kept(struct collector *c, uint64_t *kept)
 }
 
 /* Record the events that RING lost. */
-static void report_ring(struct traced *t, struct ring *ring, uint32_t thread_id)
+static void record_ring_loss(struct traced *t, struct ring *ring, uint32_t thread_id)
 {
     struct collector *c = t->collector;
     const char *how = c->resumed ? "was gone" : "took nothing";
@@ -558,12 +560,12 @@ static void report_ring(struct traced *t, struct ring *ring, uint32_t thread_id)
                  "collector: it %s while the program ran on; frames from here on were not recorded",
                  how);
     since_ns = decode_ns(&c->decode, ring->lost_since);
-    collector_loss_row(c, loss_id_kept(c, &ring->lost_row), t->row.process_id, thread_id, since_ns,
-                       ring->lost, cause);
+    collector_write_loss_row(c, loss_id_kept(c, &ring->lost_row), t->row.process_id, thread_id,
+                             since_ns, ring->lost, cause);
 }
 
-/* Record a loss for threads that could not get a ring. */
-static void report_threads(struct traced *t, uint64_t now)
+/* Record a loss for the threads for which no ring could be made. */
+static void record_threads_without_ring(struct traced *t, uint64_t now)
 {
     unsigned long long threads = atomic_load(&t->file->lost_threads);
     const char *error = strerror((int)atomic_load(&t->file->lost_error));
@@ -576,12 +578,12 @@ static void report_threads(struct traced *t, uint64_t now)
         cause, sizeof cause,
         "threads: no rings could be made for %llu of them (%s); their frames were not recorded",
         threads, error);
-    collector_loss_row(t->collector, loss_id_kept(t->collector, &t->file->loss_rows[0]),
-                       t->row.process_id, 0, now, frames, cause);
+    collector_write_loss_row(t->collector, loss_id_kept(t->collector, &t->file->loss_rows[0]),
+                             t->row.process_id, 0, now, frames, cause);
 }
 
-/* Record a loss for forked processes that could not get a ring. */
-static void report_orphans(struct traced *t, uint64_t now)
+/* Record a loss for the forked processes for which no ring could be made. */
+static void record_children_without_ring(struct traced *t, uint64_t now)
 {
     unsigned long long orphans = atomic_load(&t->file->orphans);
     const char *error = strerror((int)atomic_load(&t->file->orphan_error));
@@ -594,12 +596,12 @@ static void report_orphans(struct traced *t, uint64_t now)
              "children: no ring could be made for %llu forked process%s (%s); their frames "
              "were not recorded",
              orphans, orphans == 1 ? "" : "es", error);
-    collector_loss_row(t->collector, loss_id_kept(t->collector, &t->file->loss_rows[1]),
-                       t->row.process_id, 0, now, frames, cause);
+    collector_write_loss_row(t->collector, loss_id_kept(t->collector, &t->file->loss_rows[1]),
+                             t->row.process_id, 0, now, frames, cause);
 }
 
 /* Record the losses that are known only when the process has ended. */
-static void report_losses(struct traced *t)
+static void record_losses(struct traced *t)
 {
     struct collector *c = t->collector;
     uint64_t now = collector_now_ns(c);
@@ -619,9 +621,9 @@ static void report_losses(struct traced *t)
                      .left_out_decisions = (int64_t)left_out[LEFT_DECISIONS],
                  });
     list_each(r, &t->rings)
-        report_ring(t, r->ring, r->decoder.now.thread_id);
-    report_threads(t, now);
-    report_orphans(t, now);
+        record_ring_loss(t, r->ring, r->decoder.now.thread_id);
+    record_threads_without_ring(t, now);
+    record_children_without_ring(t, now);
 }
 
 static void file_close(struct traced *t)
@@ -645,7 +647,7 @@ void traced_finish(struct traced *t)
     list_each(r, &t->rings)
         decode_close(&r->decoder);
     if (t->file)
-        report_losses(t);
+        record_losses(t);
     for (size_t i = 0; i < t->rings.count; i++) {
         struct traced_ring *r = &t->rings.at[i];
         munmap(r->words, r->count * 16);
@@ -661,7 +663,7 @@ void traced_finish(struct traced *t)
     t->facts = NULL;
 }
 
-void traced_committed(struct traced *t)
+void traced_mark_finished(struct traced *t)
 {
     if (!t->drained || !t->file)
         return;
@@ -669,6 +671,18 @@ void traced_committed(struct traced *t)
         atomic_store(&t->file->finished, 1);
     if (!t->forking || t->broken) /* keep the file open as long as forked children may join it */
         file_close(t);
+}
+
+bool traced_forget(struct traced *t)
+{
+    struct collector *c = t->collector;
+
+    if (unlinkat(c->session->place[t->place], t->name, 0))
+        return false;
+    collector_state_forget(&c->state, t->name);
+    if (t->forked_from)
+        t->forked_from->heirs--;
+    return true;
 }
 
 void traced_free(struct traced *t)

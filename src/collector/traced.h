@@ -129,8 +129,9 @@ struct traced {
     LIST(struct traced_entry) entries; /* owned: cache entries, by the process's own ids */
     /* borrowed: the process that forked this one, whose ids it inherited; NULL if there is none */
     struct traced *forked_from;
-    uint32_t inherited_spans; /* span ids below this number belong to that process */
-    /* code_id of the row that stands for code objects without a fact; or 0 */
+    uint32_t heirs;           /* number of processes in the list that this one has forked */
+    uint32_t inherited_spans; /* span ids below this number are those of `forked_from` */
+    /* code_id of a row that stands for code objects without a fact; 0 if none was needed */
     uint32_t unknown_code;
     /* the row */
     bool raised; /* an outermost frame ended with an exception */
@@ -162,24 +163,25 @@ struct traced {
     uint64_t last_words_ns; /* when the process last wrote anything (CLOCK_MONOTONIC) */
 };
 
-/* Write a row of `loss`, either a new row or the row with an id that was given before: reporting a
- * loss twice gives one row. */
-void collector_loss(struct collector *c, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
-                    uint64_t events, const char *cause);
-void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_id,
-                        uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause);
-/* Record a loss now, in process PROCESS_ID; 0 if the process is not known. */
-void collector_lost(struct collector *c, uint32_t process_id, uint64_t events, const char *format,
-                    ...) __attribute__((format(printf, 4, 5)));
+/* Write a row of `loss`. collector_write_loss() gives it a new id. If collector_write_loss_row() is
+ * called again with the same LOSS_ID, it replaces the row. */
+void collector_write_loss(struct collector *c, uint32_t process_id, uint32_t thread_id,
+                          uint64_t at_ns, uint64_t events, const char *cause);
+void collector_write_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_id,
+                              uint32_t thread_id, uint64_t at_ns, uint64_t events,
+                              const char *cause);
+/* Record a loss at the present time. PROCESS_ID is 0 if the process is not known. */
+void collector_record_loss(struct collector *c, uint32_t process_id, uint64_t events,
+                           const char *format, ...) __attribute__((format(printf, 4, 5)));
 uint64_t collector_now_ns(const struct collector *c);
 
 /* ---- the settings of a recording, and what came of them: collector/settings.c ---- */
 
 /* Write the settings of `run --set` to meta. */
-void settings_begin(struct collector *c);
+void settings_write_meta(struct collector *c);
 /* Write the patterns of `run --redact` to meta. */
-void secrets_begin(struct collector *c);
-/* Note that a process has used a setting, or could not use it. */
+void secrets_write_meta(struct collector *c);
+/* Note that a process has used a setting of `run --set`, or could not use it. */
 void settings_take(struct collector *c, const struct fact_SETTING *fact);
 /* Write to RESULT and to meta which settings did nothing. */
 void settings_end(struct collector *c, struct collector_result *result);
@@ -224,13 +226,16 @@ void traced_drain(struct traced *t);
 void traced_abandon(struct traced *t);
 /* Close the decoders of process T, which writes nothing more, and release its memory. */
 void traced_finish(struct traced *t);
-/* Mark T's file as finished: all its rows are committed, so a later collector must not write them
- * again. */
-void traced_committed(struct traced *t);
+/* Mark the file of process T as finished: all rows were committed, so no later collector writes
+ * them again. */
+void traced_mark_finished(struct traced *t);
+/* Delete the file of process T, and free the places of its rings. Returns false if the file cannot
+ * be deleted: T must then stay in the list, or the file would count as a new process. */
+bool traced_forget(struct traced *t);
 void traced_free(struct traced *t);
-/* Write T's row, as far as it is known when T begins. */
-void traced_say(struct traced *t);
-/* Write that T has ended with STATUS, as from waitpid(), or -1 if the status is not known. */
-void traced_status(struct traced *t, int status);
+/* Write the row of process T, as far as it is known at the beginning. */
+void traced_write_row(struct traced *t);
+/* Write the exit status of process T. STATUS is from waitpid(), or -1 if it is not known. */
+void traced_write_status(struct traced *t, int status);
 
 #endif

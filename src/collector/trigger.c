@@ -55,8 +55,8 @@ void trigger_begin(struct collector *c)
     c->decode.limits_on = c->trigger.conditions.count || c->trigger.on_exception;
 }
 
-/* Begin a snapshot in a process of its own. */
-static void snapshot_begin(struct collector *c)
+/* Start a child process that takes a snapshot. */
+static void snapshot_start(struct collector *c)
 {
     const char *trace = c->session->trace;
     size_t stem = strlen(trace);
@@ -75,8 +75,8 @@ static void snapshot_begin(struct collector *c)
     }
 }
 
-/* Note how the snapshot that was being taken has ended. */
-static void snapshot_ended(struct collector *c, int status)
+/* The process that took a snapshot has ended with STATUS: note whether it succeeded. */
+static void snapshot_note_end(struct collector *c, int status)
 {
     const bool is_taken = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     char line[sizeof snapshots.name + NAME_BYTES];
@@ -108,7 +108,7 @@ void trigger_serve(struct collector *c)
     if (snapshots.taken == MOST)
         return;
     snprintf(c->trigger.why, sizeof c->trigger.why, "%s", c->decode.why_tripped);
-    snapshot_begin(c);
+    snapshot_start(c);
 }
 
 bool trigger_is_busy(struct collector *c)
@@ -116,7 +116,7 @@ bool trigger_is_busy(struct collector *c)
     int status = 0;
 
     if (snapshots.pid > 0 && waitpid(snapshots.pid, &status, WNOHANG) == snapshots.pid)
-        snapshot_ended(c, status);
+        snapshot_note_end(c, status);
     return snapshots.pid > 0;
 }
 
@@ -127,8 +127,8 @@ void trigger_end(struct collector *c)
     if (snapshots.pid > 0) {
         kill(snapshots.pid, SIGTERM);
         waitpid(snapshots.pid, &status, 0);
-        snapshot_ended(c, status);
+        snapshot_note_end(c, status);
     }
     if (snapshots.said.count && list_add(&snapshots.said))
-        recorder_meta(c->recorder, "snapshots", snapshots.said.at, 0);
+        recorder_set_meta(c->recorder, "snapshots", snapshots.said.at, 0);
 }

@@ -23,47 +23,48 @@ enum {
 
 /* ---- survive the SIGBUS that a program causes by cutting its file short ---- */
 
-static sigjmp_buf guard;
-static volatile sig_atomic_t guarded;
-static struct collector *guarded_collector;
+static sigjmp_buf after_bus_error;
+static volatile sig_atomic_t is_protected;
+static struct collector *protected_collector;
 
 /* If a file of the program was cut short, jump out of the protected call. In the middle of SQLite,
  * or of a write to our own state, we cannot go on: exit, so that the next collector continues from
  * the last commit. */
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
-    if (guarded && gettid() == getpid() && !recorder_in_sqlite &&
-        !collector_state_holds(&guarded_collector->state, info->si_addr) &&
-        !counts_hold(&guarded_collector->counts, info->si_addr))
-        siglongjmp(guard, 1);
+    if (is_protected && gettid() == getpid() && !recorder_in_sqlite &&
+        !collector_state_holds(&protected_collector->state, info->si_addr) &&
+        !counts_holds(&protected_collector->counts, info->si_addr))
+        siglongjmp(after_bus_error, 1);
     _exit(125);
 }
 
-/* Call WHAT with T. Returns false if a file of the program was cut short while it was read. */
-static bool guarded_call(void (*what)(struct traced *t), struct traced *t)
+/* Call WHAT for process T. Returns false if a file of a program was cut short while it was read. */
+static bool call_protected(void (*what)(struct traced *t), struct traced *t)
 {
-    /* The signal mask need not be saved: SIGBUS is not blocked in its handler. */
-    if (sigsetjmp(guard, 0)) {
-        guarded = 0;
+    /* 0: do not save the signal mask, because SIGBUS is not blocked in its handler */
+    if (sigsetjmp(after_bus_error, 0)) {
+        is_protected = 0;
         t->collector->in_words = false;
         return false;
     }
-    guarded = 1;
+    is_protected = 1;
     what(t);
-    guarded = 0;
+    is_protected = 0;
     return true;
 }
 
 /* ---- take the events of one process, and note its end ---- */
 
-/* Call WHAT with T. If T's file was cut short meanwhile, record a loss and stop reading T. */
-static void guarded_or_broken(void (*what)(struct traced *t), struct traced *t)
+/* Call WHAT for process T. If T's file was cut short meanwhile, record a loss and read nothing more
+ * from it. */
+static void call_or_abandon(void (*what)(struct traced *t), struct traced *t)
 {
-    if (guarded_call(what, t) || t->broken)
+    if (call_protected(what, t) || t->broken)
         return;
     t->broken = true;
-    guarded_call(traced_abandon, t);
-    collector_lost(
+    call_protected(traced_abandon, t);
+    collector_record_loss(
         t->collector, t->row.process_id, 0,
         "ring: the file was cut short while it was read; nothing more of this process was taken");
 }
@@ -71,8 +72,8 @@ static void guarded_or_broken(void (*what)(struct traced *t), struct traced *t)
 void watch_drain(struct traced *t)
 {
     if (t->file)
-        guarded_or_broken(traced_drain, t);
-    else /* the process has ended; skip it, because a long recording has many of these */
+        call_or_abandon(traced_drain, t);
+    else /* skip a process that has ended: a long recording has many of them */
         t->words = t->fullest = 0;
     t->collector->state.file->header.last_ns = t->collector->decode.last_ns;
 }
@@ -80,16 +81,16 @@ void watch_drain(struct traced *t)
 void watch_finish(struct traced *t)
 {
     watch_drain(t);
-    guarded_or_broken(traced_finish, t);
+    call_or_abandon(traced_finish, t);
 }
 
-void watch_ended(struct traced *t, uint64_t end_ns)
+void watch_record_end(struct traced *t, uint64_t end_ns)
 {
     uint64_t *last_ns = &t->collector->decode.last_ns;
 
     watch_drain(t);
-    *last_ns = MAX(end_ns, *last_ns); /* open frames end at this time */
-    guarded_or_broken(traced_finish, t);
+    *last_ns = MAX(end_ns, *last_ns); /* the open frames of the process end at this time */
+    call_or_abandon(traced_finish, t);
     t->row.ended = true;
     t->collector->changes++;
     recorder_put(t->collector->recorder, PROCESS_END,
@@ -100,10 +101,10 @@ void watch_ended(struct traced *t, uint64_t end_ns)
                      .exit_code = ROW_NONE,
                      .exit_signal = ROW_NONE,
                  });
-    recorder_commit_unrepeatable(t->collector->recorder);
+    recorder_commit_if_unrepeatable(t->collector->recorder);
 }
 
-void watch_status(struct traced *t)
+void watch_record_exit_status(struct traced *t)
 {
     struct {
         uint64_t mask, cgroup;
@@ -119,26 +120,53 @@ void watch_status(struct traced *t)
     if (known && !(info.mask & 1 << 3))
         return;
     if (known)
-        traced_status(t, info.exit_code);
+        traced_write_status(t, info.exit_code);
     else
         traced_failed(t); /* the exit status is not known, because the kernel does not tell it */
     close(t->pidfd);
     t->pidfd = -1;
 }
 
-void watch_committed(struct collector *c)
+/* May process T be freed? Not while it has children in the list, or while children may come that
+ * look for their parent. A file with nested processes is kept, because it has their rings and
+ * facts. */
+static bool can_free_process(const struct traced *t)
 {
-    for (struct traced *t = c->traced; t; t = t->next)
-        guarded_call(traced_committed, t);
+    bool is_closed = t->row.ended && !t->file && t->pidfd < 0;
+    bool is_alone = !t->nested && !strchr(t->name, '@');
+
+    if (t == t->collector->command || t->broken)
+        return false;
+    return is_closed && is_alone && !t->heirs;
 }
 
-bool watch_statuses(struct collector *c)
+void watch_after_commit(struct watch *w)
+{
+    struct traced **link = &w->c->traced;
+
+    for (struct traced *t = w->c->traced; t; t = t->next)
+        call_protected(traced_mark_finished, t);
+    /* free nothing, because pending files may be children of a process that has ended */
+    if (w->pending.count)
+        return;
+    while (*link) { /* the list has children before their parents */
+        struct traced *t = *link;
+        if (can_free_process(t) && traced_forget(t)) {
+            *link = t->next;
+            traced_free(t);
+        } else {
+            link = &t->next;
+        }
+    }
+}
+
+bool watch_retry_exit_statuses(struct collector *c)
 {
     bool missing = false;
 
     for (struct traced *t = c->traced; t; t = t->next)
         if (t->row.ended && t->pidfd >= 0) {
-            watch_status(t);
+            watch_record_exit_status(t);
             missing |= t->pidfd >= 0;
             if (t->pidfd >= 0 && clock_monotonic_ns() - t->last_words_ns > STATUS_NS)
                 /* the exit status stays unknown, because the parent has not reaped the process */
@@ -149,7 +177,7 @@ bool watch_statuses(struct collector *c)
 
 /* ---- find new processes, and add them ---- */
 
-static struct traced *find_pid(struct collector *c, uint32_t pid, const struct traced *except)
+static struct traced *find_by_pid(struct collector *c, uint32_t pid, const struct traced *except)
 {
     if (!pid)
         return NULL;
@@ -168,18 +196,18 @@ static struct traced *find_ancestor(struct collector *c, uint32_t pid, const str
     struct traced *found = NULL;
     uint64_t started;
 
-    for (int i = 0; i < ANCESTORS_MAX && pid > 1 && !(found = find_pid(c, pid, except)); i++)
+    for (int i = 0; i < ANCESTORS_MAX && pid > 1 && !(found = find_by_pid(c, pid, except)); i++)
         if (!process_stat(pid, &pid, &started))
             break;
     return found;
 }
 
-/* Open the socket on which Pythons that cannot join report themselves. Returns -1 if that fails;
- * such Pythons then stay unknown. */
-static int absent_open(const char *directory)
+/* Open the socket on which Pythons report that they cannot join the session. Returns -1 if that
+ * fails; nobody then learns of such Pythons. */
+static int absent_socket_open(const char *directory)
 {
     struct sockaddr_un address;
-    socklen_t length = absent_address(&address, directory);
+    socklen_t length = absent_set_address(&address, directory);
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int on = 1;
 
@@ -203,10 +231,11 @@ static bool is_credentials(const struct cmsghdr *head)
     return head->cmsg_len == CMSG_LEN(sizeof(struct ucred));
 }
 
-/* Receive the next message on FD. Sets SENDER, whose pid is 0 if the kernel does not tell, and the
- * ADDRESS at which the sender waits for an answer. Returns false if there is no message. */
-static bool absent_next(int fd, struct ucred *sender, struct sockaddr_un *address,
-                        socklen_t *length)
+/* Receive the next message on FD. Sets SENDER to the sender, whose pid is 0 if the kernel does not
+ * tell it, and ADDRESS to where the sender waits for an answer. Returns false if there is no
+ * message. */
+static bool absent_receive(int fd, struct ucred *sender, struct sockaddr_un *address,
+                           socklen_t *length)
 {
     char byte,
         control[CMSG_SPACE(sizeof *sender)] __attribute__((aligned(__alignof__(struct cmsghdr))));
@@ -228,15 +257,16 @@ static bool absent_next(int fd, struct ucred *sender, struct sockaddr_un *addres
     return true;
 }
 
-/* Record a loss for each Python that could not join and that is a descendant of a known process. */
-static void absent_new(struct watch *w)
+/* Record a loss for each Python that could not join the session, if it is a descendant of a process
+ * in the list. */
+static void record_absent_pythons(struct watch *w)
 {
     struct sockaddr_un address;
     struct ucred sender = {0};
     socklen_t length;
 
     for (int i = 0; i < ABSENT_A_ROUND && w->absent_told < ABSENT_MAX &&
-                    absent_next(w->absent, &sender, &address, &length);
+                    absent_receive(w->absent, &sender, &address, &length);
          i++) {
         uint32_t parent = 0;
         uint32_t pid = (uint32_t)sender.pid;
@@ -245,10 +275,11 @@ static void absent_new(struct watch *w)
             process_stat(pid, &parent, &started) ? find_ancestor(w->c, parent, NULL) : NULL;
         if (ancestor) {
             w->absent_told++;
-            collector_lost(w->c, ancestor->row.process_id, 0,
-                           "process: Python process %u of user %u may not join the recording of "
-                           "user %u, or does not see its directory; nothing of it was recorded",
-                           pid, sender.uid, (unsigned)geteuid());
+            collector_record_loss(
+                w->c, ancestor->row.process_id, 0,
+                "process: Python process %u of user %u may not join the recording of "
+                "user %u, or does not see its directory; nothing of it was recorded",
+                pid, sender.uid, (unsigned)geteuid());
         }
         if (length > sizeof(sa_family_t) &&
             sendto(w->absent, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT, &address, length) < 0) {
@@ -261,7 +292,7 @@ static void absent_new(struct watch *w)
 /* Add process T, whose file is open, to the list of processes. */
 static void process_add(struct collector *c, struct traced *t)
 {
-    struct traced *before = find_pid(c, t->row.pid, t);
+    struct traced *before = find_by_pid(c, t->row.pid, t);
 
     /* the same process has called exec, so the program that it ran before has ended */
     if (before && before->started == t->started) {
@@ -271,7 +302,7 @@ static void process_add(struct collector *c, struct traced *t)
         else if (before->pidfd >= 0)
             t->pidfd = before->pidfd;
         before->pidfd = -1;
-        watch_ended(before, t->row.start_ns);
+        watch_record_end(before, t->row.start_ns);
     }
     t->next = c->traced;
     c->traced = t;
@@ -282,12 +313,12 @@ static void process_add(struct collector *c, struct traced *t)
      * in the list. */
     if (!t->row.parent_process_id && (before = find_ancestor(c, t->parent_pid, t)))
         t->row.parent_process_id = before->row.process_id;
-    traced_say(t);
+    traced_write_row(t);
 }
 
-/* Open the process with file NAME, if it is new. Returns false if its header is not complete
- * yet. */
-static bool process_new(struct collector *c, const char *name, enum session_place place)
+/* Open the process whose file is NAME, unless it is in the list already. Returns false if the
+ * file's header is not complete yet. */
+static bool process_open_new(struct collector *c, const char *name, enum session_place place)
 {
     struct traced *t;
     bool retry;
@@ -297,11 +328,12 @@ static bool process_new(struct collector *c, const char *name, enum session_plac
             return true;
     if (!(t = traced_new(c, place, name)))
         return true;
-    if (!guarded_call(traced_open, t)) {
+    if (!call_protected(traced_open, t)) {
         t->opened = TRACED_NONE;
-        collector_lost(c, 0, 0,
-                       "ring: a process's file was cut short when it was opened; nothing of the "
-                       "process was taken");
+        collector_record_loss(
+            c, 0, 0,
+            "ring: a process's file was cut short when it was opened; nothing of the "
+            "process was taken");
     }
     retry = t->opened == TRACED_NOT_YET;
     if (t->opened == TRACED_OPEN)
@@ -311,7 +343,7 @@ static bool process_new(struct collector *c, const char *name, enum session_plac
     return !retry;
 }
 
-void watch_nested(struct watch *w, struct traced *t)
+void watch_find_nested(struct watch *w, struct traced *t)
 {
     LIST(uint64_t) found = {0};
     struct process_file file;
@@ -333,14 +365,14 @@ void watch_nested(struct watch *w, struct traced *t)
     for (size_t i = found.count; i--;) { /* oldest first */
         char name[SESSION_NAME];
         session_name(name, t->name, found.at[i]);
-        process_new(w->c, name, t->place);
+        process_open_new(w->c, name, t->place);
     }
     list_free(&found);
 }
 
-/* Record the loss that note NAME tells: an interpreter for which we have no extension, or a process
- * without room for its file. */
-static void note_new(struct collector *c, const char *name)
+/* File NAME in the session reports a loss: an interpreter for which we have no extension, or a
+ * process that could not make its file. Record the loss. */
+static void record_reported_loss(struct collector *c, const char *name)
 {
     int pid = atoi(name);
     int fd = session_open_file(c->session->place[SESSION_MAIN], name, O_RDONLY);
@@ -354,12 +386,12 @@ static void note_new(struct collector *c, const char *name)
     close(fd);
     text[got > 0 ? got : 0] = 0;
     if (strstr(name, ".lost")) {
-        collector_lost(
+        collector_record_loss(
             c, 0, 0,
             "process: no ring could be made for process %d (%s); nothing of it was recorded", pid,
             strerror(error ? atoi(error + 1) : 0));
     } else {
-        collector_lost(
+        collector_record_loss(
             c, 0, 0,
             LOSS_INTERPRETER
             "process %d is %s, for which there is no extension; nothing of it was recorded",
@@ -380,34 +412,34 @@ static bool ends_with(const char *text, const char *end)
     return length >= tail && !strcmp(text + length - tail, end);
 }
 
-static void file_new(struct watch *w, const char *name, enum session_place place)
+static void handle_new_file(struct watch *w, const char *name, enum session_place place)
 {
     struct watch_file *file;
 
     if (ends_with(name, ".ring") && strlen(name) < SESSION_FILE_NAME) {
-        if (!process_new(w->c, name, place) && (file = list_add(&w->pending))) {
+        if (!process_open_new(w->c, name, place) && (file = list_add(&w->pending))) {
             file->place = place;
             session_name(file->name, name, 0);
         }
     } else if (ends_with(name, ".lost")) {
-        note_new(w->c, name);
+        record_reported_loss(w->c, name);
     }
 }
 
-/* Try again to open the pending files. A nested process is not kept here: watch_nested finds it in
- * its file. */
-static void pending_take(struct watch *w)
+/* Try again to open the pending files. A nested process is not kept in the list of pending files:
+ * watch_find_nested() finds it. */
+static void retry_pending_files(struct watch *w)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < w->pending.count; i++)
-        if (!process_new(w->c, w->pending.at[i].name, w->pending.at[i].place) &&
+        if (!process_open_new(w->c, w->pending.at[i].name, w->pending.at[i].place) &&
             !strchr(w->pending.at[i].name, '@'))
             w->pending.at[kept++] = w->pending.at[i];
     w->pending.count = kept;
 }
 
-void watch_unopened(struct watch *w)
+void watch_record_unopened(struct watch *w)
 {
     size_t count = 0;
     int error = 0;
@@ -422,35 +454,37 @@ void watch_unopened(struct watch *w)
         }
     }
     if (count)
-        collector_lost(w->c, 0, 0,
-                       "process: the recorder could not open the files of %zu process%s (%s); "
-                       "nothing of them was recorded",
-                       count, count == 1 ? "" : "es", strerror(error));
+        collector_record_loss(
+            w->c, 0, 0,
+            "process: the recorder could not open the files of %zu process%s (%s); "
+            "nothing of them was recorded",
+            count, count == 1 ? "" : "es", strerror(error));
 }
 
-/* Notes are read when they are closed (IN_CLOSE_WRITE), process files when their header is
- * complete. */
-void watch_new(struct watch *w)
+/* A file that reports a loss is read when its writer closes it (IN_CLOSE_WRITE), a process file
+ * when its header is complete. */
+void watch_find_new(struct watch *w)
 {
     char buffer[8192] __attribute__((aligned(__alignof__(struct inotify_event))));
     bool overflowed = false;
     ssize_t got;
 
-    pending_take(w);
+    retry_pending_files(w);
     while ((got = read(w->files, buffer, sizeof buffer)) > 0)
         for (char *at = buffer; at < buffer + got;) {
             struct inotify_event *event = (struct inotify_event *)at;
             if (event->len && event->mask & IN_CREATE)
-                file_new(w, event->name, event->wd == w->spilled ? SESSION_SPILL : SESSION_MAIN);
+                handle_new_file(w, event->name,
+                                event->wd == w->spilled ? SESSION_SPILL : SESSION_MAIN);
             else if (event->len && event->mask & IN_CLOSE_WRITE &&
                      ends_with(event->name, ".unsupported"))
-                note_new(w->c, event->name);
+                record_reported_loss(w->c, event->name);
             overflowed |= (event->mask & IN_Q_OVERFLOW) != 0;
             at += sizeof *event + event->len;
         }
-    if (overflowed) /* the kernel has dropped events: look through the directories instead */
-        watch_left(w);
-    absent_new(w);
+    if (overflowed) /* look through the directories, because the kernel has dropped events */
+        watch_find_left(w);
+    record_absent_pythons(w);
 }
 
 bool watch_open(struct watch *w, struct collector *c)
@@ -458,9 +492,9 @@ bool watch_open(struct watch *w, struct collector *c)
     struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_NODEFER | SA_SIGINFO};
     struct session *session = c->session;
 
-    w->c = guarded_collector = c;
+    w->c = protected_collector = c;
     sigaction(SIGBUS, &action, NULL);
-    w->absent = absent_open(session->directory);
+    w->absent = absent_socket_open(session->directory);
     w->files = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (w->files < 0 ||
         inotify_add_watch(w->files, session->directory, IN_CREATE | IN_CLOSE_WRITE) < 0)
@@ -473,7 +507,7 @@ bool watch_open(struct watch *w, struct collector *c)
 
 /* ---- find the processes of a recording whose collector was killed ---- */
 
-static int by_birth(const void *a, const void *b)
+static int compare_birth(const void *a, const void *b)
 {
     uint64_t one = ((const struct watch_file *)a)->born;
     uint64_t other = ((const struct watch_file *)b)->born;
@@ -481,8 +515,8 @@ static int by_birth(const void *a, const void *b)
     return one < other ? -1 : one > other;
 }
 
-static void left_add(void *context, const char *name, enum session_place place,
-                     const struct process_file *header)
+static void add_left_file(void *context, const char *name, enum session_place place,
+                          const struct process_file *header)
 {
     struct watch *w = context;
     struct watch_file *file = header ? list_add(&w->pending) : NULL;
@@ -490,7 +524,7 @@ static void left_add(void *context, const char *name, enum session_place place,
     bool is_note = ends_with(name, ".lost") || ends_with(name, ".unsupported");
 
     if (!header && is_note)
-        note_new(w->c, name);
+        record_reported_loss(w->c, name);
     if (!file)
         return;
     /* A file that is just being made has no time of birth yet. It can come last, because its
@@ -500,9 +534,9 @@ static void left_add(void *context, const char *name, enum session_place place,
     session_name(file->name, name, 0);
 }
 
-void watch_left(struct watch *w)
+void watch_find_left(struct watch *w)
 {
-    session_processes(w->c->session, left_add, w);
-    list_sort(&w->pending, by_birth);
-    pending_take(w);
+    session_processes(w->c->session, add_left_file, w);
+    list_sort(&w->pending, compare_birth);
+    retry_pending_files(w);
 }

@@ -27,33 +27,34 @@ struct watch {
  * Returns false with errno. */
 bool watch_open(struct watch *w, struct collector *c);
 
-/* Find new processes by their files, and Pythons that could not join. */
-void watch_new(struct watch *w);
-/* Find the processes that were forked into the file of T. */
-void watch_nested(struct watch *w, struct traced *t);
-/* Find the processes whose files a killed collector left. The oldest come first, so that the parent
- * of a fork is known before its child. */
-void watch_left(struct watch *w);
+/* Find new processes by their files, and Pythons that cannot join the session. */
+void watch_find_new(struct watch *w);
+/* Find the processes that share the file of T, because they were forked from it. */
+void watch_find_nested(struct watch *w, struct traced *t);
+/* Find the processes of a recording whose collector was killed. The oldest come first, so that a
+ * parent is known before its children. */
+void watch_find_left(struct watch *w);
 
-/* At the end of the recording, record a loss for the process files that could not be opened. */
-void watch_unopened(struct watch *w);
+/* At the end of the recording, record a loss for process files that could not be opened. */
+void watch_record_unopened(struct watch *w);
 
 /* Call traced_drain for process T. If its file is cut short, record a loss. */
 void watch_drain(struct traced *t);
 /* Take the last words and facts of process T, and close its decoders. */
 void watch_finish(struct traced *t);
-/* Call watch_finish for T and write when it ended: at END_NS, or at its last event if that is
- * later. */
-void watch_ended(struct traced *t, uint64_t end_ns);
+/* Take the last words of process T, close its decoders, and write when it ended: at END_NS, or at
+ * its last event if that is later. */
+void watch_record_end(struct traced *t, uint64_t end_ns);
 
-/* Mark finished process files after a commit (traced_committed). */
-void watch_committed(struct collector *c);
+/* After a commit, mark the files of finished processes (traced_mark_finished). Free the processes
+ * that nobody needs any more: their memory, shared memory and files. */
+void watch_after_commit(struct watch *w);
 
-/* Write how T ended. The kernel tells the exit status to any process that holds a pidfd (Linux
- * 6.15), once T's parent has reaped T, which may be a while later. */
-void watch_status(struct traced *t);
-/* Try again for processes whose parents had not reaped them. Returns true if some are still
- * missing. */
-bool watch_statuses(struct collector *c);
+/* Write the exit status of process T. The kernel tells it to a process that holds a pidfd (Linux
+ * 6.15), but only after T's parent has reaped T, which may be a while later. */
+void watch_record_exit_status(struct traced *t);
+/* Try again to get the exit status of processes that their parents had not reaped. Returns true if
+ * some are still missing. */
+bool watch_retry_exit_statuses(struct collector *c);
 
 #endif

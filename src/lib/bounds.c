@@ -98,7 +98,7 @@ static bool limits_read(int64_t *seconds, int64_t *megabytes)
     return !text || strcmp(text, "off") != 0;
 }
 
-static void memory_set(int64_t bytes)
+static void memory_limit_set(int64_t bytes)
 {
 #ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer's shadow memory alone would exceed the limit */
     struct rlimit limit = data_before;
@@ -109,8 +109,9 @@ static void memory_set(int64_t bytes)
 #endif
 }
 
-/* Return the allocated size of a file, because a sparse file may claim any size. */
-static int64_t bytes_of(const struct stat *st)
+/* Return how many bytes of disk a file takes. Its size would not do: a sparse file may claim any
+ * size. */
+static int64_t allocated_bytes(const struct stat *st)
 {
     int64_t blocks = (int64_t)st->st_blocks * 512;
 
@@ -129,7 +130,7 @@ void bounds_trace(const char *path)
     if (!limits_read(&seconds, &megabytes) || stat(path, &file) != 0)
         return;
     log = say_print("%s-wal", path);
-    bytes = bytes_of(&file) + (stat(log, &logged) == 0 ? bytes_of(&logged) : 0);
+    bytes = allocated_bytes(&file) + (stat(log, &logged) == 0 ? allocated_bytes(&logged) : 0);
     free(log);
     safe = say_escape(path, strnlen(path, 140));
     pthread_mutex_lock(&lock);
@@ -152,7 +153,7 @@ void bounds_trace(const char *path)
         sigaction(SIGPROF, &action, NULL);
     }
     armed = true;
-    memory_set(megabytes * 1000000);
+    memory_limit_set(megabytes * 1000000);
     atomic_store(&time_ns, seconds * 1000000000);
     timer_set();
     pthread_mutex_unlock(&lock);

@@ -40,9 +40,9 @@ static bool are_swapped(const char *a, int i, const char *b, int j)
     return a[i - 2] == b[j - 1];
 }
 
-/* Return the cost of the cheapest edits that turn A into B. Two letters in each other's place are
- * one edit. Computes Levenshtein's distance row by row. */
-static int edits_between(const char *a, const char *b)
+/* Return the cost of the cheapest changes that turn A into B: Levenshtein's distance, computed row
+ * by row. To swap two neighbouring letters is one change. */
+static int cost_of_edits(const char *a, const char *b)
 {
     /* for each j: the cost to turn the first i letters of A into the first j letters of B */
     int row[NEAR_BYTES + 1];
@@ -78,10 +78,10 @@ static int edits_between(const char *a, const char *b)
 static int distance_of(const char *typed, const char *name)
 {
     const char *dot = strrchr(name, '.');
-    int distance = edits_between(typed, name);
+    int distance = cost_of_edits(typed, name);
 
     if (dot)
-        distance = smaller_of(distance, edits_between(typed, dot + 1) + LAST_PART);
+        distance = smaller_of(distance, cost_of_edits(typed, dot + 1) + LAST_PART);
     if (*typed && !strncmp(name, typed, strlen(typed)))
         distance = smaller_of(distance, LONGER);
     return distance;

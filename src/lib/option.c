@@ -92,9 +92,10 @@ const char *option_duration(const struct option *option, const char *value)
     double number = strtod(value, &end);
     double unit_ns = times_unit(end, strlen(end));
     double ns = number * unit_ns;
-    bool fits = ns >= 0 && ns <= 1e19; /* false for nan */
+    bool fits = ns >= 0 && ns <= 1e19;             /* false for nan */
+    bool has_unit = unit_ns || (!*end && !number); /* 0 needs none */
 
-    if (end == value || !unit_ns || !fits)
+    if (end == value || !has_unit || !fits)
         return "not a time such as 500ns, 20us, 1.5ms or 2s";
     *(uint64_t *)option->to = (uint64_t)ns;
     return NULL;
@@ -162,8 +163,9 @@ static bool read_option(const char *command, const struct option *option, const 
     return !why;
 }
 
-/* Report that none of OPTIONS is called ARGUMENT. */
-static void say_unknown(const char *command, const struct option *options, const char *argument)
+/* Report that no option in OPTIONS is called ARGUMENT. */
+static void report_unknown_option(const char *command, const struct option *options,
+                                  const char *argument)
 {
     char *typed = say_print("%.*s", (int)strcspn(argument, "="), argument);
     struct near near = near_begin(typed);
@@ -206,7 +208,7 @@ int option_parse(const char *command, const struct option *options, bool stop, i
             return OPTION_HELP;
         /* an argument with a blank is no option but an operand: "-- a comment" is SQL */
         if (dashed && !option && !strpbrk(a, " \n")) {
-            say_unknown(command, options, a);
+            report_unknown_option(command, options, a);
             return OPTION_BAD;
         }
         if (stop) { /* the remaining words are another program's command line */

@@ -137,23 +137,25 @@ bool out_flush(void)
     return flush_file(stdout, "output");
 }
 
+int out_rename(const char *from, const char *to)
+{
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    /* this filesystem cannot rename without replacing: make a second link, then remove the first */
+    if (link(from, to))
+        return -1;
+    return unlink(from);
+}
+
 bool out_commit(struct out_file *out)
 {
-    int moved;
-
     if (!flush_file(out->file, out->path ? out->path : "output"))
         return false;
     if (!out->path)
         return true;
-    moved =
-        renameat2(AT_FDCWD, out->temporary, AT_FDCWD, out->path, out->force ? 0 : RENAME_NOREPLACE);
-    /* this filesystem cannot rename without replacing */
-    if (moved != 0 && !out->force && (errno == EINVAL || errno == ENOSYS)) {
-        moved = link(out->temporary, out->path);
-        if (moved == 0)
-            unlink(out->temporary);
-    }
-    if (moved != 0) {
+    if ((out->force ? rename : out_rename)(out->temporary, out->path)) {
         say_error("%s: %s", out->path,
                   errno == EEXIST ? "exists already; --force replaces it" : strerror(errno));
         return false;
@@ -177,7 +179,7 @@ void out_close(struct out_file *out)
     *out = (struct out_file){0};
 }
 
-bool out_is(const char *path, const char *other)
+bool out_is_same_file(const char *path, const char *other)
 {
     struct stat a, b;
 

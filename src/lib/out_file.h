@@ -42,11 +42,15 @@ bool out_commit(struct out_file *out);
 
 void out_close(struct out_file *out);
 
+/* Rename file FROM to TO in the same filesystem. Returns 0, or -1 with errno, which is EEXIST if TO
+ * exists. */
+int out_rename(const char *from, const char *to);
+
 /* Does PATH name a file, rather than standard output? */
 bool out_is_named(const char *path);
 
 /* Are PATH and OTHER the same existing file? An output file must not be an input file. */
-bool out_is(const char *path, const char *other);
+bool out_is_same_file(const char *path, const char *other);
 
 /* Return the path of file NAME in the folder where this user's histories of typed lines lie. The
  * folder and the file are created if necessary, readable by this user only. Returns NULL if there

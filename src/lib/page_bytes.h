@@ -15,10 +15,32 @@ enum {
     PAGE_INDEX = 10,
 };
 
-/* For a number with N significant bits: the serial type with which SQLite stores the number, and
- * its size in bytes. 7 bits fit in a signed byte; 0 and 1 have serial types of their own. */
-extern const uint8_t frame_type_of_bits[65], frame_bytes_of_bits[65];
-/* The size in bytes of a value, by its serial type (0 to 9). */
+/* The columns of `frame` that are stored, in the order of schemas/trace.sql. The key is the rowid:
+ * it is declared as the last column and not stored. */
+enum {
+    COLUMN_START,
+    COLUMN_TOOK,
+    COLUMN_PARENT,
+    COLUMN_CODE,
+    COLUMN_THREAD,
+    FRAME_COLUMNS_LEAST, /* the columns from here on may be missing in a stored row */
+    COLUMN_EXIT = FRAME_COLUMNS_LEAST,
+    COLUMN_KIND,
+    COLUMN_OUTCOME,
+    COLUMN_ENTRY,
+    FRAME_COLUMNS,
+};
+
+/* How SQLite stores a number with N significant bits: the serial type, and the size in bytes. A
+ * signed byte has room for 7 bits. The numbers 0 and 1 have special serial types. */
+extern const struct number_form {
+    /* aligned, so that an item has 4 bytes and one instruction computes its address */
+    _Alignas(4) uint8_t type;
+    uint8_t bytes;
+    /* how many bits to shift the number left, which brings its first byte to the top */
+    uint8_t shift;
+} number_form_of_bits[65];
+/* The size in bytes of a stored value, by its serial type (0 to 9). */
 static const uint8_t frame_bytes_of_type[10] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
 
 static inline unsigned frame_bits(uint64_t value)
@@ -26,9 +48,15 @@ static inline unsigned frame_bits(uint64_t value)
     return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
 }
 
+/* Like frame_bits for a VALUE below 2^63, in fewer instructions. */
+static inline unsigned positive_bits(uint64_t value)
+{
+    return (unsigned)__builtin_clzll(2 * value + 1) ^ 63;
+}
+
 static inline unsigned frame_bytes_of(uint64_t value)
 {
-    return frame_bytes_of_bits[frame_bits(value)];
+    return number_form_of_bits[frame_bits(value)].bytes;
 }
 
 /* Store the low BYTES of VALUE at P. Always writes 8 bytes, so P must have room for 8. */
@@ -67,8 +95,10 @@ static inline int64_t get_signed(const uint8_t *p, unsigned bytes)
 
 static inline unsigned varint_bytes(uint64_t value)
 {
-    /* A byte of a varint holds seven bits. Ids stay below 2^56, so the 9-byte form never occurs. */
-    return (unsigned)(63 - __builtin_clzll(value | 1)) / 7 + 1;
+    /* A byte of a varint holds seven bits. The formula divides the number of bits by 7 and rounds
+     * up, without a division instruction. It holds below 2^56. No id is larger, so a varint never
+     * takes 9 bytes. */
+    return (9 * ((unsigned)__builtin_clzll(value | 1) ^ 63) + 73) >> 6;
 }
 
 /* Store VALUE, which is below 2^56, as a varint. Always writes 8 bytes, so P must have room for 8.
@@ -76,11 +106,13 @@ static inline unsigned varint_bytes(uint64_t value)
  * the second quarters, the third eighths. */
 static inline uint8_t *put_varint(uint8_t *p, uint64_t value)
 {
-    unsigned bytes = varint_bytes(value);
+    uint64_t spread = value;
 
-    for (unsigned i = bytes; i--;)
-        *p++ = (uint8_t)((value >> (7 * i) & 0x7f) | (i ? 0x80 : 0));
-    return p;
+    if (value >> 28)
+        spread = (spread & 0xfffffff) | (spread & UINT64_C(0xfffffff) << 28) << 4;
+    spread = (spread & 0x3fff00003fff) | (spread & UINT64_C(0x3fff00003fff) << 14) << 2;
+    spread = (spread & 0x7f007f007f007f) | (spread & UINT64_C(0x7f007f007f007f) << 7) << 1;
+    return put_big_endian(p, spread | UINT64_C(0x8080808080808000), varint_bytes(value));
 }
 
 static inline void put16(uint8_t *p, unsigned value)
@@ -94,12 +126,27 @@ static inline unsigned get16(const uint8_t *p)
     return (unsigned)p[0] << 8 | p[1];
 }
 
+/* Store VALUE, which has BITS significant bits, at P, and its serial type at TYPE. Always writes 8
+ * bytes. Returns the end of the stored value. */
+static inline uint8_t *put_number_bits(uint8_t *p, uint64_t value, unsigned bits, uint8_t *type)
+{
+    const struct number_form *form = &number_form_of_bits[bits];
+    const uint64_t stored = __builtin_bswap64(value << (form->shift & 63));
+
+    *type = form->type;
+    memcpy(p, &stored, sizeof stored);
+    return p + form->bytes;
+}
+
 static inline uint8_t *put_number(uint8_t *p, uint64_t value, uint8_t *type)
 {
-    unsigned bits = frame_bits(value);
+    return put_number_bits(p, value, frame_bits(value), type);
+}
 
-    *type = frame_type_of_bits[bits];
-    return put_big_endian(p, value, frame_bytes_of_bits[bits]);
+/* Like put_number for a VALUE below 2^63, in fewer instructions. */
+static inline uint8_t *put_positive(uint8_t *p, uint64_t value, uint8_t *type)
+{
+    return put_number_bits(p, value, positive_bits(value), type);
 }
 
 /* Write a record of an index: KEY, and the rowid ID of the table's row. Returns its end. */

@@ -69,8 +69,8 @@ enum table_format table_format(FILE *out, bool json)
     return json ? TABLE_JSON : isatty(fileno(out)) ? TABLE_ALIGNED : TABLE_TSV;
 }
 
-/* Print the column names of a TABLE_ARRAYS on a line. A result without rows has this line, too. */
-static void arrays_head(struct table *table)
+/* Print the column names of a TABLE_ARRAYS as its first line, even if the result has no rows. */
+static void arrays_head_print(struct table *table)
 {
     json_list(&table->json, NULL);
     for (int i = 0; i < table->count; i++)
@@ -95,7 +95,7 @@ struct table *table_open(FILE *out, enum table_format format, int columns, const
         json_lines(&table->json);
     }
     if (format == TABLE_ARRAYS)
-        arrays_head(table);
+        arrays_head_print(table);
     return table;
 }
 
@@ -104,7 +104,7 @@ void table_headless(struct table *table)
     table->headless = true;
 }
 
-void table_alarm(struct table *table)
+void table_mark_row_red(struct table *table)
 {
     table->alarm = true;
 }
@@ -173,8 +173,8 @@ static void column_cut(const struct column *column, struct cell *cell, int most)
         cell_cut(cell, most);
 }
 
-/* May long texts be cut? Not if the table has only one column, and not with --wide. */
-static bool is_cut(const struct table *table)
+/* May long texts be cut? No, if the table has only one column, or with --wide. */
+static bool may_cut(const struct table *table)
 {
     return table->count > 1 && !table_wide;
 }
@@ -212,9 +212,9 @@ static void row_print(struct table *table, struct cell *cells, const char *style
     fputs(style && table->colour ? "\033[0m\n" : "\n", out);
 }
 
-/* Return the index of the widest column that may be narrowed, or -1 if there is none. Numbers keep
- * all their digits. */
-static int widest_text(const struct table *table)
+/* Return the index of the widest column that may be narrowed, or -1 if there is none. Columns of
+ * numbers may not, because a number keeps all its digits. */
+static int widest_text_find(const struct table *table)
 {
     int widest = -1;
     int width = CELL_WIDTH;
@@ -243,21 +243,21 @@ static int screen_width(FILE *out)
 static void widths_fit(struct table *table)
 {
     int over = -screen_width(table->out);
-    int widest = widest_text(table);
+    int widest = widest_text_find(table);
 
     for (int i = 0; i < table->count; i++)
         over += table->columns[i].width + (i ? 2 : 0);
     while (over > 0 && widest >= 0) {
         table->columns[widest].width--;
         over--;
-        widest = widest_text(table);
+        widest = widest_text_find(table);
     }
 }
 
 /* Print HEADS, the line of column names, and free it. */
 static void heads_print(struct table *table, struct cell *heads)
 {
-    for (int i = 0; i < table->count && is_cut(table); i++)
+    for (int i = 0; i < table->count && may_cut(table); i++)
         cell_cut(&heads[i], table->columns[i].width);
     row_print(table, heads, "1");
 }
@@ -274,11 +274,11 @@ static void kept_print(struct table *table)
         if (heads[i].width > column->width)
             column->width = heads[i].width;
     }
-    if (is_cut(table))
+    if (may_cut(table))
         widths_fit(table);
     if (!table->headless)
         heads_print(table, heads);
-    for (size_t i = 0; i < table->cells.count && is_cut(table); i++) {
+    for (size_t i = 0; i < table->cells.count && may_cut(table); i++) {
         const struct column *column = &table->columns[i % (size_t)table->count];
         column_cut(column, &table->cells.at[i], column->width);
     }
@@ -299,7 +299,7 @@ static void aligned_put(struct table *table, enum kind kind, const char *text, s
     cell->alarm = table->alarm;
     table->bytes += strlen(cell->text);
     if (table->streaming) {
-        if (is_cut(table) && !is_number)
+        if (may_cut(table) && !is_number)
             column_cut(column, cell, column->width > LATE_WIDTH ? column->width : LATE_WIDTH);
     } else {
         if (cell->width > column->width)
@@ -346,8 +346,8 @@ static void csv_put(const struct table *table, const char *text, size_t bytes)
         putc_unlocked('"', table->out);
 }
 
-/* Like csv_put, with control characters escaped for a terminal. In files and pipes, which programs
- * read, a cell has the text byte for byte. */
+/* Like csv_put, but escape control characters if the output is a terminal. In files and pipes,
+ * which programs read, a cell has the text byte for byte. */
 static void csv_put_escaped(const struct table *table, const char *text, size_t bytes)
 {
     char *safe = say_escape(text, bytes);
@@ -356,7 +356,7 @@ static void csv_put_escaped(const struct table *table, const char *text, size_t 
     free(safe);
 }
 
-/* Write one cell of a TABLE_TSV or a CSV format, and the separator after it. */
+/* Write one cell in TABLE_TSV or a CSV format, and the separator after it. */
 static void plain_put(struct table *table, enum kind kind, const char *text, size_t bytes,
                       bool last)
 {
@@ -373,7 +373,7 @@ static void plain_put(struct table *table, enum kind kind, const char *text, siz
     fputs(!last ? tsv ? "\t" : "," : tsv ? "\n" : "\r\n", table->out);
 }
 
-static void plain_head(struct table *table)
+static void plain_head_print(struct table *table)
 {
     for (int i = 0; i < table->count && !table->headless; i++)
         plain_put(table, TEXT, table->columns[i].name, strlen(table->columns[i].name),
@@ -401,7 +401,7 @@ static void json_put(struct table *table, enum kind kind, const char *text, size
         putc('\n', table->out);
 }
 
-/* ---- cells --------------------------------------------------------------- */
+/* ---- write a cell, in any format ------------------------------------------------ */
 
 static void put_cell(struct table *table, enum kind kind, const char *text, size_t bytes)
 {
@@ -413,7 +413,7 @@ static void put_cell(struct table *table, enum kind kind, const char *text, size
         json_put(table, kind, text, bytes, last);
     } else {
         if (!table->rows && !table->filled)
-            plain_head(table);
+            plain_head_print(table);
         plain_put(table, kind, text, bytes, last);
     }
     table->filled = last ? 0 : table->filled + 1;
@@ -451,8 +451,8 @@ void table_real(struct table *table, double value)
     char digits[JSON_DIGITS];
     bool json = table->format >= TABLE_JSON;
 
-    /* JSON cannot express infinity and nan, but readers of arrays take a number that is too
-     * large for a double */
+    /* JSON has no infinity. TABLE_ARRAYS writes a number that is too large for a double, which
+     * readers take for infinity */
     if (!isfinite(value) && table->format == TABLE_ARRAYS)
         table_json(table, value > 0 ? "9e999" : "-9e999");
     else if (!isfinite(value) && json)
@@ -497,7 +497,7 @@ bool table_close(struct table *table)
         json_end(&table->json);
         putc('\n', table->out);
     } else if (table->format < TABLE_LINES && !table->rows) {
-        plain_head(table);
+        plain_head_print(table);
     }
     ok = !ferror(table->out);
     for (int i = 0; i < table->count; i++)

@@ -75,8 +75,8 @@ void table_null(struct table *table);
 /* Write a cell whose text is JSON. The JSON formats do not quote it. */
 void table_json(struct table *table, const char *json);
 
-/* Print the current row in red if OUT has colours. */
-void table_alarm(struct table *table);
+/* Print the current row in red if the output is a terminal with colours. */
+void table_mark_row_red(struct table *table);
 
 /* Print the remaining rows and free the table. Returns false if a write failed, or if TABLE is
  * NULL. */

@@ -58,7 +58,7 @@ struct reader {
     bool version;
 };
 
-static bool is_word(char c)
+static bool is_word_byte(char c)
 {
     return isalnum((unsigned char)c) || c == '_';
 }
@@ -105,9 +105,9 @@ static bool is_listed(const char *list, const char *name, size_t length)
     return false;
 }
 
-/* Return the length of the word in LIST (" one two three ") that NAME begins with, or 0 if NAME
- * begins with none of the words. */
-static size_t listed_start(const char *list, const char *name)
+/* Return the length of the word in LIST that NAME begins with, or 0 if NAME begins with none of the
+ * words. LIST looks like " one two three ". */
+static size_t listed_prefix_length(const char *list, const char *name)
 {
     const char *at = list;
 
@@ -123,7 +123,7 @@ static size_t listed_start(const char *list, const char *name)
 /* Return where the word that ends at END begins. */
 static const char *word_begin(const struct reader *reader, const char *end)
 {
-    while (end > reader->text && is_word(end[-1]))
+    while (end > reader->text && is_word_byte(end[-1]))
         end--;
     return end;
 }
@@ -224,12 +224,12 @@ static size_t uuid_length(const char *text)
         if (!same)
             return 0;
     }
-    return is_word(text[i]) ? 0 : i;
+    return is_word_byte(text[i]) ? 0 : i;
 }
 
-/* Does WORD (LENGTH bytes, begins with a digit) differ between processes, so that a `*`
- * hides it? */
-static bool is_hidden(const struct reader *reader, const char *word, size_t length)
+/* Does WORD, a number, differ from process to process, so that `*` must replace it? WORD
+ * has LENGTH bytes. */
+static bool is_process_specific(const struct reader *reader, const char *word, size_t length)
 {
     if (is_address(reader, word, length))
         return true;
@@ -240,7 +240,7 @@ static bool is_hidden(const struct reader *reader, const char *word, size_t leng
 
 static void read_number(struct reader *reader, size_t length)
 {
-    if (is_hidden(reader, reader->at, length))
+    if (is_process_specific(reader, reader->at, length))
         write_star(reader);
     else
         write_text(reader, reader->at, length);
@@ -257,7 +257,7 @@ static const char counted[] =
 
 /* Return where the digits at the end of NAME begin. Returns LENGTH if NAME does not end in digits,
  * or if the character before the digits is not BEFORE. */
-static size_t last_number(const char *name, size_t length, char before)
+static size_t trailing_digits_begin(const char *name, size_t length, char before)
 {
     size_t begin = length;
 
@@ -277,15 +277,17 @@ static bool is_numbered(const struct reader *reader, const char *name, size_t nu
     bool is_dunder = !strncmp(name, "__", 2) && strncmp(name, "__import_", 9) != 0;
 
     if (is_global && is_dunder)
-        return true; /* a later torch may generate such a name, and no program uses one */
-    return listed_start(counted, name) || is_id(&end, length - number);
+        /* only torch generates such names; a later torch may use prefixes that
+         * `counted` does not have */
+        return true;
+    return listed_prefix_length(counted, name) || is_id(&end, length - number);
 }
 
-/* Return where the id begins in a name such as "___unnamed_scope_140222591751072_c7". Returns
- * LENGTH if NAME does not end in an id and `_c` with a number. */
-static size_t id_before_compile(const char *name, size_t length)
+/* Return where the object's id begins in a name such as "___unnamed_scope_140222591751072_c7".
+ * Returns LENGTH if NAME does not end in an id, `_c` and a number. */
+static size_t id_begin(const char *name, size_t length)
 {
-    size_t compile = last_number(name, length, 'c');
+    size_t compile = trailing_digits_begin(name, length, 'c');
     size_t end = compile - 2;
     size_t id;
 
@@ -293,7 +295,7 @@ static size_t id_before_compile(const char *name, size_t length)
         return length;
     if (name[end] != '_')
         return length;
-    id = last_number(name, end, '_');
+    id = trailing_digits_begin(name, end, '_');
     return end - id >= ID_DIGITS ? id : length;
 }
 
@@ -302,8 +304,8 @@ static size_t id_before_compile(const char *name, size_t length)
 static void read_name(struct reader *reader, size_t length)
 {
     const char *name = reader->at;
-    size_t number = last_number(name, length, '_');
-    size_t id = id_before_compile(name, length);
+    size_t number = trailing_digits_begin(name, length, '_');
+    size_t id = id_begin(name, length);
 
     if (id < length) {
         write_text(reader, name, id);
@@ -319,7 +321,7 @@ static void read_name(struct reader *reader, size_t length)
 
 /* Return where the uuid begins in a name such as "__compiled_fn_4_<uuid>", or LENGTH if NAME does
  * not end in a uuid. */
-static size_t name_uuid(const char *name, size_t length)
+static size_t uuid_begin(const char *name, size_t length)
 {
     size_t begin = length - UUID_LENGTH;
 
@@ -339,13 +341,13 @@ static void read_word(struct reader *reader)
     size_t length = 1;
     size_t begin;
 
-    while (is_word(word[length]))
+    while (is_word_byte(word[length]))
         length++;
     if (is_listed(of_ids, word, length))
         reader->ids = true;
     if (is_listed(" ___dict_version ", word, length))
         reader->version = true;
-    begin = name_uuid(word, length);
+    begin = uuid_begin(word, length);
     if (uuid) {
         write_star(reader);
         reader->at += uuid;
@@ -396,9 +398,9 @@ static const char *string_end(const char *at)
     return *at ? at + 1 : at;
 }
 
-/* Split TEXT, which follows a `{`, into the items of a set. Returns the number of bytes before the
- * closing `}`. Returns 0 if TEXT is not a set, or if the set contains brackets. */
-static size_t set_read(const char *text, struct set *set)
+/* Split TEXT, which stands behind a `{`, into the items of a set. Returns the number of bytes
+ * before the closing `}`. Returns 0 if TEXT is not a set, or if its items contain brackets. */
+static size_t split_set_items(const char *text, struct set *set)
 {
     const char *at = text;
     const char *begin = text;
@@ -419,8 +421,8 @@ static size_t set_read(const char *text, struct set *set)
     return 0;
 }
 
-/* Write the items of SET, sorted, to the LENGTH bytes at TO, where they stood unsorted. */
-static void set_write(struct set *set, char *to, size_t length)
+/* Sort the items of SET, and write them to TO, where they stood unsorted in LENGTH bytes. */
+static void write_sorted_set(struct set *set, char *to, size_t length)
 {
     text_list sorted = {0};
 
@@ -435,16 +437,16 @@ static void set_write(struct set *set, char *to, size_t length)
     list_free(&sorted);
 }
 
-/* Sort the items of each set in TEXT. Processes order the items of an equal set differently,
- * because each process hashes strings with its own secret. */
-static void sets_sort(char *text)
+/* Sort the items of each set in TEXT. Two processes print equal sets in different orders, because
+ * each process hashes strings with its own secret. */
+static void sort_all_sets(char *text)
 {
     struct set set;
 
     for (char *at = strchr(text, '{'); at; at = strchr(at + 1, '{')) {
-        size_t length = set_read(at + 1, &set);
+        size_t length = split_set_items(at + 1, &set);
         if (length && set.count > 1)
-            set_write(&set, at + 1, length);
+            write_sorted_set(&set, at + 1, length);
     }
 }
 
@@ -453,7 +455,7 @@ char *text_alike(const char *text)
     struct reader reader = {.text = text, .at = text};
 
     while (*reader.at) {
-        if (is_word(*reader.at)) {
+        if (is_word_byte(*reader.at)) {
             read_word(&reader);
             continue;
         }
@@ -462,11 +464,11 @@ char *text_alike(const char *text)
         *list_add(&reader.out) = *reader.at++;
     }
     *list_add(&reader.out) = 0;
-    sets_sort(reader.out.at);
+    sort_all_sets(reader.out.at);
     return reader.out.at;
 }
 
-/* ---- the parts of a text that differ from another text --------------------------- */
+/* ---- finding the parts in which two texts differ ------------------------- */
 
 struct parts {
     const char *begin[PARTS_MOST];
@@ -474,9 +476,9 @@ struct parts {
     int count;
 };
 
-/* Split TEXT at its commas, except those inside two or more brackets: "f(a, [b, c], d)" becomes
- * "f(a", " [b, c]" and " d)". */
-static struct parts parts_of(const char *text)
+/* Split TEXT at its commas, but not at commas inside two or more brackets: "f(a, [b, c], d)"
+ * becomes "f(a", " [b, c]" and " d)". */
+static struct parts split_parts(const char *text)
 {
     struct parts parts = {.begin[0] = text};
     const char *at = text;
@@ -501,8 +503,8 @@ static struct parts parts_of(const char *text)
     return parts;
 }
 
-/* Return how many more brackets PART opens than it closes. */
-static int brackets_open(const char *part, size_t length)
+/* Return how many brackets PART opens, minus how many it closes. */
+static int count_open_brackets(const char *part, size_t length)
 {
     int open = 0;
 
@@ -525,7 +527,7 @@ static void part_write(text_list *out, const char *part, size_t length)
 
     part += blanks;
     length -= blanks;
-    open = brackets_open(part, length);
+    open = count_open_brackets(part, length);
     bracket = memchr(part, '(', length);
     if (open < 0)
         length--;
@@ -547,14 +549,14 @@ static bool has_parts(const char *text)
     size_t before = (size_t)(bracket - text);
 
     if (*bracket == '(')
-        return before > 0 && is_word(bracket[-1]);
+        return before > 0 && is_word_byte(bracket[-1]);
     return *bracket && before >= 8 && !strncmp(bracket - 8, "against ", 8);
 }
 
 char *text_differing(const char *text, const char *other)
 {
-    struct parts mine = parts_of(text);
-    struct parts others = parts_of(other);
+    struct parts mine = split_parts(text);
+    struct parts others = split_parts(other);
     text_list out = {0};
 
     if (!has_parts(text))

@@ -26,7 +26,7 @@ struct numbers {
     int count;
 };
 
-static bool is_name(char c)
+static bool is_name_byte(char c)
 {
     return isalnum((unsigned char)c) || c == '_';
 }
@@ -36,8 +36,9 @@ static bool is_name(char c)
 static size_t number_bytes(const char *text, const char *at)
 {
     const char *end = at;
-    bool is_inside = at > text && (is_name(at[-1]) || at[-1] == '.');
+    bool is_inside = at > text && (is_name_byte(at[-1]) || at[-1] == '.');
     bool is_float = false;
+    char after;
 
     if (is_inside || !isdigit((unsigned char)*at))
         return 0;
@@ -58,7 +59,9 @@ static size_t number_bytes(const char *text, const char *at)
     }
     if (!is_float || end - at >= NUMBER_BYTES)
         return 0;
-    if (is_name(*end) || *end == '.')
+    /* a `j` may follow the digits: 0.25j is an imaginary number */
+    after = *end == 'j' ? end[1] : *end;
+    if (is_name_byte(after) || after == '.')
         return 0;
     return (size_t)(end - at);
 }
@@ -73,7 +76,7 @@ static void numbers_add(struct numbers *numbers, const char *text)
     }
 }
 
-static int number_order(const void *one, const void *other)
+static int number_compare(const void *one, const void *other)
 {
     double a = *(const double *)one;
     double b = *(const double *)other;
@@ -81,13 +84,13 @@ static int number_order(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-/* Return the number of significant digits at which all NUMBERS still print differently. Sorts
- * NUMBERS: rounding keeps the order, so only neighbours are compared. */
-static int digits_for(struct numbers *numbers)
+/* Return how many significant digits, at least DIGITS_LEAST, different NUMBERS need to print
+ * differently. Sorts NUMBERS: rounding keeps their order, so only neighbours are compared. */
+static int digits_needed(struct numbers *numbers)
 {
     int digits = DIGITS_LEAST;
 
-    qsort(numbers->at, (size_t)numbers->count, sizeof *numbers->at, number_order);
+    qsort(numbers->at, (size_t)numbers->count, sizeof *numbers->at, number_compare);
     for (int i = 1; i < numbers->count; i++) {
         char one[ROUNDED_BYTES], other[ROUNDED_BYTES];
         bool are_same = numbers->at[i] == numbers->at[i - 1];
@@ -112,7 +115,7 @@ char *brief_of(const char *text, const char *beside)
         return NULL;
     numbers_add(&numbers, text);
     numbers_add(&numbers, beside);
-    digits = digits_for(&numbers);
+    digits = digits_needed(&numbers);
     for (const char *at = text; *at;) {
         size_t bytes = number_bytes(text, at);
         size_t kept = bytes ? bytes : 1;

@@ -11,11 +11,11 @@
 #include "trace/expression.h"
 #include "trace/prose.h"
 
-char *cause_about(const struct cause *cause)
+char *cause_subject(const struct cause *cause)
 {
     static const char changed[] = "GLOBAL_STATE changed: ";
     const char *source = prose_filled(cause->source);
-    const char *flags = prose_same(cause->kind, "GLOBAL_STATE") &&
+    const char *flags = prose_equal(cause->kind, "GLOBAL_STATE") &&
                                 (!source || !strcmp(source, "global state")) && cause->text
                             ? strstr(cause->text, changed)
                             : NULL;
@@ -24,7 +24,7 @@ char *cause_about(const struct cause *cause)
         return strndup(flags + strlen(changed), strcspn(flags + strlen(changed), "\n"));
     if (source)
         return strdup(source);
-    if (prose_same(cause->kind, "BACKEND_MATCH"))
+    if (prose_equal(cause->kind, "BACKEND_MATCH"))
         return strdup("the backend");
     return strdup(prose_filled(cause->kind) ?: "?");
 }
@@ -51,7 +51,7 @@ static size_t copy_head(const struct cause *cause, char head[HEAD_BYTES])
                : 0;
 }
 
-static const char *value_in(const struct cause *cause, const char *text)
+static const char *skip_head(const struct cause *cause, const char *text)
 {
     char head[HEAD_BYTES];
 
@@ -65,14 +65,14 @@ char *cause_part(const struct cause *cause)
     return copy_head(cause, head) ? strndup(head, strcspn(head, " ")) : NULL;
 }
 
-const char *cause_wanted(const struct cause *cause)
+const char *cause_expected_value(const struct cause *cause)
 {
-    return value_in(cause, cause->expected);
+    return skip_head(cause, cause->expected);
 }
 
 const char *cause_seen(const struct cause *cause)
 {
-    const char *seen = value_in(cause, cause->actual);
+    const char *seen = skip_head(cause, cause->actual);
     size_t length = cause->source ? strlen(cause->source) : 0;
     const char *value;
 
@@ -88,24 +88,25 @@ const char *cause_seen(const struct cause *cause)
 
 /* ---- texts about a cause that all pages share ---------------------------- */
 
-/* Is CAUSE about ASPECT of its whole source, as "length" is about `len(x)`? False if ABOUT, the
- * source's text, already begins with CALL ("len("). */
-static bool is_about_whole(const struct cause *cause, const char *part, const char *about,
-                           const char *aspect, const char *call)
+/* To name the subject of CAUSE, must CALL be put around its source, as `len(x)` is for the aspect
+ * "length"? No if CAUSE is about a PART of the source, or if ABOUT, the text of the source, begins
+ * with CALL already. */
+static bool needs_call(const struct cause *cause, const char *part, const char *about,
+                       const char *aspect, const char *call)
 {
-    bool is_whole = prose_same(cause->aspect, aspect) && !part && prose_filled(cause->source);
+    bool is_whole = prose_equal(cause->aspect, aspect) && !part && prose_filled(cause->source);
 
     return is_whole && strncmp(about, call, strlen(call)) != 0;
 }
 
-char *cause_called(const struct cause *cause)
+char *cause_subject_expression(const struct cause *cause)
 {
-    char *about = cause_about(cause);
+    char *about = cause_subject(cause);
     char *part = cause_part(cause);
     char *written = expression_of(about);
-    const char *call = is_about_whole(cause, part, about, "length", "len(")  ? "len("
-                       : is_about_whole(cause, part, about, "type", "type(") ? "type("
-                                                                             : NULL;
+    const char *call = needs_call(cause, part, about, "length", "len(")  ? "len("
+                       : needs_call(cause, part, about, "type", "type(") ? "type("
+                                                                         : NULL;
     char *name = say_print("%s%s%s%s%s", call ? call : "", written, call ? ")" : "",
                            part ? " " : "", part ? part : "");
 
@@ -128,9 +129,9 @@ static bool is_equation(const char *value, const char *source, size_t bytes)
     return begins && !strstr(value + bytes, source);
 }
 
-/* Return VALUE, the expected or actual value of CAUSE, as a page prints it. BESIDE is the other of
- * the two values: the shortened VALUE stays different from BESIDE. The caller frees the text. */
-static char *value_print(const struct cause *cause, const char *value, const char *beside)
+/* Return VALUE, the expected or actual value of CAUSE, as pages print it. BESIDE is the other of
+ * the two. VALUE is shortened, but still differs from BESIDE. The caller frees the text. */
+static char *make_value_text(const struct cause *cause, const char *value, const char *beside)
 {
     size_t bytes = cause->source ? strlen(cause->source) : 0;
     char *shortened, *written;
@@ -147,17 +148,17 @@ static char *value_print(const struct cause *cause, const char *value, const cha
 
 char *cause_expected(const struct cause *cause)
 {
-    return value_print(cause, prose_filled(cause_wanted(cause)), cause_seen(cause));
+    return make_value_text(cause, prose_filled(cause_expected_value(cause)), cause_seen(cause));
 }
 
 char *cause_actual(const struct cause *cause)
 {
-    return value_print(cause, prose_filled(cause_seen(cause)), cause_wanted(cause));
+    return make_value_text(cause, prose_filled(cause_seen(cause)), cause_expected_value(cause));
 }
 
 char *cause_sentence(const struct cause *cause)
 {
-    char *name = cause_called(cause);
+    char *name = cause_subject_expression(cause);
     char *expected = cause_expected(cause);
     char *actual = cause_actual(cause);
     char *words = NULL;
@@ -172,7 +173,7 @@ char *cause_sentence(const struct cause *cause)
     return words;
 }
 
-int cause_base(const char *source)
+int cause_base_length(const char *source)
 {
     static const char *const asked[] = {".size()",
                                         ".shape",
@@ -201,7 +202,7 @@ int cause_base(const char *source)
     return (int)bytes;
 }
 
-bool cause_number(const char *text)
+bool cause_is_number(const char *text)
 {
     char *end;
 
@@ -216,14 +217,15 @@ bool cause_number(const char *text)
 char *cause_setting(const struct cause *cause)
 {
     const char *source = cause->source ? cause->source : "";
-    bool is_size = prose_same(cause->aspect, "size") && cause->dimension >= 0;
+    bool is_size = prose_equal(cause->aspect, "size") && cause->dimension >= 0;
     bool is_input = !strncmp(source, "L[", 2) && !strpbrk(source, ", ");
-    bool is_number = cause_number(cause->expected) && cause_number(cause->actual);
+    bool is_number = cause_is_number(cause->expected) && cause_is_number(cause->actual);
 
     if (is_size && cause->source)
-        return say_print("dynamic=%.*s[%" PRId64 "]", cause_base(source), source, cause->dimension);
+        return say_print("dynamic=%.*s[%" PRId64 "]", cause_base_length(source), source,
+                         cause->dimension);
     if (is_input && is_number) {
-        if (prose_same(cause->aspect, "value"))
+        if (prose_equal(cause->aspect, "value"))
             return say_print("dynamic=%s", source);
     }
     return cause->guard_id > 0 ? say_print("drop_guard=%" PRId64, cause->guard_id) : NULL;

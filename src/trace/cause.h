@@ -21,8 +21,8 @@ struct cause {
 };
 
 /* Return the subject of a cause: its source, or its kind if no source is known. If torch's global
- * flags changed, return their names. The caller frees the text. */
-char *cause_about(const struct cause *cause);
+ * flags changed, return the names of these flags. The caller frees the text. */
+char *cause_subject(const struct cause *cause);
 
 /* cause_part: return the part of the source that the expected and actual values name, such as
  * "size[0]", or NULL if these values name no part. The caller frees the text.
@@ -30,14 +30,14 @@ char *cause_about(const struct cause *cause);
  * cause_expected_value, cause_seen: return the expected and the actual value of this part, such as
  * "16" of "size[0] = 16", or NULL if the value is not known. Both are borrowed. */
 char *cause_part(const struct cause *cause);
-const char *cause_wanted(const struct cause *cause);
+const char *cause_expected_value(const struct cause *cause);
 const char *cause_seen(const struct cause *cause);
 
 /* ---- texts about a cause, for all commands and pages --------------------- */
 
 /* Return the subject of a cause as an expression of the program: "len(x)", "self.kv.size". The
  * caller frees the text. */
-char *cause_called(const struct cause *cause);
+char *cause_subject_expression(const struct cause *cause);
 
 /* Return the expected or the actual value. A long value is shortened, but still differs from the
  * other value. Returns NULL if the value is not known. The caller frees the text. */
@@ -48,9 +48,9 @@ char *cause_actual(const struct cause *cause);
  * caller frees the text. */
 char *cause_sentence(const struct cause *cause);
 
-/* Return the length of SOURCE without the tested property: for "L['x'].size()[0]" the length of
- * "L['x']". */
-int cause_base(const char *source);
+/* Return the length of SOURCE without the property that is checked: for "L['x'].size()[0]" the
+ * length of "L['x']". */
+int cause_base_length(const char *source);
 
 /* Return the setting of `replay --what-if` under which CAUSE does not force a recompile:
  * "dynamic=L['x'][0]" if a size or number changed, otherwise "drop_guard=12". Returns NULL if there
@@ -58,6 +58,6 @@ int cause_base(const char *source);
 char *cause_setting(const struct cause *cause);
 
 /* Is TEXT a decimal number? Texts such as "0x10" and "nan" are not. */
-bool cause_number(const char *text);
+bool cause_is_number(const char *text);
 
 #endif

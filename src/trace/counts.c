@@ -25,7 +25,7 @@ struct count *counts_find(const struct counts *counts, int64_t code_id, int64_t 
     return NULL;
 }
 
-static int64_t process_of(const struct counts *counts, int64_t thread_id)
+static int64_t find_process(const struct counts *counts, int64_t thread_id)
 {
     int64_t *process = map_get(&counts->threads, thread_id);
 
@@ -34,11 +34,11 @@ static int64_t process_of(const struct counts *counts, int64_t thread_id)
 
 struct count *counts_of(const struct counts *counts, int64_t code_id, int64_t thread_id)
 {
-    return counts_find(counts, code_id, process_of(counts, thread_id));
+    return counts_find(counts, code_id, find_process(counts, thread_id));
 }
 
-/* Like counts_find, but create the count if there is none. */
-static struct count *make_count(struct counts *counts, int64_t code_id, int64_t process_id)
+/* Like counts_find(), but add a count if there is none. */
+static struct count *find_or_add_count(struct counts *counts, int64_t code_id, int64_t process_id)
 {
     int64_t never = counts->warmup ? INT64_MAX : INT64_MIN;
     int64_t *first;
@@ -58,9 +58,10 @@ static struct count *make_count(struct counts *counts, int64_t code_id, int64_t 
     return count;
 }
 
-/* Return the record of COUNT's calls with OUTCOME. The record is created if there is none. */
-static struct count_decided *decided_make(struct counts *counts, struct count *count,
-                                          enum outcome outcome)
+/* Return the record of those calls of COUNT that had OUTCOME. If there is no record,
+ * it is created. */
+static struct count_decided *find_or_add_outcome(struct counts *counts, struct count *count,
+                                                 enum outcome outcome)
 {
     struct count_decided *decided;
 
@@ -108,7 +109,7 @@ static bool count_call(void *context, const int64_t *values, unsigned nulls)
     if (id && outcome == OUTCOME_SKIP)
         return true;
     counts_tick(counts, id);
-    count = make_count(counts, code_id, process_of(counts, thread_id));
+    count = find_or_add_count(counts, code_id, find_process(counts, thread_id));
     looked_up = outcome == OUTCOME_HIT || outcome_facts[outcome].missed;
     if (looked_up && outcome != OUTCOME_DECLINED)
         count->turned_away = false;
@@ -119,7 +120,7 @@ static bool count_call(void *context, const int64_t *values, unsigned nulls)
         count->warm_id = id ? id - 1 : INT64_MAX;
         count->warm_ns = l->start_ns;
     }
-    decided = decided_make(counts, count, outcome);
+    decided = find_or_add_outcome(counts, count, outcome);
     decided->calls++;
     decided->time_ns = times_sum(decided->time_ns, l->duration_ns);
     if (counts->each)
@@ -136,7 +137,8 @@ static void count_dropped(struct counts *counts)
     db_rows(row, counts->db, schema_statement("counts/dropped"), counts->now.from[COUNT_CODES],
             counts->now.to[COUNT_CODES], NO_PROCESS)
     {
-        struct count *count = make_count(counts, query_integer(row, 1), query_integer(row, 0));
+        struct count *count =
+            find_or_add_count(counts, query_integer(row, 1), query_integer(row, 0));
         enum outcome outcome = outcome_of(query_integer(row, 2));
         int64_t lookups = query_integer(row, 3);
         int64_t warming = counts->warmup - count->seen;
@@ -147,7 +149,7 @@ static void count_dropped(struct counts *counts)
         count->seen = times_sum(count->seen, lookups);
         if (warming >= lookups)
             continue;
-        decided = decided_make(counts, count, outcome);
+        decided = find_or_add_outcome(counts, count, outcome);
         decided->calls = times_sum(decided->calls, lookups - (warming > 0 ? warming : 0));
         decided->time_ns = times_sum(decided->time_ns, query_integer(row, 4));
     }
@@ -176,9 +178,10 @@ static void threads_read(struct counts *counts)
     }
 }
 
-/* Begin the next part: store where the part after it begins, or that there is none. Parts never
- * overlap, whatever the table `merged` says. */
-static void part_begin(struct counts *counts)
+/* Begin the next part of a merged trace: store the range of its ids. The range ends where the
+ * next part begins; the last range has no end. Parts do not overlap even if the table
+ * `merged` is damaged. */
+static void begin_trace_part(struct counts *counts)
 {
     struct count_part *part = &counts->now;
 
@@ -195,8 +198,9 @@ static void part_begin(struct counts *counts)
     count_dropped(counts);
 }
 
-/* Count the calls of functions that the compiler has given up. They have no lookup. */
-static void skipped_count(struct counts *counts)
+/* Count the calls of functions that the compiler has given up. These calls have no
+ * row in `lookup`. */
+static void count_skipped(struct counts *counts)
 {
     const int64_t *from = counts->now.from;
     const int64_t *to = counts->now.to;
@@ -211,13 +215,15 @@ static void skipped_count(struct counts *counts)
     }
 }
 
-/* Count what the lookups of the current part do not tell. */
-static void part_end(struct counts *counts)
+/* End the current part: count calls that have no lookup, because the compiler has given up their
+ * function, and find the functions that the compiler examined. Then call counts->part, and empty
+ * the counts for the next part. */
+static void end_trace_part(struct counts *counts)
 {
     int64_t from = counts->now.from[COUNT_CODES];
     int64_t to = counts->now.to[COUNT_CODES];
 
-    skipped_count(counts);
+    count_skipped(counts);
     list_each(count, &counts->all) {
         if (!count->turned_away)
             note_examined(counts, count->code_id);
@@ -245,8 +251,8 @@ static bool count_lookup(void *context, const int64_t *values, unsigned nulls)
     struct counts *counts = context;
 
     while (!counts->last_part && values[0] > counts->now.to[COUNT_LOOKUPS]) {
-        part_end(counts);
-        part_begin(counts);
+        end_trace_part(counts);
+        begin_trace_part(counts);
     }
     return count_call(context, values, nulls);
 }
@@ -259,12 +265,12 @@ bool counts_read(struct counts *counts, struct db *db, struct progress *progress
     for (int i = 0; i < COUNT_IDS; i++)
         counts->now.to[i] = INT64_MIN;
     counts->parts = counts->part ? db_query(db, schema_statement("counts/parts")) : NULL;
-    part_begin(counts);
+    begin_trace_part(counts);
     scan_rows(db, TABLE_lookup, count_lookup, counts);
-    part_end(counts);
+    end_trace_part(counts);
     while (!counts->last_part) {
-        part_begin(counts);
-        part_end(counts);
+        begin_trace_part(counts);
+        end_trace_part(counts);
     }
     query_close(counts->parts);
     return !db_failed(db);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "lib/say.h"
+#include "schema.h"
 #include "trace/db.h"
 
 enum {
@@ -23,9 +24,9 @@ enum {
 
 /* ---- damage of the file as a whole --------------------------------------- */
 
-/* Say what kind of file this is, which is not a database. HEAD has the first LENGTH bytes of the
- * file. */
-static const char *other_kind(const unsigned char *head, size_t length)
+/* Return words for what kind of file this is, if it is not a database: "a gzip file". HEAD has the
+ * first LENGTH bytes of the file. */
+static const char *file_kind_words(const unsigned char *head, size_t length)
 {
     static const struct {
         const char *magic;
@@ -64,9 +65,10 @@ static const char *other_kind(const unsigned char *head, size_t length)
     return "not an SQLite database";
 }
 
-/* Return how many pages of the file begin like a page of an SQLite database. Assumes the page size
- * of traces. Returns 0 if fewer than half of the pages do. */
-static uint32_t pages_like(const struct damage *damage)
+/* Return how many of the first PAGES_SAMPLED pages look like pages of an SQLite database, if they
+ * had the page size of traces. Returns 0 if fewer than half of them do, or if the header of the
+ * file is sound. */
+static uint32_t count_likely_pages(const struct damage *damage)
 {
     int64_t pages = damage->pages.bytes / TRACE_PAGE;
     int64_t most = pages < PAGES_SAMPLED ? pages : PAGES_SAMPLED;
@@ -80,12 +82,12 @@ static uint32_t pages_like(const struct damage *damage)
     return alike * 2 >= most ? alike : 0;
 }
 
-static void kind_look(struct damage *damage)
+static void add_kind_fault(struct damage *damage)
 {
     unsigned char head[LOOKED_AT];
     ssize_t got = pread(damage->pages.file, head, sizeof head, 0);
 
-    uint32_t pages = pages_like(damage);
+    uint32_t pages = count_likely_pages(damage);
 
     if (pages)
         add(&damage->faults,
@@ -95,11 +97,11 @@ static void kind_look(struct damage *damage)
         add(&damage->faults,
             "its first 16 bytes were overwritten; what follows is an SQLite header");
     else
-        add(&damage->faults, "begins as %s", other_kind(head, got > 0 ? (size_t)got : 0));
+        add(&damage->faults, "begins as %s", file_kind_words(head, got > 0 ? (size_t)got : 0));
 }
 
 /* Is any page of the database missing from both the file and its write-ahead log? */
-static bool is_cut(struct damage *damage)
+static bool has_missing_page(struct damage *damage)
 {
     const struct pages *pages = &damage->pages;
 
@@ -109,13 +111,13 @@ static bool is_cut(struct damage *damage)
     return false;
 }
 
-static void length_look(struct damage *damage)
+static void add_length_faults(struct damage *damage)
 {
     const struct pages *pages = &damage->pages;
     int64_t over = pages->bytes % pages->page_bytes;
     bool is_longer = pages->said && pages->there > pages->said;
 
-    if (is_cut(damage))
+    if (has_missing_page(damage))
         add(&damage->faults,
             "is cut: it has %" PRIu32 " of its %" PRIu32 " pages of %" PRIu32 " bytes",
             pages->there, pages->said, pages->page_bytes);
@@ -128,8 +130,8 @@ static void length_look(struct damage *damage)
             pages->there, pages->said);
 }
 
-/* Is the file a truncated SQLite header? */
-static bool is_beginning(const struct pages *pages)
+/* Is the file only the beginning of the header of an SQLite database? */
+static bool is_truncated_header(const struct pages *pages)
 {
     static const char magic[] = "SQLite format 3";
     char head[sizeof magic];
@@ -151,16 +153,16 @@ bool damage_open(struct damage *damage, const char *path)
             "its end");
     else if (!pages->bytes)
         add(&damage->faults, "is empty: it has no bytes");
-    else if (is_beginning(pages))
+    else if (is_truncated_header(pages))
         add(&damage->faults, "is cut: it has %" PRId64 " bytes, and a header alone has 100",
             pages->bytes);
     else if (!pages->is_sqlite)
-        kind_look(damage);
+        add_kind_fault(damage);
     else if (!pages->is_sound)
         add(&damage->faults, "its header is damaged: page size, versions or fixed values are none "
                              "that SQLite writes");
     if (pages->page_bytes && pages->bytes)
-        length_look(damage);
+        add_length_faults(damage);
     if (pages->log_bytes && !pages->log_sound)
         damage->log_fault =
             say_print("its log, the file with -wal at its end, is damaged: what was "
@@ -187,7 +189,7 @@ struct entries {
     struct damage *damage;
 };
 
-static char *text_of(const struct record_value *value)
+static char *copy_text(const struct record_value *value)
 {
     return value->type == RECORD_TEXT ? strndup(value->text, value->length) : strdup("");
 }
@@ -201,7 +203,7 @@ static int page_compare(const void *one, const void *other)
 }
 
 /* Format PAGES as "3, 20-22". Sorts PAGES. The caller frees the text. */
-static char *pages_text(uint32_t *pages, size_t count)
+static char *format_pages(uint32_t *pages, size_t count)
 {
     LIST(char) text = {0};
     char part[40];
@@ -225,19 +227,19 @@ static char *pages_text(uint32_t *pages, size_t count)
     return text.at;
 }
 
-/* Add a sentence if the definition of a table or view, a row of sqlite_schema, is not SQL. SQLite
- * refuses the whole file then. Nothing else shows that an overflow page of this row was
- * overwritten, because an overflow page may hold any bytes. */
-static void definition_look(struct damage *damage, const struct record_value *values)
+/* VALUES is a row of sqlite_schema, which defines a table or view. If its text is not SQL, SQLite
+ * refuses the whole file: add a sentence to DAMAGE. A long text is on overflow pages, and only this
+ * check finds that they were overwritten. */
+static void check_definition(struct damage *damage, const struct record_value *values)
 {
-    char *type = text_of(&values[0]);
-    char *name = text_of(&values[1]);
-    char *sql = text_of(&values[4]);
+    char *type = copy_text(&values[0]);
+    char *name = copy_text(&values[1]);
+    char *sql = copy_text(&values[4]);
     bool can_stand_alone = !strcmp(type, "table") || !strcmp(type, "view");
     bool is_sql = can_stand_alone && *sql;
 
     if (is_sql && !db_parses(sql)) {
-        char *numbers = pages_text(damage->pages.row_pages.at, damage->pages.row_pages.count);
+        char *numbers = format_pages(damage->pages.row_pages.at, damage->pages.row_pages.count);
         damage->broken++;
         add(&damage->tables,
             "table sqlite_schema, which says where all others are: the definition of the %s %s "
@@ -250,7 +252,7 @@ static void definition_look(struct damage *damage, const struct record_value *va
     free(sql);
 }
 
-static void schema_row(void *context, int64_t rowid, const unsigned char *payload, size_t length)
+static void add_entry(void *context, int64_t rowid, const unsigned char *payload, size_t length)
 {
     struct entries *entries = context;
     struct record_value values[SCHEMA_COLUMNS];
@@ -261,28 +263,29 @@ static void schema_row(void *context, int64_t rowid, const unsigned char *payloa
         entries->list.count >= TABLES_MOST)
         return;
     if (entries->damage)
-        definition_look(entries->damage, values);
+        check_definition(entries->damage, values);
     root = &values[3];
     if (root->type != RECORD_INTEGER)
         return;
     if (root->integer <= 0 || root->integer > UINT32_MAX)
         return;
     entry = list_add(&entries->list);
-    entry->type = text_of(&values[0]);
-    entry->name = text_of(&values[1]);
-    entry->sql = text_of(&values[4]);
+    entry->type = copy_text(&values[0]);
+    entry->name = copy_text(&values[1]);
+    entry->sql = copy_text(&values[4]);
     entry->root = (uint32_t)values[3].integer;
 }
 
-/* Add a sentence to DAMAGE if pages of TREE cannot be read. */
-static void tree_say(struct damage *damage, const char *type, const char *name, struct tree *tree)
+/* Add a sentence to DAMAGE if some pages of TREE cannot be read. */
+static void add_tree_fault(struct damage *damage, const char *type, const char *name,
+                           struct tree *tree)
 {
     char *numbers;
 
     if (!tree->missing.count)
         return;
     damage->broken++;
-    numbers = pages_text(tree->missing.at, tree->missing.count);
+    numbers = format_pages(tree->missing.at, tree->missing.count);
     add(&damage->tables,
         "%s %s: page%s %s cannot be read, nor what is reached through %s; %" PRId64 " row%s can",
         type, name, tree->missing.count == 1 ? "" : "s", numbers,
@@ -298,9 +301,9 @@ static struct entries schema_read(struct damage *damage, bool say)
     struct tree schema;
 
     map_free(&damage->pages.visited);
-    pages_tree(&damage->pages, SCHEMA_ROOT, &schema, schema_row, &entries);
+    pages_visit_tree(&damage->pages, SCHEMA_ROOT, &schema, add_entry, &entries);
     if (say)
-        tree_say(damage, "table", "sqlite_schema, which says where all others are", &schema);
+        add_tree_fault(damage, "table", "sqlite_schema, which says where all others are", &schema);
     list_free(&schema.missing);
     return entries;
 }
@@ -324,8 +327,8 @@ void damage_find(struct damage *damage)
 
     list_each(entry, &entries.list) {
         bool is_table = !strcmp(entry->type, "table");
-        pages_tree(&damage->pages, entry->root, &entry->tree, NULL, NULL);
-        tree_say(damage, is_table ? "table" : "index", entry->name, &entry->tree);
+        pages_visit_tree(&damage->pages, entry->root, &entry->tree, NULL, NULL);
+        add_tree_fault(damage, is_table ? "table" : "index", entry->name, &entry->tree);
         if (is_table) {
             tables++;
             whole += !entry->tree.missing.count;
@@ -352,10 +355,13 @@ struct target {
     int columns;
     int key; /* the index of the column that is the rowid, or -1 if the table has no such column */
     bool has_rowid;
+    /* which columns have the default 0; the default of all others is NULL. A record may have values
+     * only for its first columns; the other columns then get their default */
+    bool is_zero[COLUMNS_MOST];
     int64_t rows;
 };
 
-static void salvage_row(void *context, int64_t rowid, const unsigned char *payload, size_t length)
+static void row_copy(void *context, int64_t rowid, const unsigned char *payload, size_t length)
 {
     struct target *target = context;
     struct record_value values[COLUMNS_MOST];
@@ -377,16 +383,18 @@ static void salvage_row(void *context, int64_t rowid, const unsigned char *paylo
             query_bind_integer(target->put, first + i, rowid);
         else if (i < count && value->type == RECORD_INTEGER)
             query_bind_integer(target->put, first + i, value->integer);
+        else if (i >= count && target->is_zero[i])
+            query_bind_integer(target->put, first + i, 0);
         else
             query_bind_text(target->put, first + i, text);
         free(text);
     }
-    query_put(target->put);
+    query_execute(target->put);
     target->rows++;
 }
 
 /* Copy SQL without comments and white space. The caller frees the copy. */
-static char *sql_words(const char *sql)
+static char *strip_sql(const char *sql)
 {
     LIST(char) words = {0};
 
@@ -402,9 +410,9 @@ static char *sql_words(const char *sql)
     return words.at;
 }
 
-/* Does the new trace DB have ENTRY's table with the same definition, comments apart? If so, the
- * columns have the same order. */
-static bool is_ours(struct db *db, const struct entry *entry)
+/* Does the new trace DB have the table of ENTRY, defined by the same SQL apart from comments and
+ * white space? If so, the columns have the same order. */
+static bool has_same_table(struct db *db, const struct entry *entry)
 {
     struct query *query =
         db_query(db, "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?1");
@@ -412,8 +420,8 @@ static bool is_ours(struct db *db, const struct entry *entry)
 
     query_bind_text(query, 1, entry->name);
     if (query_step(query)) {
-        char *ours = sql_words(query_text(query, 0, NULL));
-        char *theirs = sql_words(entry->sql);
+        char *ours = strip_sql(query_text(query, 0, NULL));
+        char *theirs = strip_sql(entry->sql);
         same = !strcmp(ours, theirs);
         free(ours);
         free(theirs);
@@ -434,7 +442,8 @@ static bool target_open(struct target *target, struct db *db, const struct entry
     *target = (struct target){.db = db, .key = -1};
     target->has_rowid = !strstr(entry->sql, "WITHOUT ROWID");
     columns = db_query(
-        db, "SELECT name, type = 'INTEGER' AND pk FROM pragma_table_info(?1) ORDER BY cid");
+        db, "SELECT name, type = 'INTEGER' AND pk, dflt_value IS '0' FROM pragma_table_info(?1)"
+            " ORDER BY cid");
     query_bind_text(columns, 1, entry->name);
     while (query_step(columns) && target->columns < COLUMNS_MOST) {
         char *more =
@@ -446,6 +455,7 @@ static bool target_open(struct target *target, struct db *db, const struct entry
         marks = more_marks;
         if (target->has_rowid && query_integer(columns, 1))
             target->key = target->columns;
+        target->is_zero[target->columns] = query_integer(columns, 2);
         target->columns++;
     }
     query_close(columns);
@@ -469,20 +479,20 @@ static void losses_put(struct damage *damage, struct db *db)
 
     if (damage->log_fault) {
         query_bind_text(put, 1, damage->log_fault);
-        query_put(put);
+        query_execute(put);
     }
     list_each(fault, &damage->faults) {
         query_bind_text(put, 1, *fault);
-        query_put(put);
+        query_execute(put);
     }
     list_each(table, &damage->tables) {
         query_bind_text(put, 1, *table);
-        query_put(put);
+        query_execute(put);
     }
     query_close(put);
 }
 
-int64_t damage_salvage(struct damage *damage, const char *path)
+int64_t damage_copy_rows(struct damage *damage, const char *path)
 {
     struct db *db = db_make(path);
     struct entries entries;
@@ -496,20 +506,21 @@ int64_t damage_salvage(struct damage *damage, const char *path)
     list_each(entry, &entries.list) {
         struct target target;
         bool is_table = !strcmp(entry->type, "table");
-        if (is_table && !is_ours(db, entry))
+        if (is_table && !has_same_table(db, entry))
             add(&damage->tables, "table %s is none of this dyntrace's, and was left out",
                 entry->name);
-        if (!is_table || !is_ours(db, entry))
+        if (!is_table || !has_same_table(db, entry))
             continue;
         if (!target_open(&target, db, entry))
             continue;
-        pages_tree(&damage->pages, entry->root, &entry->tree, salvage_row, &target);
+        pages_visit_tree(&damage->pages, entry->root, &entry->tree, row_copy, &target);
         query_close(target.put);
         rows += target.rows;
     }
     losses_put(damage, db);
+    db_run(db, schema_statement("recover/copied"));
     db_run(db, "COMMIT");
-    ok = db_made(db);
+    ok = db_make_finish(db);
     entries_free(&entries);
     db_close(db);
     return ok ? rows : -1;

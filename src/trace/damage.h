@@ -34,9 +34,9 @@ bool damage_open(struct damage *damage, const char *path);
 /* Visit all tables and indexes of the file and add a sentence for each damaged one. */
 void damage_find(struct damage *damage);
 
-/* Copy every readable row of the file to the new trace PATH, with a row of `loss` for each
- * sentence. Returns the number of rows; -1 after reporting an error. */
-int64_t damage_salvage(struct damage *damage, const char *path);
+/* Copy every readable row of the file to the new trace PATH. For each sentence of DAMAGE, add a row
+ * to the table `loss` of the new trace. Returns the number of rows; -1 after reporting an error. */
+int64_t damage_copy_rows(struct damage *damage, const char *path);
 
 void damage_free(struct damage *damage);
 

@@ -121,8 +121,8 @@ void db_damage_words(const char *words)
     damage_words = words;
 }
 
-/* Return the message for an SQLite error: our own where SQLite's would be unclear. Borrowed. */
-static const char *error_words(sqlite3 *handle, int status)
+/* Return the message for an SQLite error: SQLite's own, or a clearer one. Borrowed. */
+static const char *error_message(sqlite3 *handle, int status)
 {
     const char *over = bounds_time_over();
 
@@ -181,7 +181,7 @@ static int open_connection(struct db *db, const char *uri, int flags, const char
 {
     int status;
 
-    path_reach();
+    path_configure_sqlite();
     status = sqlite3_open_v2(uri, &db->handle, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, vfs);
     harden_connection(db->handle);
     sqlite3_progress_handler(db->handle, PROGRESS_STEPS, on_progress, db);
@@ -215,15 +215,15 @@ static void handle_close(struct db *db)
     db->handle = NULL;
 }
 
-/* Switch the connection that DB has kept to the file ABSOLUTE. Returns false if the file has
- * another schema, and then closes the connection. */
-static bool file_take(struct db *db, const char *absolute)
+/* Make DB's open connection read the file ABSOLUTE from now on. If the file has another schema,
+ * close the connection and return false. */
+static bool file_switch(struct db *db, const char *absolute)
 {
     int status = SQLITE_OK;
-    struct path_facts facts = path_look(absolute);
+    struct path_facts facts = path_read_facts(absolute);
     char *schema = facts.plain && swap_in(db->handle, absolute, facts.locks) &&
                            sqlite3_exec(db->handle, "BEGIN", NULL, NULL, NULL) == SQLITE_OK
-                       ? trust_schema(db->handle, &status)
+                       ? trust_read_schema(db->handle, &status)
                        : NULL;
     bool same = schema && !strcmp(schema, db->schema);
 
@@ -237,11 +237,11 @@ static bool file_take(struct db *db, const char *absolute)
 /* Connect DB to the file ABSOLUTE. Returns SQLite's status. */
 static int file_connect(struct db *db, const char *absolute, enum how how)
 {
-    struct path_facts facts = path_look(absolute);
+    struct path_facts facts = path_read_facts(absolute);
     bool each = how & EACH && facts.plain;
     char *uri = path_uri(absolute, facts, how & TRIALS);
     int access = how & TRIALS ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
-    int status = open_connection(db, uri, access, each ? swap_vfs() : NULL);
+    int status = open_connection(db, uri, access, each ? swap_vfs_name() : NULL);
 
     if (status == SQLITE_OK)
         status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", NULL,
@@ -258,7 +258,7 @@ static int file_connect(struct db *db, const char *absolute, enum how how)
     if (status == SQLITE_OK && how & EACH)
         status = sqlite3_exec(db->handle, "BEGIN", NULL, NULL, NULL);
     if (each)
-        db->schema = trust_schema(db->handle, &status);
+        db->schema = trust_read_schema(db->handle, &status);
     free(uri);
     return status;
 }
@@ -281,16 +281,16 @@ static char *open_file(struct db *db, enum how how)
     if (access(db->path, R_OK) != 0 || !(absolute = db_absolute(db->path)))
         return say_print("%s", strerror(errno));
     bounds_trace(absolute);
-    if ((new = !db->handle || !file_take(db, absolute)))
+    if ((new = !db->handle || !file_switch(db, absolute)))
         status = file_connect(db, absolute, how);
     free(absolute);
-    why = status == SQLITE_OK ? trust_refused(db->handle, new, how & VIEWS, &status) : NULL;
+    why = status == SQLITE_OK ? trust_check(db->handle, new, how & VIEWS, &status) : NULL;
     if (status != SQLITE_OK)
-        why = say_print("%s", error_words(db->handle, status));
+        why = say_print("%s", error_message(db->handle, status));
     if (!why && how & TRIALS) {
         status = trust_make_trials(db->handle);
         if (status != SQLITE_OK)
-            why = say_print("%s", error_words(db->handle, status));
+            why = say_print("%s", error_message(db->handle, status));
         sqlite3_set_authorizer(db->handle, authorize_trials, NULL);
     } else if (!why && new) {
         sqlite3_exec(db->handle, "PRAGMA query_only = ON", NULL, NULL, NULL);
@@ -322,9 +322,9 @@ static struct db *open_path(const char *path, enum how how)
     return NULL;
 }
 
-/* Return when the trace at PATH was last changed. A live trace changes its write-ahead log, so the
- * log counts too. */
-static int64_t changed_ns(const char *path)
+/* Return when the trace at PATH was last changed. During a recording perhaps only the write-ahead
+ * log changes, so the log's time counts, too. */
+static int64_t last_change_ns(const char *path)
 {
     char *log = say_print("%s-wal", path);
     int64_t changed = 0;
@@ -353,7 +353,7 @@ static struct db *find_newest(void)
         char **last = &found.gl_pathv[left - 1];
         char *path;
         for (char **other = newest + 1; other <= last; other++)
-            if (changed_ns(*other) > changed_ns(*newest))
+            if (last_change_ns(*other) > last_change_ns(*newest))
                 newest = other;
         path = *newest;
         *newest = *last;
@@ -495,9 +495,9 @@ static void offer_names(struct db *db, struct near *near, const char *statement,
     sqlite3_finalize(names);
 }
 
-/* Report that SQL cannot be prepared. Prints SQLite's MESSAGE, and the names nearest to the one
- * that SQLite does not know. */
-static void say_unprepared(struct db *db, const char *message, const char *sql)
+/* Report that SQL cannot be prepared: print SQLite's MESSAGE, and the known names that are most
+ * like the unknown name in the message. */
+static void report_unprepared(struct db *db, const char *message, const char *sql)
 {
     static const struct {
         const char *begins, *names;
@@ -524,7 +524,7 @@ static void say_unprepared(struct db *db, const char *message, const char *sql)
 
 /* Report SQLite's error for a query. SQL is the query's text if preparing it failed, otherwise
  * NULL. */
-static void query_error(struct db *db, const char *sql)
+static void report_query_error(struct db *db, const char *sql)
 {
     int status = sqlite3_errcode(db->handle);
     bool damage = status == SQLITE_CORRUPT || status == SQLITE_NOTADB || status == SQLITE_TOOBIG;
@@ -534,9 +534,9 @@ static void query_error(struct db *db, const char *sql)
     if (damage && !say_diverted() && atomic_exchange(&damage_said, true))
         return;
     if (status == SQLITE_ERROR && sql)
-        say_unprepared(db, error_words(db->handle, status), sql);
+        report_unprepared(db, error_message(db->handle, status), sql);
     else
-        say_error("%s: %s", db_path(db), error_words(db->handle, status));
+        say_error("%s: %s", db_path(db), error_message(db->handle, status));
 }
 
 /* Take the prepared statement of SQL that was kept from an earlier trace. Returns NULL if none was
@@ -561,7 +561,7 @@ struct query *db_query_next(struct db *db, const char *sql, const char **rest)
     if (statement && rest)
         *rest = sql + strlen(sql);
     else if (!statement && sqlite3_prepare_v2(db->handle, sql, -1, &statement, rest) != SQLITE_OK)
-        query_error(db, sql);
+        report_query_error(db, sql);
     if (statement) {
         query = calloc(1, sizeof *query);
         query->db = db;
@@ -654,7 +654,7 @@ bool query_step(struct query *query)
     status = sqlite3_step(query->statement);
     query->failed = status != SQLITE_ROW && status != SQLITE_DONE;
     if (query->failed)
-        query_error(query->db, NULL);
+        report_query_error(query->db, NULL);
     return status == SQLITE_ROW;
 }
 
@@ -669,7 +669,7 @@ void query_reset(struct query *query)
         sqlite3_reset(query->statement);
 }
 
-void query_put(struct query *query)
+void query_execute(struct query *query)
 {
     query_step(query);
     query_reset(query);
@@ -872,12 +872,12 @@ void db_each(struct db *db, const char *sql,
     *each = (struct each){row, context, false};
     if (sqlite3_create_function_v2(db->handle, "each", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, each,
                                    NULL, each_step, each_end, free) != SQLITE_OK) {
-        query_error(db, NULL);
+        report_query_error(db, NULL);
         return;
     }
     query = db_query(db, sql);
     if (query && sqlite3_step(query->statement) != SQLITE_ROW && !each->stopped)
-        query_error(db, NULL);
+        report_query_error(db, NULL);
     query_close(query);
     each->stopped = true;
     sqlite3_create_function_v2(db->handle, "each", -1, SQLITE_UTF8, NULL, NULL, NULL, NULL, NULL);
@@ -912,11 +912,12 @@ struct db *db_make(const char *path)
 {
     struct db *db = db_new(path);
     char *absolute = db_absolute(path);
-    char *uri = path_uri(absolute ? absolute : path, path_look(absolute ? absolute : path), true);
+    char *uri =
+        path_uri(absolute ? absolute : path, path_read_facts(absolute ? absolute : path), true);
 
     if (open_connection(db, uri, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
-        query_error(db, NULL);
-    /* defensive mode would keep the journal on */
+        report_query_error(db, NULL);
+    /* turn off defensive mode, in which SQLite would keep the journal on */
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);
     db_run(
         db,
@@ -935,7 +936,7 @@ struct db *db_make(const char *path)
     return NULL;
 }
 
-bool db_made(struct db *db)
+bool db_make_finish(struct db *db)
 {
     return db_run(db, "CREATE INDEX lookup_code ON lookup(code_id); CREATE INDEX "
                       "guard_check_lookup ON guard_check(lookup_id)");

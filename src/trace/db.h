@@ -93,11 +93,12 @@ bool db_parses(const char *sql);
  * or by `continue`, because the loop closes the query when no row is left:
  *     db_rows(row, db, "SELECT pid FROM process WHERE process_id > ?1", 3)
  *         printf("%lld\n", (long long)query_integer(row, 0)); */
-#define db_asked(db, sql, ...)                              \
+#define db_query_with(db, sql, ...)                         \
     db_asked_(db, sql, (const int64_t[]){0, ##__VA_ARGS__}, \
               sizeof(const int64_t[]){0, ##__VA_ARGS__} / sizeof(int64_t))
-#define db_rows(row, ...) \
-    for (struct query *row = db_asked(__VA_ARGS__); query_step(row) || (query_close(row), false);)
+#define db_rows(row, ...)                                \
+    for (struct query *row = db_query_with(__VA_ARGS__); \
+         query_step(row) || (query_close(row), false);)
 struct query *db_asked_(struct db *db, const char *sql, const int64_t *values, size_t count);
 
 /* db_failed: has any query of DB failed since DB was opened, or since the last db_retry? The error
@@ -128,7 +129,7 @@ bool query_step(struct query *query);
 bool query_failed(const struct query *query);
 
 /* Execute QUERY once, ignore its rows, and reset it. */
-void query_put(struct query *query);
+void query_execute(struct query *query);
 
 /* Reset QUERY, so that the next step starts again with the same or new parameters. */
 void query_reset(struct query *query);
@@ -197,6 +198,6 @@ int64_t db_meta_integer(struct db *db, const char *key, int64_t otherwise);
  * db_make_finish: complete the trace. Returns false if anything failed. Nothing may be written
  * afterwards. */
 struct db *db_make(const char *path);
-bool db_made(struct db *db);
+bool db_make_finish(struct db *db);
 
 #endif

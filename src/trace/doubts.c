@@ -12,62 +12,112 @@
 #include "schema.h"
 #include "trace/db.h"
 
-struct doubts doubts_say(struct db *db, const char *so_far, const char *missing)
+char *doubts_lost_text(struct db *db, int64_t *events)
+{
+    char *words = NULL;
+
+    *events = 0;
+    db_rows(row, db, schema_statement("doubts/lost"))
+    {
+        words = query_copy(row, 0);
+        *events = query_type(row, 1) == QUERY_NULL ? -1 : query_integer(row, 1);
+    }
+    return words;
+}
+
+struct doubts doubts_warn(struct db *db, const char *so_far, const char *missing)
 {
     char *state = db_meta(db, "state");
     struct doubts doubts = {
         .recording = state && !strcmp(state, "recording"),
-        .lost = db_integer(db, 0, "SELECT SUM(COALESCE(events, 1)) FROM losses WHERE NOT is_stall"),
     };
-
+    char *lost = doubts_lost_text(db, &doubts.lost);
     bool is_warning = so_far || missing;
 
-    if (is_warning && doubts_window(db))
+    if (is_warning && doubts_window_text(db))
         say_error("%s: holds %s; compiles, causes and totals are of the whole run", db_path(db),
-                  doubts_window(db));
+                  doubts_window_text(db));
     if (doubts.recording && so_far)
         say_error("%s: is still being recorded, or was interrupted: %s", db_path(db), so_far);
-    if (doubts.lost > 0 && missing)
-        say_error("%s: %" PRId64 " events were lost (`dyntrace report` says where): %s",
-                  db_path(db), doubts.lost, missing);
+    if (lost && missing)
+        say_error("%s: %s (`dyntrace report` says where): %s", db_path(db), lost, missing);
+    free(lost);
     free(state);
     return doubts;
 }
 
-int64_t doubts_count(struct db *db)
+static int64_t counted_frames(struct db *db)
 {
     return db_integer(db, 0, "SELECT SUM(frames) FROM frame_count");
 }
 
-const char *doubts_counted(struct db *db)
+/* Append REASON to WORDS, which has room for BYTES. */
+static void add_reason(char *words, size_t bytes, const char *reason)
 {
-    static _Thread_local char words[160];
-    int64_t frames = doubts_count(db);
+    size_t length = strlen(words);
+
+    snprintf(words + length, bytes - length, "%s%s", length ? "; " : "", reason);
+}
+
+const char *doubts_totals_only_text(struct db *db)
+{
+    static _Thread_local char words[200];
+    int64_t shortest_ns = db_meta_integer(db, "min_duration_ns", 0);
+    int64_t thin = db_meta_integer(db, "thin", 0);
     char human[TABLE_HUMAN];
 
-    if (frames <= 0)
+    if (shortest_ns > 0)
+        snprintf(words, sizeof words, "frames under %s are in the totals only (--min-duration)",
+                 table_duration(human, shortest_ns));
+    else if (thin > 0)
+        snprintf(words, sizeof words,
+                 "of functions called over a million times all but the first million calls, the "
+                 "slowest, and one in %" PRId64 " of the rest are in the totals only (--thin)",
+                 thin);
+    else
         return NULL;
-    snprintf(words, sizeof words,
-             "%s frames of libraries inside torch's compiles and imports were counted, not stored "
-             "(--frames all stores them)",
-             table_count(human, frames));
     return words;
 }
 
-void doubts_say_counted(struct db *db, const char *meaning)
+const char *doubts_unstored_text(struct db *db)
 {
-    const char *words = doubts_counted(db);
+    static _Thread_local char words[600];
+    const char *totals_only = doubts_totals_only_text(db);
+    bool is_left_out = db_meta_integer(db, "min_duration_ns", 0) > 0 ||
+                       db_integer(db, 0, schema_statement("doubts/thinned"));
+    int64_t counted = counted_frames(db);
+    char human[TABLE_HUMAN];
+    char reason[200];
+
+    *words = 0;
+    if (counted > 0) {
+        snprintf(reason, sizeof reason,
+                 "%s frames of libraries inside torch's compiles and imports were counted, not "
+                 "stored (--frames all stores them)",
+                 table_count(human, counted));
+        add_reason(words, sizeof words, reason);
+    }
+    if (totals_only && is_left_out)
+        add_reason(words, sizeof words, totals_only);
+    if (doubts_window_text(db))
+        add_reason(words, sizeof words, "older frames were dropped (--keep)");
+    return *words ? words : NULL;
+}
+
+void doubts_say_unstored(struct db *db, const char *meaning)
+{
+    const char *words = doubts_unstored_text(db);
 
     if (words)
         say_error("%s: %s: %s", db_path(db), words, meaning);
 }
 
-/* Describe the frames that were counted and have no rows. Borrowed until the next call; NULL: there
- * are none. */
-static const char *counted_words(struct db *db)
+/* Return a text about which frames DB has if some of torch's were only counted. Returns NULL if
+ * none were. Borrowed until the next call. */
+static const char *stored_frames_words(struct db *db)
 {
     static _Thread_local char words[160];
-    int64_t frames = doubts_count(db);
+    int64_t frames = counted_frames(db);
     char human[TABLE_HUMAN];
 
     if (frames <= 0)
@@ -79,7 +129,7 @@ static const char *counted_words(struct db *db)
     return words;
 }
 
-const char *doubts_window(struct db *db)
+const char *doubts_window_text(struct db *db)
 {
     static _Thread_local char words[160];
     int64_t from_ns = db_meta_integer(db, "kept_from_ns", 0);
@@ -94,16 +144,18 @@ const char *doubts_window(struct db *db)
     return words;
 }
 
-const char *doubts_frames(struct db *db)
+const char *doubts_frames_text(struct db *db)
 {
-    if (doubts_window(db))
-        return doubts_window(db);
+    if (doubts_window_text(db))
+        return doubts_window_text(db);
+    if (db_meta_integer(db, "decisions_only", 0))
+        return "only calls that were skipped or disabled (merge --decisions-only)";
     if (db_integer(db, 0, "SELECT EXISTS (SELECT 1 FROM process WHERE mode = 'decided')"))
         return "only calls that a compiler decided (--frames decided)";
     if (db_integer(db, 0, "SELECT EXISTS (SELECT 1 FROM process WHERE mode = 'user')"))
         return "not the standard library's, not site-packages', but for what a compiler decided "
                "(--frames user)";
-    return counted_words(db);
+    return stored_frames_words(db);
 }
 
 /* Return a text about the frames that an option left out, which are in the current row of the

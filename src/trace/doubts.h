@@ -14,31 +14,36 @@ struct doubts {
     int64_t lost;   /* the number of lost events, or -1 if it is not known */
 };
 
-/* Warn on stderr if DB is still being recorded, and if DB lost events. The warnings end with SO_FAR
- * and MISSING, which explain the consequence for the answer; a NULL suppresses the warning. Returns
- * both facts. */
-struct doubts doubts_say(struct db *db, const char *so_far, const char *missing);
+/* Warn on stderr if DB is still being recorded, and if DB lost events. The first warning ends with
+ * SO_FAR, the second with MISSING: texts that tell what this means for the answer. If such a text
+ * is NULL, the warning is not printed. Returns both facts. */
+struct doubts doubts_warn(struct db *db, const char *so_far, const char *missing);
 
-/* Return a text about the window of frames and lookups that DB holds, or NULL if none was dropped.
- * Borrowed until the next call. */
-const char *doubts_window(struct db *db);
-/* Return a text about which frames DB has, or NULL if it has all of them. */
-const char *doubts_frames(struct db *db);
+/* Return a text such as "7 events were lost", or NULL if none were lost. *EVENTS gets the number of
+ * lost events, or -1 if it is not known. The caller frees the text. */
+char *doubts_lost_text(struct db *db, int64_t *events);
 
-/* A note for pictures of single frames in a trace with counted frames: the time of counted frames
- * is shown as their callers' time. */
-#define DOUBTS_COUNTED "counted frames: their callers' time"
+/* If `run --keep` dropped older frames and lookups, return a text that tells of which span of time
+ * DB still has them. Otherwise return NULL. Borrowed until the next call. */
+const char *doubts_window_text(struct db *db);
+/* Return a text that tells which frames DB has, or NULL if it has all of them. */
+const char *doubts_frames_text(struct db *db);
 
-/* Return how many frames were counted and have no rows. */
-int64_t doubts_count(struct db *db);
+/* Return a text that tells which frames --min-duration or --thin leave out, or NULL if the trace
+ * was recorded with neither. Borrowed until the next call. */
+const char *doubts_totals_only_text(struct db *db);
 
-/* Return a text about the frames that were counted and have no rows, or NULL if there are none.
- * Borrowed until the next call. */
-const char *doubts_counted(struct db *db);
+/* Of some frames only totals are stored: of short ones with --min-duration, of most calls of a
+ * frequent function with --thin, of those that --keep dropped, and of libraries inside torch's
+ * compiles. Trees and pictures of frames show their time as the time of their callers. */
+#define DOUBTS_UNSTORED "unstored frames: their callers' time"
 
-/* Print on stderr the frames that were counted and have no rows, if any, and what that means for
- * the answer: MEANING. */
-void doubts_say_counted(struct db *db, const char *meaning);
+/* Return why frames are not stored, or NULL if all are. Borrowed until the next call. */
+const char *doubts_unstored_text(struct db *db);
+
+/* If frames are not stored, print the reason on stderr, followed by MEANING: what this means for
+ * the answer. */
+void doubts_say_unstored(struct db *db, const char *meaning);
 
 /* Return a text about the frames that options left out of DB: "14.5 k functions (2.26 M frames) by
  * --frames user, ...". Returns NULL if no frame was left out, or if this is not known. The caller

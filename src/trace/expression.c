@@ -34,20 +34,20 @@ static void out_add(text_list *out, const char *text, size_t bytes)
         memcpy(list_add_many(out, bytes), text, bytes);
 }
 
-static void out_text(text_list *out, const char *text)
+static void out_add_text(text_list *out, const char *text)
 {
     out_add(out, text, strlen(text));
 }
 
-/* Does OUT, from byte FROM on, end with TEXT? */
-static bool out_ends(const text_list *out, size_t from, const char *text)
+/* Does OUT end with TEXT? Only bytes from FROM on count. */
+static bool out_ends_with(const text_list *out, size_t from, const char *text)
 {
     size_t bytes = strlen(text);
 
     return out->count - from >= bytes && !memcmp(out->at + out->count - bytes, text, bytes);
 }
 
-static bool is_name(char c)
+static bool is_name_byte(char c)
 {
     return isalnum((unsigned char)c) || c == '_' || (unsigned char)c >= 0x80;
 }
@@ -57,7 +57,7 @@ static bool is_identifier(const char *text, size_t bytes)
     if (!bytes || isdigit((unsigned char)*text))
         return false;
     for (size_t i = 0; i < bytes; i++)
-        if (!is_name(text[i]))
+        if (!is_name_byte(text[i]))
             return false;
     return true;
 }
@@ -98,9 +98,9 @@ struct part {
     size_t bytes;
 };
 
-/* Return the name inside a string literal such as 'x'. The result is empty if LITERAL is no string
- * literal or has escapes. */
-static struct part name_in(struct part literal)
+/* Return the name inside LITERAL, a string literal such as 'x'. Returns an empty name if LITERAL is
+ * no string literal or has escapes. */
+static struct part name_in_literal(struct part literal)
 {
     bool is_quoted =
         literal.bytes > 2 && strchr("'\"", *literal.text) &&
@@ -151,7 +151,7 @@ static const char *parts_read(const char *at, const char *end, struct part parts
 
 static void text_rewrite(struct reader *reader);
 
-/* Rewrite PART, a piece of READER's text, and append it to the output. */
+/* Rewrite PART of READER's text, and append it to the output. */
 static void part_rewrite(struct reader *reader, struct part part)
 {
     struct reader inner = {part.text, part.text + part.bytes, reader->out, reader->depth + 1};
@@ -163,11 +163,11 @@ static void part_rewrite(struct reader *reader, struct part part)
     reader->out = inner.out;
 }
 
-/* ---- the beginning of a source -------------------------------------------------- */
+/* ---- the variable or function that a source begins with ------------------ */
 
-/* Write the local variable NAME. A variable that torch or CPython adds has a name that no program
- * uses; a description is written instead. */
-static void local_write(text_list *out, struct part name)
+/* Write the local variable NAME. If torch or CPython added the variable, the program does not know
+ * its name, so a description is written instead. */
+static void write_local_name(text_list *out, struct part name)
 {
     static const char stack[] = "___stack";
     const size_t bytes = sizeof stack - 1;
@@ -175,18 +175,19 @@ static void local_write(text_list *out, struct part name)
                     is_number(name.text + bytes, name.bytes - bytes);
 
     if (name.bytes == 2 && !memcmp(name.text, ".0", 2)) {
-        out_text(out, "(the iterable)"); /* the argument `.0` of a comprehension */
+        /* CPython names the argument of a comprehension `.0` */
+        out_add_text(out, "(the iterable)");
     } else if (is_stack) {
-        out_text(out, "(value ");
+        out_add_text(out, "(value ");
         out_add(out, name.text + bytes, name.bytes - bytes);
-        out_text(out, " at the break)");
+        out_add_text(out, " at the break)");
     } else {
         out_add(out, name.text, name.bytes);
     }
 }
 
 /* Write the global variable NAME. __import_torch_dot_nn is written as the module torch.nn. */
-static void global_write(text_list *out, struct part name)
+static void write_global_name(text_list *out, struct part name)
 {
     static const char import[] = "__import_", dot[] = "_dot_";
 
@@ -204,8 +205,8 @@ static void global_write(text_list *out, struct part name)
     }
 }
 
-/* Rewrite L['x'] or G['x']. Returns false if READER is not at such a variable. */
-static bool variable_read(struct reader *reader)
+/* Rewrite a variable, L['x'] or G['x']. Returns false if READER is not at one. */
+static bool rewrite_variable(struct reader *reader)
 {
     static const char builtins[] = "__builtins_dict__", key[] = "__dict_key";
     static const char *const scopes[] = {"L[", "G[", "SYNTHETIC_LOCAL["};
@@ -220,15 +221,16 @@ static bool variable_read(struct reader *reader)
             behind = parts_read(reader->at + strlen(scopes[i]), reader->end, parts, &count);
     if (!behind || count != 1)
         return false;
-    name = name_in(parts[0]);
+    name = name_in_literal(parts[0]);
     is_iterable = name.bytes == 2 && !memcmp(name.text, ".0", 2);
     is_named = is_iterable || is_identifier(name.text, name.bytes);
     if (behind[-1] != ']' || !is_named)
         return false;
     if (is_global && name.bytes > sizeof key && !memcmp(name.text, key, sizeof key - 1)) {
         bool is_called = reader->end - behind >= 2 && !memcmp(behind, "()", 2);
-        /* a global in which torch keeps a key of an optimizer's state */
-        out_text(&reader->out, "<a parameter>");
+        /* this global of torch has a key of an optimizer's state, which is a
+         * parameter of the model */
+        out_add_text(&reader->out, "<a parameter>");
         reader->at = behind + (is_called ? 2 : 0);
         return true;
     }
@@ -236,18 +238,18 @@ static bool variable_read(struct reader *reader)
         !memcmp(name.text, builtins, sizeof builtins - 1)) {
         bool has_item = behind < reader->end && *behind == '[';
         const char *end = has_item ? parts_read(behind + 1, reader->end, parts, &count) : NULL;
-        struct part item = end && count == 1 ? name_in(parts[0]) : (struct part){0};
+        struct part item = end && count == 1 ? name_in_literal(parts[0]) : (struct part){0};
         if (is_identifier(item.text, item.bytes))
             out_add(&reader->out, item.text, item.bytes);
         else
-            out_text(&reader->out, "builtins.__dict__");
+            out_add_text(&reader->out, "builtins.__dict__");
         reader->at = is_identifier(item.text, item.bytes) ? end : behind;
         return true;
     }
     if (is_global)
-        global_write(&reader->out, name);
+        write_global_name(&reader->out, name);
     else
-        local_write(&reader->out, name);
+        write_local_name(&reader->out, name);
     reader->at = behind;
     return true;
 }
@@ -281,16 +283,17 @@ static const struct helper {
     {"___dict_contains(", 2, "$1 in $2"},
     {"___get_torch_function_mode_stack_at(", 1, "torch function mode $1"},
     {"__import__(", 1, "$n"},
-    {"dict(", 1, "$1"}, /* this call is rewritten only if its argument ends in .__dict__ */
+    {"dict(", 1, "$1"}, /* the call dict(...) is rewritten only if its argument ends in .__dict__ */
     {"type(", 1, "type($1)"},
     {"len(", 1, "len($1)"},
 };
 
-/* Return the name for $n, from the last argument. A helper with one argument imports a module, so
- * the name may have dots. The result is empty if there is no such name. */
-static struct part name_for(const struct helper *helper, const struct part *parts)
+/* Return the name that $n stands for, which is in the last argument. It may have dots if the
+ * helper has only one argument, because such a helper imports a module. The result is empty if
+ * there is no such name. */
+static struct part name_for_helper(const struct helper *helper, const struct part *parts)
 {
-    struct part name = name_in(parts[helper->arguments - 1]);
+    struct part name = name_in_literal(parts[helper->arguments - 1]);
     bool is_module = helper->arguments == 1;
 
     if (is_module || is_identifier(name.text, name.bytes))
@@ -298,8 +301,8 @@ static struct part name_for(const struct helper *helper, const struct part *part
     return (struct part){0};
 }
 
-static void helper_write(struct reader *reader, const struct helper *helper,
-                         const struct part *parts, struct part name)
+static void write_helper_call(struct reader *reader, const struct helper *helper,
+                              const struct part *parts, struct part name)
 {
     for (const char *form = helper->form; *form; form++) {
         if (*form != '$')
@@ -311,8 +314,8 @@ static void helper_write(struct reader *reader, const struct helper *helper,
     }
 }
 
-/* Rewrite a call of a helper. Returns false if READER is not at a known helper. */
-static bool helper_read(struct reader *reader)
+/* Rewrite a call of a helper function of torch. Returns false if READER is not at one. */
+static bool rewrite_helper_call(struct reader *reader)
 {
     static const char dict[] = ".__dict__";
     struct part parts[ARGUMENTS_MOST];
@@ -337,21 +340,21 @@ static bool helper_read(struct reader *reader)
     if (!strcmp(helper->call, "dict(") && !is_dict)
         return false;
     if (strstr(helper->form, "$n")) {
-        name = name_for(helper, parts);
+        name = name_for_helper(helper, parts);
         if (!name.bytes)
             return false;
     }
-    helper_write(reader, helper, parts, name);
+    write_helper_call(reader, helper, parts, name);
     reader->at = behind;
     return true;
 }
 
-/* ---- attributes and items ------------------------------------------------------- */
+/* ---- the attributes and items that follow in a source -------------------- */
 
 /* Rewrite the item NAME of a dict in which Python or torch keeps attributes: self._modules['a']
  * becomes self.a, and self.layers._modules['0'] becomes self.layers[0]. The source begins at byte
  * FROM of the output. Returns false if the output does not end in such a dict. */
-static bool attribute_fold(struct reader *reader, size_t from, struct part name)
+static bool fold_attribute_item(struct reader *reader, size_t from, struct part name)
 {
     static const char *const dicts[] = {".__dict__", "._modules", "._parameters", "._buffers"};
 
@@ -359,7 +362,7 @@ static bool attribute_fold(struct reader *reader, size_t from, struct part name)
         bool is_index = i > 0 && is_number(name.text, name.bytes);
         bool is_attribute = is_identifier(name.text, name.bytes);
         bool is_item = is_index || is_attribute;
-        if (!is_item || !out_ends(&reader->out, from, dicts[i]))
+        if (!is_item || !out_ends_with(&reader->out, from, dicts[i]))
             continue;
         reader->out.count -= strlen(dicts[i]);
         *list_add(&reader->out) = is_index ? '[' : '.';
@@ -373,7 +376,7 @@ static bool attribute_fold(struct reader *reader, size_t from, struct part name)
 
 /* Rewrite the item [KEY] of the source that begins at byte FROM of the output. Returns false if no
  * item follows. */
-static bool item_read(struct reader *reader, size_t from)
+static bool rewrite_item(struct reader *reader, size_t from)
 {
     struct part parts[ARGUMENTS_MOST];
     const char *begin = reader->at + 1;
@@ -385,7 +388,7 @@ static bool item_read(struct reader *reader, size_t from)
     behind = parts_read(begin, reader->end, parts, &count);
     if (!behind || behind[-1] != ']')
         return false;
-    if (count != 1 || !attribute_fold(reader, from, name_in(parts[0]))) {
+    if (count != 1 || !fold_attribute_item(reader, from, name_in_literal(parts[0]))) {
         *list_add(&reader->out) = '[';
         part_rewrite(reader, (struct part){begin, (size_t)(behind - 1 - begin)});
         *list_add(&reader->out) = ']';
@@ -396,7 +399,7 @@ static bool item_read(struct reader *reader, size_t from)
 
 /* Rewrite x.size()[0] as x.size(0), and x.stride()[0] as x.stride(0). Returns false if READER is
  * not at such an item. */
-static bool size_read(struct reader *reader)
+static bool rewrite_size(struct reader *reader)
 {
     static const char *const calls[] = {".size()[", ".stride()["};
 
@@ -411,7 +414,8 @@ static bool size_read(struct reader *reader)
             return false;
         if (*at != ']')
             return false;
-        out_add(&reader->out, calls[i], strlen(calls[i]) - 2); /* copy the call up to its "(" */
+        /* copy the text of the call up to its "(" */
+        out_add(&reader->out, calls[i], strlen(calls[i]) - 2);
         out_add(&reader->out, number, (size_t)(at - number));
         *list_add(&reader->out) = ')';
         reader->at = at + 1;
@@ -422,12 +426,12 @@ static bool size_read(struct reader *reader)
 
 /* Rewrite one attribute, item or call of the source that begins at byte FROM of the output. Returns
  * false if the source ends here. */
-static bool suffix_read(struct reader *reader, size_t from)
+static bool rewrite_suffix(struct reader *reader, size_t from)
 {
     static const char proxy[] = ".get_base()", negative[] = ".__neg__()";
     const char *at = reader->at + 1;
 
-    /* a proxy and its object look the same to the program, so write the object's source */
+    /* write the proxy as the source of its object, because both look the same to the program */
     if (is_at(reader, proxy)) {
         reader->at += sizeof proxy - 1;
         return true;
@@ -439,13 +443,13 @@ static bool suffix_read(struct reader *reader, size_t from)
         reader->out.at[from] = '-';
         return true;
     }
-    if (size_read(reader) || item_read(reader, from))
+    if (rewrite_size(reader) || rewrite_item(reader, from))
         return true;
     if (!is_at(reader, ".") || at >= reader->end)
         return false;
-    if (!is_name(*at))
+    if (!is_name_byte(*at))
         return false;
-    while (at < reader->end && is_name(*at))
+    while (at < reader->end && is_name_byte(*at))
         at++;
     out_add(&reader->out, reader->at, (size_t)(at - reader->at));
     reader->at = at;
@@ -456,15 +460,15 @@ static bool source_read(struct reader *reader)
 {
     size_t from = reader->out.count;
 
-    if (!variable_read(reader) && !helper_read(reader))
+    if (!rewrite_variable(reader) && !rewrite_helper_call(reader))
         return false;
-    while (suffix_read(reader, from))
+    while (rewrite_suffix(reader, from))
         continue;
     return true;
 }
 
 /* Copy one character, string literal or word that does not begin a source. */
-static void plain_copy(struct reader *reader)
+static void copy_plain_text(struct reader *reader)
 {
     const char *begin = reader->at;
     const char *end;
@@ -475,7 +479,7 @@ static void plain_copy(struct reader *reader)
     } else {
         do
             reader->at++;
-        while (reader->at < reader->end && is_name(*begin) && is_name(*reader->at));
+        while (reader->at < reader->end && is_name_byte(*begin) && is_name_byte(*reader->at));
     }
     out_add(&reader->out, begin, (size_t)(reader->at - begin));
 }
@@ -488,7 +492,7 @@ static void text_rewrite(struct reader *reader)
         bool is_start = !is_after_dot;
         is_after_dot = *reader->at == '.';
         if (!is_start || !source_read(reader))
-            plain_copy(reader);
+            copy_plain_text(reader);
     }
 }
 

@@ -32,7 +32,6 @@ enum {
     PROCESSES,
     IS_LABEL,
     FUNCTIONS,
-    IDS_MOST = 1 << 14 /* most bytes of a list of code ids */
 };
 
 /* ---- reading one function, or printing a list of several ----------------- */
@@ -41,7 +40,7 @@ enum {
  * whole, because the ids become part of SQL, and JSON has the names. */
 static struct found_code found_read(struct query *query, const char *name)
 {
-    struct found_code found = {
+    return (struct found_code){
         .compiles = query_integer(query, COMPILES),
         .qualname = strdup(query_whole(query, QUALNAME, NULL)),
         .kind = strdup(query_text(query, KIND, NULL)),
@@ -52,12 +51,6 @@ static struct found_code found_read(struct query *query, const char *name)
         .processes = query_integer(query, PROCESSES),
         .label = query_integer(query, IS_LABEL) ? strdup(name) : NULL,
     };
-
-    if (strlen(found.ids) > IDS_MOST) {
-        found.ids[IDS_MOST] = 0;
-        *strrchr(found.ids, ',') = 0;
-    }
-    return found;
 }
 
 void found_code_free(struct found_code *found)
@@ -78,7 +71,7 @@ void find_bind(struct query *query, int parameter, const struct found_code *foun
     free(array);
 }
 
-static int id_order(const void *a, const void *b)
+static int id_compare(const void *a, const void *b)
 {
     return list_order(*(const int64_t *)a, *(const int64_t *)b);
 }
@@ -93,7 +86,7 @@ struct found_ids found_ids_read(struct db *db, const struct found_code *found)
         *list_add(&ids.codes) = strtoll(at, &end, 10);
         at = end + strspn(end, ", ");
     }
-    list_sort(&ids.codes, id_order);
+    list_sort(&ids.codes, id_compare);
     db_rows(query, db, schema_statement("find/same"))
     {
         int64_t code_id = query_integer(query, 0);
@@ -187,7 +180,7 @@ static bool is_file(const char *name)
 
 /* Report that no function is called NAME. The message names the compiled function that contains
  * NAME's code, if torch has inlined NAME, or the most similar names. */
-static void none_say(struct db *db, const char *name)
+static void report_none(struct db *db, const char *name)
 {
     const char *last = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
     struct query *query = db_query(db, schema_statement("find/taker"));
@@ -241,7 +234,7 @@ enum find_result find_code(struct db *db, const char *name, struct found_code *f
     if (any ? count > 1 : !name && !db_failed(db)) {
         result = name ? FIND_SEVERAL : FIND_LISTED;
         heading = name ? say_print("%.200s is several functions; name one by its qualified name, "
-                                   "or by FILE:LINE",
+                                   "by FILE:LINE or by FILE:LINE:NAME",
                                    name)
                        : strdup(any ? "What to ask, the worst first: `dyntrace why FUNC`"
                                     : "Nothing was compiled again, broke, or ran as Python though "
@@ -250,7 +243,7 @@ enum find_result find_code(struct db *db, const char *name, struct found_code *f
         free(heading);
     } else if (!any) {
         if (!db_failed(db))
-            none_say(db, name);
+            report_none(db, name);
     } else {
         result = FIND_ONE;
         *found = found_read(query, name);
@@ -279,17 +272,17 @@ bool find_operands(const char *command, int count, char **given, const char **na
     bool turned;
 
     for (int i = 0; i < count; i++)
-        here = here && traces_named(given[i]) &&
+        here = here && traces_is_operand(given[i]) &&
                (strpbrk(given[i], "*?[") || access(given[i], F_OK) == 0);
     if (count == 0 || !*given[0]) {
         say_error("%s: needs the name of a function; `dyntrace %s --help` tells more", command,
                   command);
         return false;
     }
-    /* the operands are in the order of other commands: first the traces, then the function */
-    turned = count > 1 && traces_named(given[0]) && !traces_named(given[count - 1]);
+    /* the user gave the traces first and the function last, as other commands want it */
+    turned = count > 1 && traces_is_operand(given[0]) && !traces_is_operand(given[count - 1]);
     for (int i = turned ? 0 : 1; !here && i < count - turned; i++)
-        if (i > 1 && !traces_named(given[i]) && access(given[i], F_OK) != 0) {
+        if (i > 1 && !traces_is_operand(given[i]) && access(given[i], F_OK) != 0) {
             say_error("%s: %s: one function at a time", command, given[i]);
             return false;
         }

@@ -7,7 +7,7 @@
 #include "trace/page_text.h"
 #include "trace/result.h"
 
-static void file_bind(const void *context, struct query *query)
+static void bind_file(const void *context, struct query *query)
 {
     if (context)
         query_bind_text(query, 2, context);
@@ -20,14 +20,14 @@ void findings_print(struct db *db, FILE *out, enum template_way way, const char 
         .db = db,
         .way = way,
         .context = file,
-        .bind = file_bind,
+        .bind = bind_file,
     };
 
     page_text_print(&page, "findings/time", 0);
     page_text_print(&page, "findings/list", 0);
 }
 
-static void row_json(struct json *json, const char *key, struct query *row)
+static void row_to_json(struct json *json, const char *key, struct query *row)
 {
     json_object(json, key);
     for (int i = 0; i < query_columns(row); i++)
@@ -39,13 +39,13 @@ void findings_json(struct db *db, struct json *json)
 {
     db_rows(row, db, "SELECT * FROM run_times")
     {
-        row_json(json, "time", row);
+        row_to_json(json, "time", row);
     }
     json_list(json, "findings");
     json_lines(json);
     db_rows(row, db, "SELECT * FROM findings")
     {
-        row_json(json, NULL, row);
+        row_to_json(json, NULL, row);
     }
     json_end(json);
 }

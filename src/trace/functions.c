@@ -54,7 +54,7 @@ struct lines *functions_lines(struct functions *functions)
 
 /* Return an argument's text. Returns NULL for NULL, and for a text that is longer than any
  * guard. */
-static const char *text_of(sqlite3_value *value)
+static const char *argument_text(sqlite3_value *value)
 {
     const char *text = (const char *)sqlite3_value_text(value);
 
@@ -71,7 +71,7 @@ static void return_text(sqlite3_context *context, char *text)
 
 static void sql_as_written(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    const char *text = text_of(values[0]);
+    const char *text = argument_text(values[0]);
 
     if (text)
         return_text(context, expression_of(text));
@@ -81,52 +81,53 @@ static void sql_as_written(sqlite3_context *context, int count, sqlite3_value **
 
 static void sql_brief(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    const char *text = text_of(values[0]);
+    const char *text = argument_text(values[0]);
 
     if (text)
-        return_text(context, brief_of(text, text_of(values[1])));
+        return_text(context, brief_of(text, argument_text(values[1])));
     else
         sqlite3_result_value(context, values[0]);
 }
 
-static struct cause cause_of(sqlite3_value **values)
+static struct cause read_cause(sqlite3_value **values)
 {
     bool has_dimension = sqlite3_value_type(values[3]) == SQLITE_INTEGER;
 
-    return (struct cause){.kind = text_of(values[0]),
-                          .source = text_of(values[1]),
-                          .aspect = text_of(values[2]),
+    return (struct cause){.kind = argument_text(values[0]),
+                          .source = argument_text(values[1]),
+                          .aspect = argument_text(values[2]),
                           .dimension = has_dimension ? sqlite3_value_int64(values[3]) : -1,
-                          .expected = text_of(values[4]),
-                          .actual = text_of(values[5]),
-                          .text = text_of(values[6])};
+                          .expected = argument_text(values[4]),
+                          .actual = argument_text(values[5]),
+                          .text = argument_text(values[6])};
 }
 
 static void sql_cause_name(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    struct cause cause = cause_of(values);
+    struct cause cause = read_cause(values);
 
-    return_text(context, cause_called(&cause));
+    return_text(context, cause_subject_expression(&cause));
 }
 
 static void sql_cause_expected(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    struct cause cause = cause_of(values);
+    struct cause cause = read_cause(values);
 
     return_text(context, cause_expected(&cause));
 }
 
 static void sql_cause_actual(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    struct cause cause = cause_of(values);
+    struct cause cause = read_cause(values);
 
     return_text(context, cause_actual(&cause));
 }
 
-/* Return the actual value as recorded. brief() shortens a list of such values later, as a whole. */
-static void sql_cause_seen(sqlite3_context *context, int count, sqlite3_value **values)
+/* The SQL function cause_seen: return the actual value, not shortened. Statements join such values
+ * to a list, and brief() then shortens the whole list. */
+static void sql_cause_actual_whole(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    struct cause cause = cause_of(values);
+    struct cause cause = read_cause(values);
     const char *value = cause_seen(&cause);
 
     sqlite3_result_text(context, value, -1, SQLITE_TRANSIENT);
@@ -134,7 +135,7 @@ static void sql_cause_seen(sqlite3_context *context, int count, sqlite3_value **
 
 static void sql_cause_words(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    struct cause cause = cause_of(values);
+    struct cause cause = read_cause(values);
 
     return_text(context, cause_sentence(&cause));
 }
@@ -142,24 +143,24 @@ static void sql_cause_words(sqlite3_context *context, int count, sqlite3_value *
 static void sql_needed_by(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct functions *functions = sqlite3_user_data(context);
-    const char *stack = text_of(values[0]);
+    const char *stack = argument_text(values[0]);
 
     if (stack && *stack)
-        return_text(context, user_stack_line(stack, text_of(values[1]), text_of(values[2]),
-                                             functions_lines(functions)));
+        return_text(context, user_stack_line(stack, argument_text(values[1]),
+                                             argument_text(values[2]), functions_lines(functions)));
 }
 
 static void sql_stack_path(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    return_text(context, user_stack_path(text_of(values[0])));
+    return_text(context, user_stack_path(argument_text(values[0])));
 }
 
 /* The SQL function reason_part: return one part of torch's reason: 'what', 'why' or 'hint'. Returns
  * NULL if the reason has no such part. */
 static void sql_reason_part(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    const char *part = text_of(values[1]);
-    const struct torch_reason reason = torch_reason_split(text_of(values[0]));
+    const char *part = argument_text(values[1]);
+    const struct torch_reason reason = torch_reason_split(argument_text(values[0]));
     const char *text = "";
 
     if (!part)
@@ -178,7 +179,7 @@ static void sql_reason_part(sqlite3_context *context, int count, sqlite3_value *
  * function, and NULL for other names. */
 static void sql_resume_words(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    return_text(context, torch_rest_words(text_of(values[0]), SIZE_MAX - 1));
+    return_text(context, torch_rest_words(argument_text(values[0]), SIZE_MAX - 1));
 }
 
 /* The SQL function function_of. It must not be SQLITE_DIRECTONLY, because our view
@@ -226,7 +227,7 @@ static const struct {
     {"cause_name", CAUSE_ARGUMENTS, sql_cause_name},
     {"cause_expected", CAUSE_ARGUMENTS, sql_cause_expected},
     {"cause_actual", CAUSE_ARGUMENTS, sql_cause_actual},
-    {"cause_seen", CAUSE_ARGUMENTS, sql_cause_seen},
+    {"cause_seen", CAUSE_ARGUMENTS, sql_cause_actual_whole},
     {"cause_words", CAUSE_ARGUMENTS, sql_cause_words},
     {"needed_by", 3, sql_needed_by},
     {"reason_part", 2, sql_reason_part},

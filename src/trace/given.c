@@ -15,7 +15,7 @@ struct reader {
     struct query *key, *process, *twice, *trace;
 };
 
-bool given_ended(struct db *db)
+bool given_check_complete(struct db *db)
 {
     bool ended = !db_integer(db, 0, "SELECT value = 'recording' FROM meta WHERE key = 'state'");
 
@@ -26,9 +26,9 @@ bool given_ended(struct db *db)
     return ended;
 }
 
-/* Return the start time of DB, by the common clock of the traces if they have one. Reports an error
- * and returns 0 if the trace has no start time. */
-static int64_t began_ns(struct db *db)
+/* Return when the recording of DB began, in the time of the common clock of the traces, if they
+ * have one. Reports an error and returns 0 if the trace does not tell. */
+static int64_t read_start_ns(struct db *db)
 {
     int64_t began = db_meta_integer(db, "started_unix_ns", 0);
     int64_t offset = db_meta_integer(db, "clock_offset_ns", 0);
@@ -52,7 +52,7 @@ static bool processes_read(struct reader *reader, struct db *db, int64_t number,
     {
         query_bind_integer(reader->process, 1, number);
         query_bind_row(reader->process, 2, row, 4);
-        query_put(reader->process);
+        query_execute(reader->process);
     }
     query_bind_integer(reader->twice, 1, number);
     if (!(apart = !query_step(reader->twice)))
@@ -68,7 +68,7 @@ static bool processes_read(struct reader *reader, struct db *db, int64_t number,
 static bool trace_read(struct reader *reader, const char *path, int64_t number)
 {
     struct db *db = db_open_each(path, false);
-    int64_t began = db && given_ended(db) ? began_ns(db) : 0;
+    int64_t began = db && given_check_complete(db) ? read_start_ns(db) : 0;
     bool fits = began;
 
     if (fits) {
@@ -76,7 +76,7 @@ static bool trace_read(struct reader *reader, const char *path, int64_t number)
         {
             query_bind_integer(reader->key, 1, number);
             query_bind_row(reader->key, 2, row, 2);
-            query_put(reader->key);
+            query_execute(reader->key);
         }
         fits = processes_read(reader, db, number, began) && !db_failed(db);
     }
@@ -84,7 +84,7 @@ static bool trace_read(struct reader *reader, const char *path, int64_t number)
         query_bind_integer(reader->trace, 1, number);
         query_bind_text(reader->trace, 2, path);
         query_bind_integer(reader->trace, 3, began);
-        query_put(reader->trace);
+        query_execute(reader->trace);
     }
     db_close(db);
     return fits;

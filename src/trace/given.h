@@ -22,6 +22,6 @@ struct db;
 struct db *given_read(char **paths, size_t *count);
 
 /* Is the recording of DB complete? If not, reports an error and returns false. */
-bool given_ended(struct db *db);
+bool given_check_complete(struct db *db);
 
 #endif

@@ -12,7 +12,7 @@ static bool is_python(const char *path)
     return *path == '/' && dot && (!strcmp(dot, ".py") || !strcmp(dot, ".pyw"));
 }
 
-static const struct source *file_of(struct lines *lines, const char *path)
+static const struct source *read_cached(struct lines *lines, const char *path)
 {
     for (int i = 0; i < LINES_FILES; i++)
         if (lines->files[i].path && !strcmp(lines->files[i].path, path))
@@ -35,7 +35,7 @@ const struct source *lines_file(struct lines *lines, const char *path, const cha
     *why = "this is not a file of Python source";
     if (!is_python(path))
         return NULL;
-    source = file_of(lines, path);
+    source = read_cached(lines, path);
     *why = source->why;
     if (!source->text)
         return NULL;

@@ -9,6 +9,7 @@
 #include "schema.h"
 #include "tables.h"
 #include "trace/db.h"
+#include "trace/doubts.h"
 
 /* the most bytes of a statement; enough, because a table has at most 18 columns */
 enum { SQL_MOST = 2000 };
@@ -54,14 +55,17 @@ static void table_prepare(struct merge *merge, enum row_table table)
         strcat(marks, used ? ", ?" : "?");
     }
     put = say_print("INSERT INTO %s(%s) VALUES (%s)", facts->name, names, marks);
-    merge->puts[table] = db_query(merge->out, put);
+    if (table == TABLE_frame)
+        merge->puts[table] = db_query(merge->out, schema_statement("merge/frame"));
+    else
+        merge->puts[table] = db_query(merge->out, put);
     merge->gets[table] = say_print("SELECT %s FROM %s NOT INDEXED %s", names, facts->name, which);
     free(put);
 }
 
-/* Bind column I of FROM, which is NAME of TABLE, to TO. Where a process has no host or rank, its
- * trace's may be known. */
-static void other_bind(struct merge *merge, enum row_table table, const char *name,
+/* Bind the value in column I of FROM's row to TO. NAME is the column's name in TABLE. If a process
+ * has no host or rank, bind the host or rank of its trace. */
+static void value_bind(struct merge *merge, enum row_table table, const char *name,
                        struct query *from, struct query *to, int i)
 {
     bool missing = table == TABLE_process && query_type(from, i) == QUERY_NULL;
@@ -130,7 +134,7 @@ static bool row_bind(struct merge *merge, enum row_table table, struct query *fr
             if (!shifted_bind(merge, column, from, to, i))
                 return false;
         } else {
-            other_bind(merge, table, column->name, from, to, i);
+            value_bind(merge, table, column->name, from, to, i);
         }
     }
     return true;
@@ -174,7 +178,7 @@ static bool signatures_copy(struct merge *merge, struct db *source)
     while (query_step(from)) {
         query_bind_column(to, 1, from, 1);
         query_bind_column(made, 1, from, 1);
-        query_put(to);
+        query_execute(to);
         if (query_step(made))
             *map_put(&merge->signatures, query_integer(from, 0)) = query_integer(made, 0);
         query_reset(made);
@@ -194,7 +198,7 @@ static bool has_composite_key(enum row_table table)
 
 /* Delete the rows copied so far from a trace that turns out to be invalid. The file has no journal,
  * so ROLLBACK is not possible. */
-static void trace_undo(struct merge *merge)
+static void delete_copied_rows(struct merge *merge)
 {
     char sql[200];
 
@@ -236,7 +240,7 @@ static bool trace_copy(struct merge *merge, struct query *row)
         db_close(source);
     }
     if (!fits && !db_failed(merge->out))
-        trace_undo(merge);
+        delete_copied_rows(merge);
     return fits;
 }
 
@@ -295,15 +299,16 @@ static size_t traces_copy(struct merge *merge, struct db *given)
     return (size_t)count;
 }
 
-/* Copy the rows of statement NAME of FROM into OUT's table `meta`. */
-static void meta_put(struct db *out, struct db *from, const char *name)
+/* Copy the rows that the statement NAME selects from the database FROM into the table
+ * `meta` of OUT. */
+static void copy_meta_rows(struct db *out, struct db *from, const char *name)
 {
     struct query *put = db_query(out, "INSERT OR REPLACE INTO meta VALUES (?1, ?2)");
 
     db_rows(row, from, schema_statement(name))
     {
         query_bind_row(put, 1, row, 2);
-        query_put(put);
+        query_execute(put);
     }
     query_close(put);
 }
@@ -315,35 +320,37 @@ static bool merge_finish(struct merge *merge, struct db *given)
     struct db *out = merge->out;
 
     db_on_progress(out, progress_spin, &merge->progress);
-    meta_put(out, given, "merge/meta");
-    meta_put(out, out, "merge/merged-from");
+    copy_meta_rows(out, given, "merge/meta");
+    copy_meta_rows(out, out, "merge/merged-from");
     if (merge->frames == MERGE_COUNTED)
-        meta_put(out, given, "merge/counted");
+        copy_meta_rows(out, given, "merge/counted");
     else
-        meta_put(out, out, "merge/frames");
+        copy_meta_rows(out, out, "merge/frames");
+    if (merge->frames == MERGE_DECISIONS)
+        copy_meta_rows(out, out, "merge/decisions-only");
     if (db_failed(given))
         return false;
-    return db_run(out, "DROP INDEX signature_text; COMMIT") && db_made(out);
+    return db_run(out, "DROP INDEX signature_text; COMMIT") && db_make_finish(out);
 }
 
 bool merge_traces(const char *path, struct db *given, enum merge_frames frames, size_t *merged,
-                  int64_t *lost)
+                  char **lost)
 {
     struct merge merge = {
         .frames = frames,
         .progress = progress_begin("merging"),
         .out = db_make(path),
     };
+    int64_t events;
     bool ok = merge.out && db_run(merge.out, schema_statement("merge/begin"));
 
     *merged = 0;
+    *lost = NULL;
     if (ok)
         *merged = traces_copy(&merge, given);
     if (*merged && db_run(given, schema_statement("merge/alike"))) {
         ok = merge_finish(&merge, given);
-        *lost = ok ? db_integer(merge.out, 0,
-                                "SELECT SUM(COALESCE(events, 1)) FROM losses WHERE NOT is_stall")
-                   : 0;
+        *lost = doubts_lost_text(merge.out, &events);
     }
     progress_end(&merge.progress);
     map_free(&merge.signatures);

@@ -35,6 +35,6 @@ struct db;
  * about the events that these traces lost, which the caller frees, or NULL. Returns false if no
  * trace is left, or on an error, which has been reported. */
 bool merge_traces(const char *path, struct db *given, enum merge_frames frames, size_t *merged,
-                  int64_t *lost);
+                  char **lost);
 
 #endif

@@ -6,13 +6,13 @@
 #include "trace/db.h"
 #include "trace/prose.h"
 
-static bool is_word(const struct template_line *line, const char *word)
+static bool has_word(const struct template_line *line, const char *word)
 {
     return !strcmp(line->word, word);
 }
 
-/* Is BLOCK part of a line? Such a block prints no end of line. */
-static bool is_part(const struct template_block *block)
+/* Does BLOCK print only part of a line, and not the line's end? */
+static bool is_part_of_line(const struct template_block *block)
 {
     return block_word(block, "+") && !block_word(block, "|");
 }
@@ -34,10 +34,10 @@ static void line_print(struct page_text *page, struct arena *arena, const struct
     }
 }
 
-/* TEXT names a field. Print the field's value line by line, at most MOST lines. The whole text is
- * read from QUERY, or from ROW if QUERY is NULL. */
-static void text_print(struct page_text *page, struct query *query, const struct row *row,
-                       const char *text, long most)
+/* Print the value of the field in TEXT line by line, but at most MOST lines. ROW may have only the
+ * beginning of the value. So if QUERY is not NULL, the whole value is read from QUERY. */
+static void field_lines_print(struct page_text *page, struct query *query, const struct row *row,
+                              const char *text, long most)
 {
     const struct value *value = row_field(row, text);
     int indent = (int)strcspn(text, "{");
@@ -61,41 +61,42 @@ static void nested_print(struct page_text *page, struct arena *arena, const stru
         page_text_print(page, name, id);
 }
 
-static void row_lines(struct page_text *page, struct arena *arena,
-                      const struct template_block *block, struct query *query,
-                      const struct row *row, int64_t number)
+static void row_lines_print(struct page_text *page, struct arena *arena,
+                            const struct template_block *block, struct query *query,
+                            const struct row *row, int64_t number)
 {
     list_each(line, &block->lines) {
         char *rest = line->rest;
-        if (is_word(line, "#") && !number) {
-            line_print(page, arena, row, rest, !is_part(block));
-        } else if (is_word(line, "|")) {
+        if (has_word(line, "#") && !number) {
+            line_print(page, arena, row, rest, !is_part_of_line(block));
+        } else if (has_word(line, "|")) {
             line_print(page, arena, row, rest, true);
-        } else if (is_word(line, "+")) {
+        } else if (has_word(line, "+")) {
             line_print(page, arena, row, rest, false);
-        } else if (is_word(line, "rows")) {
+        } else if (has_word(line, "rows")) {
             nested_print(page, arena, row, rest);
-        } else if (is_word(line, "call")) {
+        } else if (has_word(line, "call")) {
             page->call(page, rest, query);
-        } else if (is_word(line, "text")) {
+        } else if (has_word(line, "text")) {
             long most = strtol(rest, &rest, 10);
-            text_print(page, query, row, rest + (*rest == ' '), most);
+            field_lines_print(page, query, row, rest + (*rest == ' '), most);
         }
     }
 }
 
-/* Print the lines of BLOCK that replace rows. WORD is "none", or "more" for the lines about row
- * NUMBER. Returns false if BLOCK has no such line. */
-static bool instead_print(struct page_text *page, struct arena *arena,
-                          const struct template_block *block, const struct row *row,
-                          const char *word, int64_t number)
+/* Print the lines of BLOCK that replace rows. WORD tells which lines: "none" if there are
+ * no rows; "more" if row NUMBER and all rows after it are left out. Returns false if BLOCK
+ * has no such line. */
+static bool print_in_place_of_rows(struct page_text *page, struct arena *arena,
+                                   const struct template_block *block, const struct row *row,
+                                   const char *word, int64_t number)
 {
     bool is_counted = !strcmp(word, "more");
     bool any = false;
 
     list_each(line, &block->lines) {
         char *rest = line->rest;
-        if (!is_word(line, word))
+        if (!has_word(line, word))
             continue;
         if (is_counted) {
             long at = strtol(rest, &rest, 10);
@@ -103,15 +104,16 @@ static bool instead_print(struct page_text *page, struct arena *arena,
                 continue;
             rest += *rest == ' ';
         }
-        line_print(page, arena, row, rest, !is_part(block));
+        line_print(page, arena, row, rest, !is_part_of_line(block));
         any = true;
     }
     return any;
 }
 
-/* Print row NUMBER of BLOCK. Returns false if this row and all later ones are left out. */
-static bool row_put(struct page_text *page, struct arena *arena, const struct template_block *block,
-                    struct query *query, const struct row *row, int64_t number)
+/* Print row NUMBER of BLOCK. Returns false if this row is left out, and so are all later rows. */
+static bool print_limited_row(struct page_text *page, struct arena *arena,
+                              const struct template_block *block, struct query *query,
+                              const struct row *row, int64_t number)
 {
     const char *fill = block_word(block, "fill");
     bool is_limited = page->way != TEMPLATE_WHOLE && !page->all;
@@ -119,10 +121,10 @@ static bool row_put(struct page_text *page, struct arena *arena, const struct te
     if (is_limited) {
         if (fill && number >= strtol(fill, NULL, 10))
             return false;
-        if (instead_print(page, arena, block, row, "more", number))
+        if (print_in_place_of_rows(page, arena, block, row, "more", number))
             return false;
     }
-    row_lines(page, arena, block, query, row, number);
+    row_lines_print(page, arena, block, query, row, number);
     return true;
 }
 
@@ -136,7 +138,7 @@ bool page_text_row(struct page_text *page, const char *name, int64_t number)
 
     page->facts.count = 0;
     template_open(&template, schema_statement(name));
-    more = row_put(page, &arena, &template.blocks.at[0], NULL, &row, number);
+    more = print_limited_row(page, &arena, &template.blocks.at[0], NULL, &row, number);
     arena_free(&arena);
     template_close(&template);
     return more;
@@ -168,10 +170,10 @@ int64_t page_text_print(struct page_text *page, const char *name, int64_t id)
             values[i] = value_read(&arena, query, i, most);
             names[i] = query_name(query, i);
         }
-        more = row_put(page, &arena, block, query, &row, number);
+        more = print_limited_row(page, &arena, block, query, &row, number);
     }
     if (!number && !query_failed(query))
-        instead_print(page, &arena, block, &(struct row){0}, "none", 0);
+        print_in_place_of_rows(page, &arena, block, &(struct row){0}, "none", 0);
     query_close(query);
     arena_free(&arena);
     template_close(&template);

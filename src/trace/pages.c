@@ -28,10 +28,10 @@ static uint32_t number_at(const unsigned char *bytes, int count)
     return value;
 }
 
-/* Read the varint (1 to 9 bytes) at AT into *VALUE. Returns the place after it, or NULL if it does
- * not end before END. */
-static const unsigned char *varint(const unsigned char *at, const unsigned char *end,
-                                   uint64_t *value)
+/* Read the varint (1 to 9 bytes) at AT into *VALUE. Returns the position behind the varint, or NULL
+ * if the varint does not end before END. */
+static const unsigned char *varint_read(const unsigned char *at, const unsigned char *end,
+                                        uint64_t *value)
 {
     *value = 0;
     for (int i = 0; i < 9 && at < end; i++) {
@@ -56,7 +56,7 @@ static bool read_at(int file, int64_t offset, void *to, size_t bytes)
 
 /* Add WORDS to the two running checksums of a write-ahead log. WORDS are big-endian if BIG,
  * otherwise little-endian. */
-static void sum_add(uint32_t sum[2], const unsigned char *words, size_t bytes, bool big)
+static void add_to_checksums(uint32_t sum[2], const unsigned char *words, size_t bytes, bool big)
 {
     for (size_t i = 0; i + 8 <= bytes; i += 8) {
         uint32_t pair[2];
@@ -70,15 +70,15 @@ static void sum_add(uint32_t sum[2], const unsigned char *words, size_t bytes, b
     }
 }
 
-/* Is SUM the checksum stored at AT? */
-static bool is_sum(const uint32_t sum[2], const unsigned char *at)
+/* Is SUM equal to the two checksums that are stored at AT? */
+static bool is_sum_at(const uint32_t sum[2], const unsigned char *at)
 {
     return number_at(at, 4) == sum[0] && number_at(at + 4, 4) == sum[1];
 }
 
-/* Find the last version of each page in the log, up to the last commit. Like SQLite, ignore
- * everything after it, or after a frame with a wrong checksum. */
-static void log_read(struct pages *pages)
+/* Find the last version of each page in the log, up to the last commit. SQLite ignores what follows
+ * the last commit, and what follows a frame with a wrong checksum; so does this function. */
+static void read_write_ahead_log(struct pages *pages)
 {
     unsigned char head[LOG_HEADER];
     unsigned char *frame = malloc(FRAME_HEADER + PAGE_MOST);
@@ -96,10 +96,10 @@ static void log_read(struct pages *pages)
         goto end;
     big = number_at(head, 4) & 1;
     page_bytes = number_at(head + 8, 4);
-    sum_add(sum, head, LOG_HEADER - 8, big);
+    add_to_checksums(sum, head, LOG_HEADER - 8, big);
     if (page_bytes < PAGE_LEAST || page_bytes > PAGE_MOST)
         goto end;
-    if (!is_sum(sum, head + LOG_HEADER - 8))
+    if (!is_sum_at(sum, head + LOG_HEADER - 8))
         goto end;
     pages->log_sound = true;
     if (!pages->page_bytes)
@@ -116,9 +116,9 @@ static void log_read(struct pages *pages)
         committed = number_at(frame + 4, 4);
         /* the frame has the log's salt; if not, SQLite wrote it before it restarted the log */
         is_of_now = !memcmp(frame + 8, head + 16, 8);
-        sum_add(sum, frame, 8, big);
-        sum_add(sum, frame + FRAME_HEADER, page_bytes, big);
-        if (!is_of_now || !is_sum(sum, frame + 16)) {
+        add_to_checksums(sum, frame, 8, big);
+        add_to_checksums(sum, frame + FRAME_HEADER, page_bytes, big);
+        if (!is_of_now || !is_sum_at(sum, frame + 16)) {
             pages->log_torn = is_of_now;
             break;
         }
@@ -138,7 +138,7 @@ end:
 
 /* ---- reading pages of the file ------------------------------------------- */
 
-static void header_read(struct pages *pages)
+static void read_file_header(struct pages *pages)
 {
     unsigned char head[HEADER];
     uint32_t page_bytes;
@@ -169,13 +169,13 @@ bool pages_open(struct pages *pages, const char *path)
     if (pages->file >= 0 && fstat(pages->file, &st) == 0)
         pages->bytes = st.st_size;
     if (pages->file >= 0) {
-        header_read(pages);
+        read_file_header(pages);
         pages->log = open(log, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     }
     if (pages->log >= 0 && fstat(pages->log, &st) == 0)
         pages->log_bytes = st.st_size;
     if (pages->log_bytes)
-        log_read(pages);
+        read_write_ahead_log(pages);
     free(log);
     return pages->file >= 0;
 }
@@ -230,9 +230,9 @@ static bool is_inner(const struct page *page)
     return page->kind == INDEX_INNER || page->kind == TABLE_INNER;
 }
 
-/* Read the header of PAGE, whose bytes and number are set. Returns false if the page is
- * malformed. */
-static bool page_look(const struct pages *pages, struct page *page)
+/* Read the header of PAGE, whose members `bytes` and `number` are set. Returns false if the
+ * page is malformed. */
+static bool page_header_read(const struct pages *pages, struct page *page)
 {
     size_t header, pointers;
     bool is_leaf;
@@ -255,7 +255,7 @@ static bool page_look(const struct pages *pages, struct page *page)
 
 /* Return how many bytes of a row with LENGTH bytes are in its cell. The other bytes are in
  * overflow pages. */
-static size_t local_length(const struct pages *pages, bool is_leaf_of_table, uint64_t length)
+static size_t length_in_cell(const struct pages *pages, bool is_leaf_of_table, uint64_t length)
 {
     size_t usable = pages->page_bytes;
     size_t most = is_leaf_of_table ? usable - 35 : (usable - 12) * 64 / 255 - 23;
@@ -302,12 +302,12 @@ static bool cell_read(struct visit *visit, const struct page *page, const unsign
     size_t local;
     bool whole;
 
-    at = varint(at, end, &length);
+    at = varint_read(at, end, &length);
     if (at && page->kind == TABLE_LEAF)
-        at = varint(at, end, &rowid);
+        at = varint_read(at, end, &rowid);
     if (!at || length > ROW_MOST)
         return false;
-    local = local_length(visit->pages, page->kind == TABLE_LEAF, length);
+    local = length_in_cell(visit->pages, page->kind == TABLE_LEAF, length);
     if (local + (local < length ? 4 : 0) > (size_t)(end - at))
         return false;
     row = malloc(length + 1);
@@ -357,7 +357,8 @@ static void page_visit(struct visit *visit, uint32_t number, int depth)
     bool is_new = !*seen && depth < DEPTH_MOST;
 
     *seen = 1;
-    if (is_new && page_read(visit->pages, number, page.bytes) && page_look(visit->pages, &page)) {
+    if (is_new && page_read(visit->pages, number, page.bytes) &&
+        page_header_read(visit->pages, &page)) {
         visit->tree->pages++;
         cells_visit(visit, &page, depth);
     } else {
@@ -374,8 +375,8 @@ bool pages_is_head(const unsigned char head[8])
     return is_kind && number_at(head + 5, 2) <= PAGE_MOST / 16 && head[7] < 60;
 }
 
-void pages_tree(struct pages *pages, uint32_t root, struct tree *tree, pages_row *row,
-                void *context)
+void pages_visit_tree(struct pages *pages, uint32_t root, struct tree *tree, pages_row *row,
+                      void *context)
 {
     struct visit visit = {pages, tree, row, context};
 
@@ -388,8 +389,8 @@ void pages_tree(struct pages *pages, uint32_t root, struct tree *tree, pages_row
 
 /* Read the value at AT into *VALUE. TYPE is SQLite's number for the value's type and length.
  * Returns the value's length, or more than LEFT if the value is invalid. */
-static size_t value_read(uint64_t type, const unsigned char *at, size_t left,
-                         struct record_value *value)
+static size_t record_value_read(uint64_t type, const unsigned char *at, size_t left,
+                                struct record_value *value)
 {
     static const uint8_t lengths[] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
     size_t length = type < 10 ? lengths[type] : (size_t)((type - 12) / 2);
@@ -424,7 +425,7 @@ int record_values(const unsigned char *payload, size_t length, struct record_val
     uint64_t head, type;
     int count = 0;
 
-    at = varint(at, end, &head);
+    at = varint_read(at, end, &head);
     if (!at || head > length)
         return -1;
     if (payload + head < at)
@@ -433,10 +434,10 @@ int record_values(const unsigned char *payload, size_t length, struct record_val
     body = types_end;
     while (at < types_end && count < most) {
         size_t taken;
-        at = varint(at, types_end, &type);
+        at = varint_read(at, types_end, &type);
         if (!at)
             return -1;
-        taken = value_read(type, body, (size_t)(end - body), &values[count]);
+        taken = record_value_read(type, body, (size_t)(end - body), &values[count]);
         if (taken > (size_t)(end - body))
             return -1;
         body += taken;

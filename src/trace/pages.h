@@ -49,8 +49,8 @@ void pages_close(struct pages *pages);
 
 /* Visit the tree that begins at page ROOT, and pass each of its rows to ROW, which may be NULL. The
  * caller frees TREE->missing. */
-void pages_tree(struct pages *pages, uint32_t root, struct tree *tree, pages_row *row,
-                void *context);
+void pages_visit_tree(struct pages *pages, uint32_t root, struct tree *tree, pages_row *row,
+                      void *context);
 
 /* Can HEAD be the first bytes of a page of a tree? One in a hundred random texts passes this
  * test. */

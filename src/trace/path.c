@@ -14,7 +14,7 @@
 
 #include "lib/say.h"
 
-static bool has_beside(const char *absolute, const char *suffix)
+static bool exists_with_suffix(const char *absolute, const char *suffix)
 {
     char *name = say_print("%s%s", absolute, suffix);
     bool has = access(name, F_OK) == 0 || errno != ENOENT;
@@ -25,7 +25,7 @@ static bool has_beside(const char *absolute, const char *suffix)
 
 /* Read the facts with SQLite's file functions. If we closed a descriptor of our own, the kernel
  * would drop all POSIX locks that this process has on the file, SQLite's included. */
-struct path_facts path_look(const char *absolute)
+struct path_facts path_read_facts(const char *absolute)
 {
     struct path_facts facts = {.locks = true};
     unsigned char header[20] = {0};
@@ -34,16 +34,18 @@ struct path_facts path_look(const char *absolute)
     sqlite3_vfs *vfs;
     int reserved;
 
-    path_reach();
+    path_configure_sqlite();
     vfs = sqlite3_vfs_find(NULL);
     name = sqlite3_create_filename(absolute, "", "", 0, NULL);
     file = calloc(1, (size_t)vfs->szOsFile);
     if (name && vfs->xOpen(vfs, name, file, SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB, NULL) ==
                     SQLITE_OK) {
         if (file->pMethods->xRead(file, header, sizeof header, 0) == SQLITE_OK) {
-            facts.idle = header[18] == 2 && header[19] == 2 && !has_beside(absolute, "-wal");
-            facts.plain = header[18] == 1 && header[19] == 1 && !has_beside(absolute, "-wal") &&
-                          !has_beside(absolute, "-journal");
+            facts.idle =
+                header[18] == 2 && header[19] == 2 && !exists_with_suffix(absolute, "-wal");
+            facts.plain = header[18] == 1 && header[19] == 1 &&
+                          !exists_with_suffix(absolute, "-wal") &&
+                          !exists_with_suffix(absolute, "-journal");
         }
         facts.locks = file->pMethods->xCheckReservedLock(file, &reserved) == SQLITE_OK;
         file->pMethods->xClose(file);
@@ -65,27 +67,26 @@ char *path_uri(const char *absolute, struct path_facts facts, bool write)
     return uri;
 }
 
-/* SQLite refuses to follow symbolic links. A file without a name has only a link in /proc, which
- * points to no path, so links in /proc must be followed. All other paths have been resolved before
- * SQLite gets them. */
-static bool is_proc(const char *path)
+/* Is PATH in /proc? A file without a name is reached only through a link there. SQLite refuses to
+ * follow links, and all other paths have been resolved before SQLite gets them. */
+static bool is_in_proc(const char *path)
 {
     return !strncmp(path, "/proc/", 6);
 }
 
 static int proc_open(const char *path, int flags, int mode)
 {
-    return open(path, is_proc(path) ? flags & ~O_NOFOLLOW : flags, mode);
+    return open(path, is_in_proc(path) ? flags & ~O_NOFOLLOW : flags, mode);
 }
 
 static int proc_lstat(const char *path, struct stat *st)
 {
-    return is_proc(path) ? stat(path, st) : lstat(path, st);
+    return is_in_proc(path) ? stat(path, st) : lstat(path, st);
 }
 
 static pthread_once_t proc_once = PTHREAD_ONCE_INIT;
 
-static void proc_reach(void)
+static void configure_sqlite(void)
 {
     sqlite3_vfs *vfs;
 
@@ -96,7 +97,7 @@ static void proc_reach(void)
     vfs->xSetSystemCall(vfs, "lstat", (sqlite3_syscall_ptr)proc_lstat);
 }
 
-void path_reach(void)
+void path_configure_sqlite(void)
 {
-    pthread_once(&proc_once, proc_reach);
+    pthread_once(&proc_once, configure_sqlite);
 }

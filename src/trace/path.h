@@ -16,7 +16,7 @@ struct path_facts {
     bool idle;
     bool plain; /* the database has no write-ahead log and no journal */
 };
-struct path_facts path_look(const char *absolute);
+struct path_facts path_read_facts(const char *absolute);
 
 /* Return the URI by which SQLite opens the file ABSOLUTE: "file:/abs/path?mode=ro", or "?mode=rw"
  * if WRITE, and the parameters that FACTS require. Characters that mean something in a URI are
@@ -25,6 +25,6 @@ char *path_uri(const char *absolute, struct path_facts facts, bool write);
 
 /* Configure SQLite to open the paths that db_absolute returns, and not to count memory, which
  * RLIMIT_DATA limits (lib/bounds.h). */
-void path_reach(void);
+void path_configure_sqlite(void);
 
 #endif

@@ -20,12 +20,12 @@ struct reading {
     struct map open;
 };
 
-static int number_order(const void *a, const void *b)
+static int duration_compare(const void *a, const void *b)
 {
     return list_order(*(const int64_t *)a, *(const int64_t *)b);
 }
 
-static int caller_order(const void *a, const void *b)
+static int caller_compare(const void *a, const void *b)
 {
     const struct caller *x = a;
     const struct caller *y = b;
@@ -64,7 +64,7 @@ static void slowest_add(struct profile *profile, const struct open_frame *frame,
     };
 }
 
-static void caller_add(struct reading *reading, int64_t code_id, int64_t ns)
+static void caller_add(struct reading *reading, int64_t code_id, bool is_call, int64_t ns)
 {
     struct profile *profile = reading->profile;
     int64_t *place = map_put(&reading->callers, code_id);
@@ -75,11 +75,11 @@ static void caller_add(struct reading *reading, int64_t code_id, int64_t ns)
         *place = (int64_t)profile->callers.count;
     }
     caller = &profile->callers.at[*place - 1];
-    caller->calls++;
+    caller->calls += is_call;
     caller->ns = times_sum(caller->ns, ns);
 }
 
-static void call_note(void *context, struct track *track)
+static void note_call_begin(void *context, struct track *track)
 {
     struct reading *reading = context;
     const struct open_frame *frame = track_top(track);
@@ -96,10 +96,10 @@ static void call_note(void *context, struct track *track)
     *list_add(&reading->profile->durations) = ns;
     if (is_outermost)
         slowest_add(reading->profile, frame, ns);
-    caller_add(reading, caller, is_outermost ? ns : 0);
+    caller_add(reading, caller, frame->is_call, is_outermost ? ns : 0);
 }
 
-static void call_ended(void *context, struct track *track)
+static void note_call_end(void *context, struct track *track)
 {
     struct reading *reading = context;
 
@@ -109,9 +109,9 @@ static void call_ended(void *context, struct track *track)
 
 /* ---- second pass over the frames: callees of the slowest calls ----------- */
 
-/* Is FRAME one of the slowest calls? Each of these becomes the root of a tree of its callees. The
- * root nodes have the code ids -1, -2, ... */
-static bool is_slowest(void *context, struct open_frame *frame)
+/* If FRAME is one of the slowest calls, make it the root of a tree of its callees, and return true.
+ * The code_id of the root becomes -1 for the slowest call, -2 for the next, and so on. */
+static bool make_slowest_root(void *context, struct open_frame *frame)
 {
     const struct reading *reading = context;
 
@@ -124,9 +124,9 @@ static bool is_slowest(void *context, struct open_frame *frame)
     return false;
 }
 
-/* Descend to the callee that took the most time, as long as this time is at least half of the
- * caller's. */
-static void path_follow(struct slow_call *call, const struct node *nodes, uint32_t at)
+/* Follow the callee that took the most time down the tree, as long as this was at least half of its
+ * caller's time. */
+static void follow_longest_callees(struct slow_call *call, const struct node *nodes, uint32_t at)
 {
     call->self_ns = nodes[at].self_ns;
     while (call->steps < PROFILE_PATH) {
@@ -150,7 +150,7 @@ static void paths_read(struct db *db, struct reading *reading)
         .context = reading,
         .fold = true,
         .tick = reading_tick,
-        .root = is_slowest,
+        .root = make_slowest_root,
         .same = &reading->ids.same,
     };
     struct stacks stacks = {0};
@@ -160,7 +160,7 @@ static void paths_read(struct db *db, struct reading *reading)
     tree_link(&stacks.tree);
     nodes = stacks.tree.nodes.at;
     for (uint32_t at = nodes[0].child; at; at = nodes[at].sibling)
-        path_follow(&reading->profile->slowest[-1 - nodes[at].code_id], nodes, at);
+        follow_longest_callees(&reading->profile->slowest[-1 - nodes[at].code_id], nodes, at);
     stacks_free(&stacks);
 }
 
@@ -173,8 +173,8 @@ void profile_read(struct db *db, const struct found_code *code, struct profile *
     const struct walk walk = {
         .context = &reading,
         .tick = reading_tick,
-        .push = call_note,
-        .pop = call_ended,
+        .push = note_call_begin,
+        .pop = note_call_end,
         .same = &reading.ids.same,
     };
     struct stacks stacks = {0};
@@ -183,8 +183,8 @@ void profile_read(struct db *db, const struct found_code *code, struct profile *
     reading.last_frame = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
     stacks_walk(db, &stacks, &walk);
     stacks_free(&stacks);
-    list_sort(&profile->durations, number_order);
-    list_sort(&profile->callers, caller_order);
+    list_sort(&profile->durations, duration_compare);
+    list_sort(&profile->callers, caller_compare);
     if (profile->slow_count)
         paths_read(db, &reading);
     found_ids_free(&reading.ids);
@@ -198,7 +198,7 @@ void profile_free(struct profile *profile)
     list_free(&profile->callers);
 }
 
-int64_t profile_share(const struct profile *profile, double share)
+int64_t profile_quantile(const struct profile *profile, double share)
 {
     size_t place = (size_t)ceil(share * (double)profile->durations.count);
 
@@ -331,13 +331,13 @@ static void callers_json(const struct profile *profile, struct json *json)
     json_end(json);
 }
 
-/* Write to JSON the duration that SHARE of the calls do not exceed, or null if there are
- * no calls. */
-static void share_json(const struct profile *profile, struct json *json, const char *key,
-                       double share)
+/* Write the duration that the part SHARE of the calls did not exceed (a quantile) to JSON, or null
+ * if there are no calls. */
+static void duration_json(const struct profile *profile, struct json *json, const char *key,
+                          double share)
 {
     if (profile->durations.count)
-        json_integer(json, key, profile_share(profile, share));
+        json_integer(json, key, profile_quantile(profile, share));
     else
         json_null(json, key);
 }
@@ -346,9 +346,9 @@ void profile_json(const struct profile *profile, struct json *json, const char *
 {
     json_object(json, key);
     json_integer(json, "calls", (int64_t)profile->durations.count);
-    share_json(profile, json, "p50_ns", 0.5);
-    share_json(profile, json, "p95_ns", 0.95);
-    share_json(profile, json, "max_ns", 1);
+    duration_json(profile, json, "p50_ns", 0.5);
+    duration_json(profile, json, "p95_ns", 0.95);
+    duration_json(profile, json, "max_ns", 1);
     bars_json(profile, json);
     slowest_json(profile, json);
     callers_json(profile, json);

@@ -57,9 +57,9 @@ void profile_read(struct db *db, const struct found_code *code, struct profile *
                   struct progress *progress);
 void profile_free(struct profile *profile);
 
-/* Return the duration that SHARE (0 to 1) of the calls do not exceed. There must be at least one
- * call. */
-int64_t profile_share(const struct profile *profile, double share);
+/* Return the quantile SHARE (0 to 1) of the durations: that part of the calls took this long or
+ * less. There must be at least one call. */
+int64_t profile_quantile(const struct profile *profile, double share);
 
 /* Fill BARS, from the shortest call to the longest, and return how many are used. The bounds of the
  * bars are 1, 2, 5, 10, ... ns, or powers of ten if there would be too many bars. */

@@ -36,8 +36,8 @@ char *prose_ended(const char *ended)
     return name ? say_print("%s (SIG%s)", ended, name) : strdup(ended);
 }
 
-/* Return TEXT as prose_text prints it, or "-" if it is empty. The caller frees it. */
-static char *printed_text(const char *text, size_t width)
+/* Return TEXT as prose_text() prints it, or "-" if TEXT is empty. The caller frees the result. */
+static char *format_text(const char *text, size_t width)
 {
     char *made = NULL;
     size_t room = 0;
@@ -48,8 +48,8 @@ static char *printed_text(const char *text, size_t width)
     return made;
 }
 
-/* Return how many columns a printable text takes: one for each character. */
-static size_t columns_of(const char *text)
+/* Return how many columns TEXT, which is printable, takes on the screen: one for each character. */
+static size_t count_columns(const char *text)
 {
     size_t columns = 0;
 
@@ -60,8 +60,8 @@ static size_t columns_of(const char *text)
 
 size_t prose_columns(const char *text, size_t width)
 {
-    char *made = printed_text(text, width);
-    size_t columns = columns_of(made);
+    char *made = format_text(text, width);
+    size_t columns = count_columns(made);
 
     free(made);
     return columns;
@@ -69,8 +69,8 @@ size_t prose_columns(const char *text, size_t width)
 
 void prose_cell(FILE *out, const char *text, size_t width, size_t columns)
 {
-    char *made = printed_text(text, width);
-    size_t used = columns_of(made);
+    char *made = format_text(text, width);
+    size_t used = count_columns(made);
 
     fprintf(out, "%s%*s", made, used < columns ? (int)(columns - used) : 0, "");
     free(made);

@@ -71,8 +71,8 @@ static inline const char *prose_path(const char *path)
  * column process_tree.ended. The caller frees the result. */
 char *prose_ended(const char *ended);
 
-/* Are the texts equal? NULL equals only NULL. */
-static inline bool prose_same(const char *text, const char *other)
+/* Are the two texts equal? NULL equals only NULL. */
+static inline bool prose_equal(const char *text, const char *other)
 {
     return text && other ? !strcmp(text, other) : text == other;
 }

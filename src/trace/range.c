@@ -51,7 +51,7 @@ bool range_apply(struct db *db, const char *views)
     list_each(ask, &asked) {
         query_bind_text(query, 1, ask->what);
         query_bind_text(query, 2, ask->value);
-        query_put(query);
+        query_execute(query);
     }
     query_close(query);
     query = db_query(db, schema_statement("range/nothing"));

@@ -18,9 +18,9 @@ enum { WORD_BYTES = 100 }; /* the most bytes of one value in the sentence of a r
 
 /* ---- does a rule of remedies.txt fit an event? --------------------------- */
 
-/* Does TEXT contain the parts of WORDS, which are separated by "*", in this order? fnmatch() would
- * be slow on a long text. */
-static bool words_in(const char *text, char *words)
+/* Does TEXT contain all pieces of WORDS, in their order? A "*" separates the pieces. fnmatch()
+ * would be slow for a long text. */
+static bool contains_in_order(const char *text, char *words)
 {
     char *part;
 
@@ -33,8 +33,9 @@ static bool words_in(const char *text, char *words)
     return true;
 }
 
-/* Does TEXT begin with a match of the shell pattern PATTERN? */
-static bool pattern_fits(const char *text, char *pattern)
+/* Does TEXT match the shell pattern PATTERN, in which case does not matter? Only the first 399
+ * bytes of TEXT are compared. */
+static bool matches_pattern(const char *text, char *pattern)
 {
     char head[400];
 
@@ -42,10 +43,10 @@ static bool pattern_fits(const char *text, char *pattern)
     return !fnmatch(pattern, head, FNM_CASEFOLD);
 }
 
-/* Does FITS hold for TEXT and one of ALTERNATIVES, which are separated by "|"? A TEXT of NULL
- * counts as empty. */
-static bool any_of(const char *alternatives, const char *text,
-                   bool (*fits)(const char *text, char *alternative))
+/* Does TEXT fit one of ALTERNATIVES, which are separated by "|"? The function FITS tests one
+ * alternative. If TEXT is NULL, it counts as empty. */
+static bool fits_any(const char *alternatives, const char *text,
+                     bool (*fits)(const char *text, char *alternative))
 {
     char copy[400];
     char *rest = copy;
@@ -62,13 +63,13 @@ static bool any_of(const char *alternatives, const char *text,
 
 static bool has_words(const char *text, const char *words)
 {
-    return text && any_of(words, text, words_in);
+    return text && fits_any(words, text, contains_in_order);
 }
 
 /* Does TEXT match one of PATTERNS? If PATTERNS is NULL, the rule allows any text. */
-static bool is_like(const char *patterns, const char *text)
+static bool matches_any_pattern(const char *patterns, const char *text)
 {
-    return !patterns || any_of(patterns, text, pattern_fits);
+    return !patterns || fits_any(patterns, text, matches_pattern);
 }
 
 static bool is_float(const char *number)
@@ -77,10 +78,10 @@ static bool is_float(const char *number)
     return strpbrk(number, ".eEnN");
 }
 
-/* Return the number in the expected or actual value of a guard that is an expression: "0.5" of
- * "L['lr'] == 0.5" or "L['lr'] = 0.5". Returns TEXT itself if it has another form: many values
- * fulfil "(L['n'] % 3) == 0". */
-static const char *after_equals(const char *text)
+/* TEXT is the expected or actual value of a guard that is an expression. Return the number in it:
+ * "0.5" of "L['lr'] == 0.5" or "L['lr'] = 0.5". Returns TEXT itself if it has another form, such as
+ * "(L['n'] % 3) == 0", from which no number can be read. */
+static const char *skip_equals(const char *text)
 {
     const char *equals = text ? strchr(text, ' ') : NULL;
 
@@ -91,16 +92,17 @@ static const char *after_equals(const char *text)
     return !strncmp(equals, " = ", 3) ? equals + 3 : text;
 }
 
-/* Does the cause have the ASPECT that a rule asks for? "number" means that the expected and the
- * actual value are numbers; "integer" and "float" mean numbers of this kind. */
-static bool is_aspect(const char *aspect, const struct remedy_facts *facts)
+/* Is the cause about ASPECT, which a rule asks for? "number" means that the expected and the actual
+ * value are numbers; "integer" and "float" mean numbers of this kind. */
+static bool aspect_fits(const char *aspect, const struct remedy_facts *facts)
 {
     const struct cause *cause = &facts->cause;
-    const bool expression = !cause->aspect && is_like("LAMBDA_GUARD*|*SHAPE*", cause->kind);
-    const char *expected = expression ? after_equals(cause->expected) : cause->expected;
-    const char *actual = expression ? after_equals(cause->actual) : cause->actual;
-    bool value = expression || prose_same(cause->aspect, "value");
-    bool number = value && cause_number(expected) && cause_number(actual);
+    const bool expression =
+        !cause->aspect && matches_any_pattern("LAMBDA_GUARD*|*SHAPE*", cause->kind);
+    const char *expected = expression ? skip_equals(cause->expected) : cause->expected;
+    const char *actual = expression ? skip_equals(cause->actual) : cause->actual;
+    bool value = expression || prose_equal(cause->aspect, "value");
+    bool number = value && cause_is_number(expected) && cause_is_number(actual);
     bool has_float = number && (is_float(expected) || is_float(actual));
 
     if (!aspect)
@@ -111,11 +113,11 @@ static bool is_aspect(const char *aspect, const struct remedy_facts *facts)
         return has_float;
     if (!strcmp(aspect, "integer"))
         return number && !has_float;
-    return prose_same(cause->aspect, aspect);
+    return prose_equal(cause->aspect, aspect);
 }
 
-/* Return the case of FACTS that is called IS, or NULL if there is none. */
-static const struct remedy_case *case_of(const struct remedy_facts *facts, const char *is)
+/* Return the case whose name is IS among the cases of FACTS, or NULL if there is none. */
+static const struct remedy_case *find_case(const struct remedy_facts *facts, const char *is)
 {
     const struct remedy_case *found = facts->cases;
 
@@ -127,15 +129,15 @@ static const struct remedy_case *case_of(const struct remedy_facts *facts, const
     return NULL;
 }
 
-/* Is SIZE 0 or 1? Torch compiles these two sizes separately. */
-static bool is_small_size(const char *size, size_t bytes)
+/* Is SIZE, which has BYTES bytes, "0" or "1"? torch compiles these two sizes separately. */
+static bool is_size_0_or_1(const char *size, size_t bytes)
 {
     return bytes == 1 && (*size == '0' || *size == '1');
 }
 
-/* Do the sizes in VALUES, "1, 5, 1", contain 0 or 1, and at most one other size? torch compiles 0
- * and 1 separately, and one entry can serve all other sizes. */
-static bool is_small(const char *values)
+/* Do the sizes in VALUES, such as "1, 5, 1", contain 0 or 1, and at most one size beside these two?
+ * One cache entry can serve all sizes except 0 and 1, which torch compiles separately. */
+static bool has_small_and_one_other(const char *values)
 {
     const char *at = values ? values : "";
     const char *other = NULL;
@@ -144,7 +146,7 @@ static bool is_small(const char *values)
 
     while (*at) {
         size_t bytes = strcspn(at, ", ");
-        if (is_small_size(at, bytes)) {
+        if (is_size_0_or_1(at, bytes)) {
             small = true;
         } else if (!other) {
             other = at;
@@ -158,8 +160,9 @@ static bool is_small(const char *values)
     return small;
 }
 
-/* Is the innermost line of STACK in another function than the outermost line? */
-static bool is_inlined(const char *stack)
+/* Does STACK have more than one line of the program? Then the innermost line is in a function that
+ * torch inlined. */
+static bool is_in_inlined_function(const char *stack)
 {
     static const char file[] = "File \"";
     const char *first = stack ? strstr(stack, file) : NULL;
@@ -167,15 +170,15 @@ static bool is_inlined(const char *stack)
     return first && strstr(first + 1, file);
 }
 
-static bool condition_holds(const struct remedy_rule *rule, const struct remedy_facts *facts)
+static bool when_holds(const struct remedy_rule *rule, const struct remedy_facts *facts)
 {
     switch (rule->when) {
     case WHEN_SMALL:
-        return is_small(facts->values);
+        return has_small_and_one_other(facts->values);
     case WHEN_LIMITED:
         return facts->limited;
     case WHEN_INLINED:
-        return is_inlined(facts->stack);
+        return is_in_inlined_function(facts->stack);
     case WHEN_NEEDED:
         return facts->needed > 0;
     case WHEN_REST:
@@ -187,12 +190,12 @@ static bool condition_holds(const struct remedy_rule *rule, const struct remedy_
     }
 }
 
-static bool may_compute(enum remedy_use use)
+static bool counts_as_computed(enum remedy_use use)
 {
     return use == USE_COUNTED || use == USE_KEY || use == USE_STORED;
 }
 
-static bool is_used_as(enum remedy_use use, const struct remedy_facts *facts)
+static bool use_fits(enum remedy_use use, const struct remedy_facts *facts)
 {
     enum remedy_use found;
     char *expression;
@@ -204,7 +207,7 @@ static bool is_used_as(enum remedy_use use, const struct remedy_facts *facts)
     expression = expression_of(facts->cause.source);
     found = remedy_use_of(facts->line_text, expression ? expression : facts->cause.source);
     free(expression);
-    return found == use || (use == USE_COMPUTED && may_compute(found));
+    return found == use || (use == USE_COMPUTED && counts_as_computed(found));
 }
 
 /* Is RULE about the event ON, and for the compiler and version of FACTS? */
@@ -224,8 +227,9 @@ static bool is_rule_for_event(const struct remedy_rule *rule, enum remedy_on on,
     return !rule->until || facts->torch <= rule->until;
 }
 
-/* Does the expected value, the actual value or the text contain the words SAID of a rule? */
-static bool is_said(const char *said, const struct cause *cause)
+/* Does CAUSE contain SAID, the words that a rule asks for, in its expected value, its actual
+ * value or its text? */
+static bool is_said_in_cause(const char *said, const struct cause *cause)
 {
     if (!said)
         return true;
@@ -234,9 +238,9 @@ static bool is_said(const char *said, const struct cause *cause)
     return has_words(cause->text, said);
 }
 
-/* Does TEXT contain WORDS? If WORDS begins with "^", does the first line of TEXT contain the rest
- * of WORDS? */
-static bool is_worded(const char *words, const char *text)
+/* Does TEXT, torch's reason for an event, contain WORDS? If WORDS begins with "^", only the first
+ * part of the reason (torch_reason.what) is searched. */
+static bool has_reason_words(const char *words, const char *text)
 {
     if (!words)
         return true;
@@ -252,39 +256,39 @@ static bool rule_fits(const struct remedy_rule *rule, enum remedy_on on,
 
     if (!is_rule_for_event(rule, on, facts))
         return false;
-    if (!is_aspect(rule->aspect, facts))
+    if (!aspect_fits(rule->aspect, facts))
         return false;
-    if (!is_like(rule->kind, cause->kind))
+    if (!matches_any_pattern(rule->kind, cause->kind))
         return false;
-    if (!is_like(rule->source, cause->source))
+    if (!matches_any_pattern(rule->source, cause->source))
         return false;
-    if (!is_like(rule->expected, cause->expected))
+    if (!matches_any_pattern(rule->expected, cause->expected))
         return false;
-    if (!is_like(rule->function, facts->function))
+    if (!matches_any_pattern(rule->function, facts->function))
         return false;
-    if (!is_like(rule->reason, cause->text))
+    if (!matches_any_pattern(rule->reason, cause->text))
         return false;
-    if (rule->code && !prose_same(rule->code, facts->code))
+    if (rule->code && !prose_equal(rule->code, facts->code))
         return false;
-    if (rule->is && !case_of(facts, rule->is))
+    if (rule->is && !find_case(facts, rule->is))
         return false;
-    if (!is_like(rule->stack, facts->stack))
+    if (!matches_any_pattern(rule->stack, facts->stack))
         return false;
-    if (!is_like(rule->line, facts->line_text))
+    if (!matches_any_pattern(rule->line, facts->line_text))
         return false;
-    if (!is_said(rule->said, cause))
+    if (!is_said_in_cause(rule->said, cause))
         return false;
-    if (!is_worded(rule->words, cause->text))
+    if (!has_reason_words(rule->words, cause->text))
         return false;
-    if (!condition_holds(rule, facts))
+    if (!when_holds(rule, facts))
         return false;
-    return is_used_as(rule->use, facts);
+    return use_fits(rule->use, facts);
 }
 
 /* Find the case that RULE asks for, and copy it to the members `more` and `setting` of FACTS. */
 static void choose_case(const struct remedy_rule *rule, struct remedy_facts *facts)
 {
-    const struct remedy_case *chosen = case_of(facts, rule->is);
+    const struct remedy_case *chosen = find_case(facts, rule->is);
 
     facts->more = chosen ? chosen->more : NULL;
     facts->setting = chosen ? chosen->setting : NULL;
@@ -292,9 +296,9 @@ static void choose_case(const struct remedy_rule *rule, struct remedy_facts *fac
 
 /* ---- making the sentence of a remedy ------------------------------------- */
 
-/* Return TEXT on one line, cut to WORD_BYTES before a UTF-8 character. If the text is not cut, its
- * final dot is left out, because the sentence around it has one. */
-static const char *word_of(struct arena *arena, const char *text)
+/* Return TEXT on one line, cut to at most WORD_BYTES bytes; a UTF-8 character is not cut in two. If
+ * TEXT is short enough, its final dots are left out, because the sentence has a dot behind it. */
+static const char *cut_word(struct arena *arena, const char *text)
 {
     size_t bytes = prose_cut(text, WORD_BYTES);
     bool cut = text[bytes];
@@ -312,8 +316,8 @@ static const char *word_of(struct arena *arena, const char *text)
     return made;
 }
 
-/* Is 0 or 1 one of VALUES, "1, 5, 7"? */
-static bool small_among(const char *values)
+/* Is 0 or 1 among the sizes in VALUES, such as "1, 5, 7"? */
+static bool has_size_0_or_1(const char *values)
 {
     const char *at = values ? values : "";
 
@@ -321,7 +325,7 @@ static bool small_among(const char *values)
         size_t bytes;
         at += strspn(at, " ");
         bytes = strcspn(at, ",");
-        if (is_small_size(at, bytes))
+        if (is_size_0_or_1(at, bytes))
             return true;
         at += bytes;
         at += *at == ',';
@@ -330,7 +334,7 @@ static bool small_among(const char *values)
 }
 
 /* Return the function's name. A resume function is called "the rest of f after line 12". */
-static const char *function_of(struct arena *arena, const struct remedy_facts *facts)
+static const char *function_words(struct arena *arena, const struct remedy_facts *facts)
 {
     char *function;
     const char *made = facts->function ? facts->function : "the function";
@@ -346,7 +350,7 @@ static const char *function_of(struct arena *arena, const struct remedy_facts *f
 
 /* Return the innermost line of the program's stack in FACTS as " (n in d, src/net.py:12)". Returns
  * "" if there is no stack. */
-static const char *place_of(struct arena *arena, const struct remedy_facts *facts)
+static const char *place_words(struct arena *arena, const struct remedy_facts *facts)
 {
     struct lines none = {0};
     const char *text = facts->cause.text;
@@ -363,9 +367,9 @@ static const char *place_of(struct arena *arena, const struct remedy_facts *fact
     return arena_print(arena, " (%s)", line);
 }
 
-/* Return the source that torch's message TEXT calls marked as dynamic. Returns "the size" if TEXT
- * names none. */
-static const char *constraint_of(struct arena *arena, const char *text)
+/* TEXT is a message of torch, "You marked SOURCE as dynamic ...". Return SOURCE, or "the size" if
+ * TEXT does not have these words. */
+static const char *marked_source(struct arena *arena, const char *text)
 {
     static const char before[] = "You marked ";
     const char *found = text ? strstr(text, before) : NULL;
@@ -377,8 +381,8 @@ static const char *constraint_of(struct arena *arena, const char *text)
     return arena_print(arena, "%.*s", (int)(end - found), found);
 }
 
-/* Return the dict whose keys SOURCE reads: L['d'] for list(dict.keys(L['d']))[0]. */
-static const char *dict_of(struct arena *arena, const char *source)
+/* Return the dict whose keys SOURCE reads: "L['d']" for "list(dict.keys(L['d']))[0]". */
+static const char *dict_with_keys(struct arena *arena, const char *source)
 {
     static const char before[] = "dict.keys(";
     const char *found = strstr(source, before);
@@ -390,8 +394,8 @@ static const char *dict_of(struct arena *arena, const char *source)
     return arena_print(arena, "%.*s", (int)(end - found), found);
 }
 
-/* Return torch's name for the limit that FACTS are about. */
-static const char *limit_of(const struct remedy_facts *facts)
+/* Return torch's name for the limit that the event of FACTS is about. */
+static const char *limit_name(const struct remedy_facts *facts)
 {
     const char *text = facts->cause.text;
 
@@ -457,7 +461,7 @@ static char *make_sentence(const char *text, const struct remedy_facts *facts)
     struct arena arena = {0};
     const struct torch_reason reason = torch_reason_split(facts->cause.text);
     const char *source = prose_or(facts->cause.source, "the input");
-    const char *base = arena_print(&arena, "%.*s", cause_base(source), source);
+    const char *base = arena_print(&arena, "%.*s", cause_base_length(source), source);
     const char *expected = facts->cause.expected;
     const char *count = arena_print(&arena, "%" PRId64, facts->count);
     const char *plural = facts->count == 1 ? "" : "s";
@@ -476,12 +480,12 @@ static char *make_sentence(const char *text, const struct remedy_facts *facts)
         {"what", prose_or(reason.what, "no reason was recorded")},
         {"hint", prose_or(reason.hint, "none")},
         {"more", as_written(&arena, prose_or(facts->more, "?"))},
-        {"place", place_of(&arena, facts)},
+        {"place", place_words(&arena, facts)},
         {"line", facts->line_text ? arena_print(&arena, " (%s)", facts->line_text) : ""},
-        {"constraint", as_written(&arena, constraint_of(&arena, facts->cause.text))},
-        {"dict", as_written(&arena, dict_of(&arena, source))},
-        {"function", function_of(&arena, facts)},
-        {"limit", limit_of(facts)},
+        {"constraint", as_written(&arena, marked_source(&arena, facts->cause.text))},
+        {"dict", as_written(&arena, dict_with_keys(&arena, source))},
+        {"function", function_words(&arena, facts)},
+        {"limit", limit_name(facts)},
         {"count", count},
         {"calls", arena_print(&arena, "%s call%s", count, plural)},
         {"entries", arena_print(&arena, "%s entr%s", count, *plural ? "ies" : "y")},
@@ -489,13 +493,13 @@ static char *make_sentence(const char *text, const struct remedy_facts *facts)
         {"dim", prose_or(dimension_words(&arena, facts), "N")},
         {"at", facts->line > 0 ? arena_print(&arena, " at line %" PRId64, facts->line) : ""},
         {"apart",
-         small_among(facts->values) ? ". Sizes 0 and 1 are compiled apart all the same" : ""},
+         has_size_0_or_1(facts->values) ? ". Sizes 0 and 1 are compiled apart all the same" : ""},
     };
     const int count_of_words = array_count(words);
     char *made;
 
     for (int i = 0; i < count_of_words; i++)
-        words[i].text = word_of(&arena, prose_or(words[i].text, ""));
+        words[i].text = cut_word(&arena, prose_or(words[i].text, ""));
     made = fill_fields(text, words, count_of_words);
     arena_free(&arena);
     return made;
@@ -505,8 +509,9 @@ static char *make_sentence(const char *text, const struct remedy_facts *facts)
 
 static const char from_numpy[] = "___from_numpy(";
 
-/* Return SOURCE without its helper call: "L['x'].size()" for "___from_numpy(L['x']).size()". */
-static const char *without_numpy(struct arena *arena, const char *source)
+/* Return SOURCE without the helper call ___from_numpy(): "L['x'].size()" for
+ * "___from_numpy(L['x']).size()". */
+static const char *skip_from_numpy(struct arena *arena, const char *source)
 {
     const char *inner, *end;
 
@@ -529,7 +534,7 @@ static const char *settable_source(struct arena *arena, const char *source)
 
     if (!source)
         return NULL;
-    source = without_numpy(arena, source);
+    source = skip_from_numpy(arena, source);
     called = source;
     if (!strncmp(called, "dict(", 5))
         called += 5;
@@ -541,7 +546,7 @@ static const char *settable_source(struct arena *arena, const char *source)
 
 /* Return "@f", which limits a setting to FUNCTION f. Returns "" if the name cannot be written in a
  * setting. */
-static const char *only_for(struct arena *arena, const char *function)
+static const char *function_suffix(struct arena *arena, const char *function)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                   "0123456789_.<>";
@@ -551,11 +556,12 @@ static const char *only_for(struct arena *arena, const char *function)
     return writable ? arena_print(arena, "@%s", function) : "";
 }
 
-/* Return a setting NAME=SOURCE for each source of DYNAMIC, which is a list of what-if settings:
- * "dynamic=L['x'][0],dynamic=...". Returns NULL if DYNAMIC is not such a list or has an unusable
- * source. */
-static const char *each_of(struct arena *arena, const char *name, const char *dynamic,
-                           const char *function)
+/* DYNAMIC is a list of what-if settings: "dynamic=L['x'][0],dynamic=...". Return a setting
+ * NAME=SOURCE for each source in this list, with the text FUNCTION ("@f") behind it; blanks
+ * separate the settings. Returns NULL if DYNAMIC is not such a list, or if a source cannot
+ * stand in a setting. */
+static const char *settings_of_sources(struct arena *arena, const char *name, const char *dynamic,
+                                       const char *function)
 {
     static const char between[] = ",dynamic=";
     const char *first = between + 1;
@@ -579,8 +585,8 @@ static const char *each_of(struct arena *arena, const char *name, const char *dy
     return prose_filled(marks);
 }
 
-/* Return SETTING, in single quotes for a shell if it has blanks. Takes ownership of SETTING. */
-static char *one_word(char *setting)
+/* Return SETTING as one word of a shell: in single quotes if it has blanks. Frees SETTING. */
+static char *quote_setting(char *setting)
 {
     char *quoted = NULL;
     size_t room = 0;
@@ -627,10 +633,11 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
     const struct remedy_facts *facts = &chosen;
     struct arena arena = {0};
     const char *source = prose_or(facts->cause.source, "");
-    const char *base = arena_print(&arena, "%.*s", cause_base(source), source);
-    /* torch's lists of sources apply to all functions */
+    const char *base = arena_print(&arena, "%.*s", cause_base_length(source), source);
+    /* a numpy array goes into torch's lists of sources, which apply to all functions, so
+     * no "@f" follows */
     const bool listed = !strncmp(base, from_numpy, strlen(from_numpy));
-    const char *function = only_for(&arena, listed ? NULL : facts->function);
+    const char *function = function_suffix(&arena, listed ? NULL : facts->function);
     char *made = NULL;
     char *whole = NULL;
     bool known = true;
@@ -644,11 +651,11 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
         {"source", settable_source(&arena, source)},
         {"base", settable_source(&arena, base)},
         {"dim", dimension_words(&arena, facts)},
-        {"marks", each_of(&arena, "maybe_mark_dynamic", facts->setting, function)},
-        {"tensors", each_of(&arena, "tensor", facts->setting, function)},
+        {"marks", settings_of_sources(&arena, "maybe_mark_dynamic", facts->setting, function)},
+        {"tensors", settings_of_sources(&arena, "tensor", facts->setting, function)},
         {"@function", function},
-        {"@compiled", only_for(&arena, whole ? whole : facts->function)},
-        {"limit", limit_of(facts)},
+        {"@compiled", function_suffix(&arena, whole ? whole : facts->function)},
+        {"limit", limit_name(facts)},
         {"raised", facts->raised > 0 ? arena_print(&arena, "%" PRId64, facts->raised) : NULL},
     };
     const int count = array_count(words);
@@ -658,7 +665,7 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
     if (known) {
         made = fill_fields(rule->set, words, count);
         if (is_one_setting(rule->set))
-            made = one_word(made);
+            made = quote_setting(made);
     }
     free(whole);
     arena_free(&arena);
@@ -681,9 +688,9 @@ static char *text_between(const char *text, const char *before, const char *afte
     return end ? strndup(start, (size_t)(end - start)) : NULL;
 }
 
-/* Return the text of the first fitting rule from FOUND on, like remedy_for(). */
-static char *remedy_from(const struct remedy_rule *found, enum remedy_on on,
-                         const struct remedy_facts *facts, const struct remedy_rule **rule)
+/* Like remedy_for(), but search the rules only from FOUND on. */
+static char *find_remedy_from(const struct remedy_rule *found, enum remedy_on on,
+                              const struct remedy_facts *facts, const struct remedy_rule **rule)
 {
     struct remedy_facts more = *facts;
     char *named = NULL;
@@ -713,7 +720,7 @@ static char *remedy_from(const struct remedy_rule *found, enum remedy_on on,
 char *remedy_for(enum remedy_on on, const struct remedy_facts *facts,
                  const struct remedy_rule **rule)
 {
-    return remedy_from(remedy_rules(), on, facts, rule);
+    return find_remedy_from(remedy_rules(), on, facts, rule);
 }
 
 char *remedy_next(enum remedy_on on, const struct remedy_facts *facts,
@@ -724,5 +731,5 @@ char *remedy_next(enum remedy_on on, const struct remedy_facts *facts,
     /* skip the next rules of the same name, which are alternatives of the rule that was found */
     while (next->name && !strcmp(next->name, (*rule)->name))
         next++;
-    return (*rule)->beside ? remedy_from(next, on, facts, rule) : NULL;
+    return (*rule)->beside ? find_remedy_from(next, on, facts, rule) : NULL;
 }

@@ -5,7 +5,7 @@
 #include "trace/prose.h"
 #include "trace/remedy.h"
 
-static const char *text_in(struct arena *arena, struct query *query, int column)
+static const char *copy_column(struct arena *arena, struct query *query, int column)
 {
     if (query_type(query, column) == QUERY_NULL)
         return NULL;
@@ -24,9 +24,9 @@ void remedy_cases_read(struct db *db, struct arena *arena, const char *ids,
     query_bind_text(query, 3, prose_or(cause->aspect, ""));
     query_bind_integer(query, 4, cause->dimension);
     while (query_step(query) && count < REMEDY_CASES - 1) {
-        cases[count++] = (struct remedy_case){.is = text_in(arena, query, 0),
-                                              .more = text_in(arena, query, 1),
-                                              .setting = text_in(arena, query, 2)};
+        cases[count++] = (struct remedy_case){.is = copy_column(arena, query, 0),
+                                              .more = copy_column(arena, query, 1),
+                                              .setting = copy_column(arena, query, 2)};
     }
     cases[count] = (struct remedy_case){0};
     query_close(query);

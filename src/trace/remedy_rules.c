@@ -75,7 +75,7 @@ static const struct named answers[] = {
     {NULL, 0},
 };
 
-static int number_of(const struct named *list, const char *what, const char *word)
+static int number_named(const struct named *list, const char *what, const char *word)
 {
     while (list->word && strcmp(list->word, word))
         list++;
@@ -102,7 +102,7 @@ static int number_of(const struct named *list, const char *what, const char *wor
     X(set)
 
 /* Parse a version: 213 for "2.13". */
-static int version_of(const char *text)
+static int parse_version(const char *text)
 {
     char *end;
     long major = strtol(text, &end, 10);
@@ -121,21 +121,21 @@ static void condition_read(struct remedy_rule *rule, const char *key, const char
     TEXT_KEYS(X)
 #undef X
     if (!strcmp(key, "effort"))
-        rule->effort = (enum remedy_effort)number_of(efforts, "effort", value);
+        rule->effort = (enum remedy_effort)number_named(efforts, "effort", value);
     else if (!strcmp(key, "effect"))
-        rule->effect = (enum remedy_effect)number_of(effects, "effect", value);
+        rule->effect = (enum remedy_effect)number_named(effects, "effect", value);
     else if (!strcmp(key, "when"))
-        rule->when = (__typeof__(rule->when))number_of(whens, "when", value);
+        rule->when = (__typeof__(rule->when))number_named(whens, "when", value);
     else if (!strcmp(key, "use"))
-        rule->use = (enum remedy_use)number_of(uses, "use", value);
+        rule->use = (enum remedy_use)number_named(uses, "use", value);
     else if (!strcmp(key, "proven"))
-        rule->proven = number_of(answers, "answer", value);
+        rule->proven = number_named(answers, "answer", value);
     else if (!strcmp(key, "beside"))
-        rule->beside = number_of(answers, "answer", value);
+        rule->beside = number_named(answers, "answer", value);
     else if (!strcmp(key, "since"))
-        rule->since = version_of(value);
+        rule->since = parse_version(value);
     else if (!strcmp(key, "until"))
-        rule->until = version_of(value);
+        rule->until = parse_version(value);
     else
         abort_unknown_word("condition", key);
 }
@@ -181,7 +181,7 @@ static void head_read(struct remedy_rule *rule, char *line)
             rule->outcome = (enum outcome)i;
             return;
         }
-    rule->on = (enum remedy_on)number_of(events, "event", event);
+    rule->on = (enum remedy_on)number_named(events, "event", event);
 }
 
 static void rules_read(void)

@@ -6,14 +6,14 @@
 
 #include "trace/remedy.h"
 
-static bool in_name(char c)
+static bool is_name_byte(char c)
 {
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Return the last name of EXPRESSION, "size" of "self.kv.size". A function that torch has inlined
- * may reach the object under another name. */
-static const char *last_name(const char *expression)
+/* Return the last name of EXPRESSION, "size" of "self.kv.size". Only this name is searched for in a
+ * line: if torch inlined the function, the function may call the object by another name. */
+static const char *find_last_name(const char *expression)
 {
     const char *dot = strrchr(expression, '.');
 
@@ -27,8 +27,8 @@ static const char *find_name(const char *line, const char *name)
     const char *at = line;
 
     while (bytes && (at = strstr(at, name))) {
-        bool before = at > line && in_name(at[-1]);
-        if (!before && !in_name(at[bytes]))
+        bool before = at > line && is_name_byte(at[-1]);
+        if (!before && !is_name_byte(at[bytes]))
             return at;
         at++;
     }
@@ -45,8 +45,9 @@ static const char *find_requoted(const char *line, char *name)
     return find_name(line, name);
 }
 
-/* Return the innermost bracket of LINE that is still open at AT, or NULL if there is none. */
-static const char *open_before(const char *line, const char *at)
+/* Return the innermost bracket of LINE that is still open at the position AT, or NULL if
+ * there is none. */
+static const char *find_open_bracket(const char *line, const char *at)
 {
     int depth = 0;
 
@@ -75,19 +76,19 @@ static bool has_colon(const char *open)
     return false;
 }
 
-/* Is the name before the bracket OPEN in LINE exactly WORD, as in `WORD(n)`? */
+/* Does the name WORD stand before the bracket OPEN of LINE, as in `WORD(n)`? */
 static bool is_called(const char *line, const char *open, const char *word)
 {
     size_t bytes = strlen(word);
     bool long_enough = open - line >= (ptrdiff_t)bytes;
 
     return long_enough && !memcmp(open - bytes, word, bytes) &&
-           (open == line + bytes || !in_name(open[-(ptrdiff_t)bytes - 1]));
+           (open == line + bytes || !is_name_byte(open[-(ptrdiff_t)bytes - 1]));
 }
 
 static bool is_sliced(const char *line, const char *at)
 {
-    for (const char *open = at; (open = open_before(line, open));) {
+    for (const char *open = at; (open = find_open_bracket(line, open));) {
         if (*open == '[' && has_colon(open))
             return true;
         if (*open == '(' && is_called(line, open, "range"))
@@ -110,9 +111,9 @@ static bool is_tested(const char *line, const char *at)
     return !otherwise || otherwise > at;
 }
 
-/* Does END, the text after an expression, begin with an operator that changes the expression in
- * place, as in "self.n += 1"? */
-static bool is_counted(const char *end)
+/* END is the text behind an expression. Does it begin with an operator that changes the expression
+ * in place, as in "self.n += 1"? */
+static bool is_augmented_assignment(const char *end)
 {
     size_t operator_bytes;
 
@@ -121,26 +122,26 @@ static bool is_counted(const char *end)
     return operator_bytes && end[operator_bytes] == '=';
 }
 
-/* Is the text from START to END a whole argument of a call? The characters around it must be a
- * bracket, a comma, or the `=` of a keyword argument. */
+/* Is the text from START to END a whole argument of a call? It is if a bracket, a comma, or the `=`
+ * of a keyword argument stands before it, and a bracket or a comma behind it. */
 static bool is_passed(const char *line, const char *start, const char *end)
 {
-    const char *open = open_before(line, start);
+    const char *open = find_open_bracket(line, start);
 
     while (start > line && start[-1] == ' ')
         start--;
     end += strspn(end, " ");
-    return open && *open == '(' && open > line && in_name(open[-1]) && strchr("(,=", start[-1]) &&
-           (*end == ',' || *end == ')');
+    return open && *open == '(' && open > line && is_name_byte(open[-1]) &&
+           strchr("(,=", start[-1]) && (*end == ',' || *end == ')');
 }
 
-/* Return the bracket that ends "table[n]", where n is the text from START to END. Returns NULL if n
- * is not the whole key. */
+/* If the text from START to END is the whole key n in "table[n]", return the closing bracket.
+ * Otherwise return NULL. */
 static const char *key_end(const char *line, const char *start, const char *end)
 {
-    const char *open = open_before(line, start);
+    const char *open = find_open_bracket(line, start);
     bool subscript =
-        open && *open == '[' && open > line && (in_name(open[-1]) || strchr(")]", open[-1]));
+        open && *open == '[' && open > line && (is_name_byte(open[-1]) || strchr(")]", open[-1]));
 
     end += strspn(end, " ");
     if (!subscript || open + 1 + strspn(open + 1, " ") != start)
@@ -156,7 +157,7 @@ static bool is_assigned(const char *end)
 
 enum remedy_use remedy_use_of(const char *line, const char *expression)
 {
-    const char *name = last_name(expression);
+    const char *name = find_last_name(expression);
     const char *at = find_name(line, name);
     const char *start, *key;
 
@@ -169,11 +170,11 @@ enum remedy_use remedy_use_of(const char *line, const char *expression)
         return USE_ANY;
     start = at;
     for (; start > line; start--) {
-        bool is_part = in_name(start[-1]) || start[-1] == '.';
+        bool is_part = is_name_byte(start[-1]) || start[-1] == '.';
         if (!is_part)
             break;
     }
-    if (is_counted(at + strlen(name)))
+    if (is_augmented_assignment(at + strlen(name)))
         return USE_COUNTED;
     if (is_sliced(line, at))
         return USE_SLICED;

@@ -25,11 +25,12 @@ struct scan {
     sqlite3_file *file;
     bool (*row)(void *context, const int64_t *values, unsigned nulls);
     void *context;
-    unsigned columns; /* columns of the table; the first is its key */
-    int64_t next;     /* all rows with lower keys have been passed to the function `row` */
-    bool enough;      /* the function `row` has returned false */
-    uint8_t *part;    /* owned: the part of the file read last */
-    int64_t part_at;  /* offset of `part` in the file, or -1 if nothing has been read */
+    unsigned columns; /* number of the table's columns, of which the first is the key */
+    bool of_frames;   /* the table is `frame`, whose records have a form of their own */
+    int64_t next;     /* the function `row` has got all rows with lower keys than this */
+    bool enough;      /* the function `row` has returned false, so the scan stops */
+    uint8_t *part;    /* owned: the part of the file that was read last */
+    int64_t part_at;  /* offset of `part` in the file, or -1 if nothing has been read yet */
 };
 
 /* Return the page NUMBER, which is valid until the next read. Returns NULL if the page cannot be
@@ -70,38 +71,109 @@ static bool number_scan(unsigned type, const uint8_t **p, const uint8_t *end, in
     return true;
 }
 
-/* Read the row of the cell at P, and pass it to ROW. Returns false if ROW stops, or if the cell has
- * an unusual form: a length or a type that takes more than one byte, or a value that is not an
- * integer. */
+/* Read the columns of a record, except the key, into VALUES. The record is between TYPES and END.
+ * Returns false if it has an unusual form, for example a type that takes more than one byte, or a
+ * value that is not an integer. */
+static bool record_scan(const struct scan *scan, const uint8_t *types, const uint8_t *end,
+                        int64_t *values, unsigned *nulls)
+{
+    const unsigned header = 1 + scan->columns;
+    const uint8_t *p = types + header;
+
+    if (types[0] != header || types[1] || p > end)
+        return false;
+    for (unsigned i = 1; i < scan->columns; i++) {
+        if (!number_scan(types[1 + i], &p, end, &values[i]))
+            return false;
+        if (!types[1 + i])
+            *nulls |= 1u << i;
+    }
+    return p == end;
+}
+
+/* Like record_scan(), for a record of the table `frame` (schemas/trace.sql). Such a record may lack
+ * its last columns. But if SQL has written it, it has all columns, and NULL as its key. */
+static bool frame_scan(const uint8_t *types, const uint8_t *end, int64_t *values, unsigned *nulls)
+{
+    enum { KEY = FRAME_COLUMNS, STORED };
+    int64_t found[STORED] = {0};
+    const unsigned header = types[0];
+    const unsigned columns = header - 1;
+    const uint8_t *p = types + header;
+    struct row_frame *row = (struct row_frame *)values;
+    const bool is_ours = columns >= FRAME_COLUMNS_LEAST && columns <= STORED;
+    /* a bit for each column that is NULL. Of the columns that are not in the record, these two are
+     * NULL, and all others are 0 */
+    unsigned missing = (1u << COLUMN_ENTRY) | (1u << KEY);
+
+    if (!is_ours || p > end)
+        return false;
+    for (unsigned i = 0; i < columns; i++) {
+        if (!number_scan(types[1 + i], &p, end, &found[i]))
+            return false;
+        if (types[1 + i])
+            missing &= ~(1u << i);
+        else
+            missing |= 1u << i;
+    }
+    if (p != end || !(missing >> KEY & 1))
+        return false;
+    row->thread_id = (uint64_t)found[COLUMN_THREAD];
+    row->parent_id = (uint64_t)found[COLUMN_PARENT];
+    row->code_id = (uint64_t)found[COLUMN_CODE];
+    row->kind = found[COLUMN_KIND];
+    row->outcome = found[COLUMN_OUTCOME];
+    row->start_ns = found[COLUMN_START];
+    row->end_ns = found[COLUMN_TOOK];
+    row->cache_entry_id = (uint64_t)found[COLUMN_ENTRY];
+    row->exit = found[COLUMN_EXIT];
+#define NULL_IF(column, stored) \
+    ((missing >> (stored)&1) << offsetof(struct row_frame, column) / sizeof(int64_t))
+    *nulls = NULL_IF(thread_id, COLUMN_THREAD) | NULL_IF(code_id, COLUMN_CODE) |
+             NULL_IF(kind, COLUMN_KIND) | NULL_IF(outcome, COLUMN_OUTCOME) |
+             NULL_IF(start_ns, COLUMN_START) | NULL_IF(cache_entry_id, COLUMN_ENTRY) |
+             NULL_IF(exit, COLUMN_EXIT);
+    if (missing >> COLUMN_TOOK & 1 || missing >> COLUMN_START & 1) {
+        row->end_ns = 0;
+        *nulls |= NULL_IF(end_ns, missing >> COLUMN_TOOK & 1 ? COLUMN_TOOK : COLUMN_START);
+    } else if (__builtin_add_overflow(row->start_ns, row->end_ns, &row->end_ns)) {
+        /* the sum overflows: SQLite would compute another number here, so SQLite
+         * must read this row */
+        return false;
+    }
+    if (missing >> COLUMN_PARENT & 1)
+        *nulls |= NULL_IF(parent_id, COLUMN_PARENT);
+    else if (__builtin_sub_overflow(values[0], found[COLUMN_PARENT], (int64_t *)&row->parent_id))
+        return false;
+#undef NULL_IF
+    return true;
+}
+
+/* Read the row in the cell that begins at P, and pass it to the function `row`. Returns false if
+ * `row` stops the scan, or if the cell has an unusual form, for example a length that takes more
+ * than one byte. */
 static bool row_scan(struct scan *scan, const uint8_t *p, const uint8_t *end)
 {
-    const uint8_t *types;
     int64_t values[COLUMNS_MOST];
     int64_t id = 0;
     unsigned length = *p++;
-    unsigned header = 1 + scan->columns;
     unsigned nulls = 0;
-    bool is_long;
+    bool is_long, is_usual;
 
     for (int i = 0; *p & 0x80 && i < 7; i++)
         id = (id | (*p++ & 0x7f)) << 7;
     id |= *p;
     is_long = (length | *p++) & 0x80;
-    if (is_long || length > end - p || length < header)
+    if (is_long || length > end - p || !length)
         return false;
-    if (*p != header || p[1] || id < scan->next)
+    if (id < scan->next)
         return false;
-    end = p + length;
-    types = p + 1;
-    p = types + scan->columns;
     values[0] = id;
-    for (unsigned i = 1; i < scan->columns; i++) {
-        if (!number_scan(types[i], &p, end, &values[i]))
-            return false;
-        if (!types[i])
-            nulls |= 1u << i;
-    }
-    if (p != end)
+    if (scan->of_frames)
+        is_usual = frame_scan(p, p + length, values, &nulls);
+    else
+        is_usual = record_scan(scan, p, p + length, values, &nulls);
+    if (!is_usual)
         return false;
     scan->next = id + 1;
     scan->enough = !scan->row(scan->context, values, nulls);
@@ -173,6 +245,7 @@ void scan_rows(struct db *db, enum row_table table,
         .db = db,
         .row = row,
         .context = context,
+        .of_frames = table == TABLE_frame,
         .next = INT64_MIN,
         .part = malloc(PART_BYTES + PAGE_SLACK),
         .part_at = -1,

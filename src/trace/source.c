@@ -85,9 +85,9 @@ int source_indentation(const char *line)
     return *line ? columns : -1;
 }
 
-/* Does TEXT, which is not indented, belong to the head of a definition: a decorator, "def", or
- * the ")" behind the parameters? */
-static bool head_goes_on(const char *text)
+/* TEXT is a line without indentation. Does it belong to the head of a definition: is it a
+ * decorator, "def", or the ")" after the parameters? */
+static bool is_in_head(const char *text)
 {
     static const char *const words[] = {")", "@", "def ", "async ", "class "};
 
@@ -115,7 +115,7 @@ int64_t source_end(const struct source *source, int64_t first)
         text += strspn(text, " \t");
         /* a comment at the margin does not end the body of a function */
         at_margin = here <= outer && *text != '#';
-        goes_on = !body && head_goes_on(text);
+        goes_on = !body && is_in_head(text);
         if (at_margin && !goes_on)
             break;
         body = body || here > outer;

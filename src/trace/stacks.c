@@ -5,6 +5,7 @@
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/scan.h"
+#include "vocabulary.h"
 
 enum { TICK_ROWS = 1 << 14, HEADS = 1 << 19 };
 
@@ -15,7 +16,7 @@ int64_t stacks_end(struct db *db)
 
 /* ---- adding up times in a tree ------------------------------------------- */
 
-static uint32_t *tree_head(struct tree *tree, uint32_t parent, int64_t code_id)
+static uint32_t *find_hash_head(struct tree *tree, uint32_t parent, int64_t code_id)
 {
     uint64_t hash = (uint64_t)code_id * 0x9E3779B97F4A7C15u;
 
@@ -24,12 +25,12 @@ static uint32_t *tree_head(struct tree *tree, uint32_t parent, int64_t code_id)
     return &tree->heads[hash % HEADS];
 }
 
-/* Return the node of CODE_ID called from PARENT. The node is created if there is none. Returns
- * PARENT if the tree is full. */
-static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
+/* Return the node for CODE_ID called from the node PARENT. If there is none, it is created. Returns
+ * PARENT if the tree has no room left. */
+static uint32_t find_or_add_node(struct tree *tree, uint32_t parent, int64_t code_id)
 {
     const struct node *nodes = tree->nodes.at;
-    uint32_t *head = tree_head(tree, parent, code_id);
+    uint32_t *head = find_hash_head(tree, parent, code_id);
     uint32_t at;
 
     for (at = *head; at; at = nodes[at].next)
@@ -45,8 +46,8 @@ static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
     return at;
 }
 
-/* Order nodes by caller, then by total time, longest first. */
-static int link_order(const void *a, const void *b, void *context)
+/* Compare two nodes for sorting: first by caller, then by total time, longest first. */
+static int node_compare(const void *a, const void *b, void *context)
 {
     const struct node *nodes = context;
     const struct node *x = &nodes[*(const uint32_t *)a];
@@ -74,7 +75,7 @@ void tree_link(struct tree *tree)
         caller->total_ns = times_sum(caller->total_ns, node->total_ns);
         order[i] = i;
     }
-    qsort_r(order + 1, count - 1, sizeof *order, link_order, nodes);
+    qsort_r(order + 1, count - 1, sizeof *order, node_compare, nodes);
     for (uint32_t i = count; i-- > 1;) {
         struct node *node = &nodes[order[i]];
         struct node *caller = &nodes[node->parent];
@@ -109,9 +110,9 @@ static void frame_fold(const struct walk *walk, struct tree *tree, struct track 
 
     if (!is_below && !walk->root(walk->context, frame))
         return;
-    frame->what = tree_node(tree, caller, frame->code_id);
+    frame->what = find_or_add_node(tree, caller, frame->code_id);
     node = &tree->nodes.at[frame->what];
-    node->calls++;
+    node->calls += frame->is_call;
     if (length > node->longest_ns || !node->longest_id) {
         node->longest_ns = length;
         node->longest_id = frame->id;
@@ -141,6 +142,7 @@ static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
         .code_id = (int64_t)row->code_id,
         .start_ns = row->start_ns,
         .end_ns = row->end_ns,
+        .is_call = row->kind == FRAME_CALL,
     };
     int64_t thread_id = (int64_t)row->thread_id;
     int64_t parent_id = (int64_t)row->parent_id;
@@ -190,7 +192,7 @@ void stacks_walk(struct db *db, struct stacks *stacks, const struct walk *walk)
             .ended_ns = query_integer(query, 1),
         };
         if (walk->fold && !walk->root)
-            track.what = tree_node(&stacks->tree, 0, walk->merge ? 0 : track.thread_id);
+            track.what = find_or_add_node(&stacks->tree, 0, walk->merge ? 0 : track.thread_id);
         *list_add(&stacks->tracks) = track;
     }
     scan_rows(db, TABLE_frame, frame_walk, &walking);

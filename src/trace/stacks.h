@@ -20,7 +20,10 @@ enum { STACKS_NODES = 2000000 };
 
 struct open_frame {
     int64_t id, code_id, start_ns, end_ns;
-    uint32_t what; /* the frame's node in the tree, or a value of the caller's choice */
+    bool is_call; /* false for a later part of a generator or coroutine, after a yield */
+    /* index of the frame's node in the tree; without a tree, the caller may store a value of its
+     * own */
+    uint32_t what;
 };
 
 struct track {

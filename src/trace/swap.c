@@ -17,14 +17,14 @@ struct swap {
 
 static sqlite3_vfs *own; /* SQLite's default VFS, which reads and writes files */
 
-static sqlite3_file *own_file(sqlite3_file *file)
+static sqlite3_file *inner_file(sqlite3_file *file)
 {
     return ((struct swap *)file)->file;
 }
 
 static bool is_open(sqlite3_file *file)
 {
-    return own_file(file)->pMethods;
+    return inner_file(file)->pMethods;
 }
 
 static void file_close(struct swap *swap)
@@ -41,13 +41,13 @@ static void file_close(struct swap *swap)
 static int swap_close(sqlite3_file *file)
 {
     file_close((struct swap *)file);
-    free(own_file(file));
+    free(inner_file(file));
     return SQLITE_OK;
 }
 
 static int swap_read(sqlite3_file *file, void *to, int bytes, sqlite3_int64 at)
 {
-    return is_open(file) ? own_file(file)->pMethods->xRead(own_file(file), to, bytes, at)
+    return is_open(file) ? inner_file(file)->pMethods->xRead(inner_file(file), to, bytes, at)
                          : SQLITE_IOERR;
 }
 
@@ -68,43 +68,46 @@ static int swap_sync(sqlite3_file *file, int flags)
 
 static int swap_size(sqlite3_file *file, sqlite3_int64 *size)
 {
-    return is_open(file) ? own_file(file)->pMethods->xFileSize(own_file(file), size) : SQLITE_IOERR;
+    return is_open(file) ? inner_file(file)->pMethods->xFileSize(inner_file(file), size)
+                         : SQLITE_IOERR;
 }
 
 static int swap_lock(sqlite3_file *file, int lock)
 {
     if (!((struct swap *)file)->locks)
         return SQLITE_OK;
-    return is_open(file) ? own_file(file)->pMethods->xLock(own_file(file), lock) : SQLITE_IOERR;
+    return is_open(file) ? inner_file(file)->pMethods->xLock(inner_file(file), lock) : SQLITE_IOERR;
 }
 
 static int swap_unlock(sqlite3_file *file, int lock)
 {
     return is_open(file) && ((struct swap *)file)->locks
-               ? own_file(file)->pMethods->xUnlock(own_file(file), lock)
+               ? inner_file(file)->pMethods->xUnlock(inner_file(file), lock)
                : SQLITE_OK;
 }
 
 static int swap_reserved(sqlite3_file *file, int *reserved)
 {
-    return is_open(file) ? own_file(file)->pMethods->xCheckReservedLock(own_file(file), reserved)
-                         : SQLITE_IOERR;
+    return is_open(file)
+               ? inner_file(file)->pMethods->xCheckReservedLock(inner_file(file), reserved)
+               : SQLITE_IOERR;
 }
 
 static int swap_control(sqlite3_file *file, int what, void *argument)
 {
-    return is_open(file) ? own_file(file)->pMethods->xFileControl(own_file(file), what, argument)
-                         : SQLITE_NOTFOUND;
+    return is_open(file)
+               ? inner_file(file)->pMethods->xFileControl(inner_file(file), what, argument)
+               : SQLITE_NOTFOUND;
 }
 
 static int swap_sector(sqlite3_file *file)
 {
-    return is_open(file) ? own_file(file)->pMethods->xSectorSize(own_file(file)) : 4096;
+    return is_open(file) ? inner_file(file)->pMethods->xSectorSize(inner_file(file)) : 4096;
 }
 
 static int swap_device(sqlite3_file *file)
 {
-    return is_open(file) ? own_file(file)->pMethods->xDeviceCharacteristics(own_file(file)) : 0;
+    return is_open(file) ? inner_file(file)->pMethods->xDeviceCharacteristics(inner_file(file)) : 0;
 }
 
 static const sqlite3_io_methods methods = {
@@ -159,7 +162,7 @@ static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *found)
 static sqlite3_vfs swap_kind;
 static pthread_once_t swap_once = PTHREAD_ONCE_INIT;
 
-static void vfs_make(void)
+static void vfs_register(void)
 {
     own = sqlite3_vfs_find(NULL);
     /* take all other methods from SQLite's own VFS; they use only the member pAppData of the struct
@@ -174,9 +177,9 @@ static void vfs_make(void)
     sqlite3_vfs_register(&swap_kind, 0);
 }
 
-const char *swap_vfs(void)
+const char *swap_vfs_name(void)
 {
-    pthread_once(&swap_once, vfs_make);
+    pthread_once(&swap_once, vfs_register);
     return swap_kind.zName;
 }
 

@@ -14,7 +14,7 @@ struct sqlite3;
 
 /* Return the name of the VFS, for sqlite3_open_v2. It reads files like SQLite's own VFS. Files must
  * be plain (trace/path.h), because SQLite finds a log or a journal by the name of the file. */
-const char *swap_vfs(void);
+const char *swap_vfs_name(void);
 
 /* swap_out: close the file of HANDLE, which must have no running statement and no transaction.
  *

@@ -83,9 +83,9 @@ void spark_line(char *made, const double *heights, int width)
         made = stpcpy(made, spark_glyph(most > 0 ? heights[i] / most : 0, "·"));
 }
 
-/* Write to MADE a line of WIDTH small bars, one for each part of the whole time. TEXT has the
- * number of events by part: "3:10,4:7" means 10 events in part 3, and 7 in part 4. */
-static void spark_print(char *made, const char *text, int width)
+/* Write a line of WIDTH small bars to MADE. The bars show how many events each stretch of time has.
+ * TEXT lists them: "3:10,4:7" means 10 events in stretch 3, and 7 in stretch 4. */
+static void spark_format(char *made, const char *text, int width)
 {
     double counts[BARS_MOST] = {0};
     double count;
@@ -121,7 +121,7 @@ static const char *outcome_meaning(const char *word)
 }
 
 /* Write TEXT to MADE in the form that FORMAT names. */
-static void text_print(char *made, const char *text, enum cell_format format)
+static void text_format(char *made, const char *text, enum cell_format format)
 {
     char what[TORCH_PART];
     char *ended = NULL;
@@ -154,16 +154,28 @@ static void text_print(char *made, const char *text, enum cell_format format)
     free(ended);
 }
 
-static int64_t whole_of(double number)
+static int64_t to_integer(double number)
 {
     return fabs(number) < 9e18 ? (int64_t)number : 0;
 }
 
-static void number_print(char *made, const struct value *value, enum cell_format format, int width)
+/* Print PERCENT with FORMAT, which has a precision. 0 and 100 are printed only if they are exact:
+ * other numbers get as many digits as they need to look different. */
+static void percent_print(char *made, const char *format, int digits, double percent)
+{
+    double shown;
+
+    do {
+        snprintf(made, CELL_TEXT, format, digits++, percent);
+        shown = strtod(made, NULL);
+    } while (digits < 9 && (shown == 0 || shown == 100) && shown != percent);
+}
+
+static void number_format(char *made, const struct value *value, enum cell_format format, int width)
 {
     bool is_real = value->type == QUERY_REAL;
     double number = is_real ? value->real : (double)value->integer;
-    int64_t whole = is_real ? whole_of(number) : value->integer;
+    int64_t whole = is_real ? to_integer(number) : value->integer;
 
     switch (format) {
     case AS_COUNT:
@@ -180,13 +192,16 @@ static void number_print(char *made, const struct value *value, enum cell_format
         snprintf(made, CELL_TEXT, "%.3f s", number / 1e9);
         break;
     case AS_SHARE:
-        snprintf(made, CELL_TEXT, "%.3g", number);
+        percent_print(made, "%.*g", 3, number);
         break;
     case AS_ROUGH:
-        snprintf(made, CELL_TEXT, number < 99.5 ? "%.2g" : "%.0f", number);
+        if (number < 100)
+            percent_print(made, "%.*g", number < 99.5 ? 2 : 3, number);
+        else
+            snprintf(made, CELL_TEXT, "%.0f", number);
         break;
     case AS_PERCENT:
-        snprintf(made, CELL_TEXT, "%.1f", number);
+        percent_print(made, "%.*f", 1, number);
         break;
     case AS_BAR:
         bar_print(made, number, width);
@@ -209,15 +224,15 @@ const char *value_print(char *made, const struct value *value, enum cell_format 
     if (value->type == QUERY_NULL)
         return strcpy(made, is_text ? "" : "-");
     if (value->type != QUERY_TEXT)
-        number_print(made, value, format, width);
+        number_format(made, value, format, width);
     else if (format == AS_SPARK)
-        spark_print(made, value->text, width);
+        spark_format(made, value->text, width);
     else
-        text_print(made, value->text, format);
+        text_format(made, value->text, format);
     return made;
 }
 
-static double real_of(const struct value *value)
+static double to_real(const struct value *value)
 {
     return value->type == QUERY_REAL ? value->real : (double)value->integer;
 }
@@ -226,8 +241,8 @@ int value_compare(const struct value *a, const struct value *b)
 {
     static const int rank[] = {
         [QUERY_NULL] = 0, [QUERY_INTEGER] = 1, [QUERY_REAL] = 1, [QUERY_TEXT] = 2};
-    double x = real_of(a);
-    double y = real_of(b);
+    double x = to_real(a);
+    double y = to_real(b);
 
     if (rank[a->type] != rank[b->type] || a->type == QUERY_NULL)
         return rank[a->type] - rank[b->type];
@@ -267,7 +282,7 @@ static const char *html_entity(char letter)
     }
 }
 
-/* Print one LINE escaped for HTML. */
+/* Print LINE, a line of a text, with escapes for HTML. */
 static void html_line(FILE *out, const char *line)
 {
     char *safe = say_escape(line, strlen(line));
@@ -349,7 +364,7 @@ int word_style(const char *word)
 #define X(number, NAME, word, style) {word, STYLE_##style},
             CHECK_ROWS(X)
 #undef X
-        /* a value of the column compile.outcome, not the outcome of a call */
+        /* a word of the column compile.outcome; the outcome of a call is never this word */
         {"skipped", STYLE_DIM},
     };
 
@@ -364,7 +379,7 @@ char word_mark(const char *word)
     return STYLE_LETTERS[word_style(word)];
 }
 
-/* ---- reading a template file ------------------------------------------------------- */
+/* ---- reading a template file --------------------------------------------- */
 
 void template_open(struct template *template, const char *text)
 {
@@ -387,7 +402,7 @@ void template_open(struct template *template, const char *text)
             at[length] = 0;
             continue;
         }
-        block->sql = at; /* the statement ends at ";" and a line end, or with the file */
+        block->sql = at; /* the statement ends at a ";" at the end of a line, or with the file */
         end = strstr(at, ";\n");
         if (!end)
             break;
@@ -413,8 +428,9 @@ const char *block_word(const struct template_block *block, const char *word)
     return NULL;
 }
 
-/* Return the value of the column NAME (BYTES long), or NULL if the row has no such column. */
-static const struct value *row_value(const struct row *row, const char *name, size_t bytes)
+/* Return the value of the column NAME, which has BYTES bytes. Returns NULL if the row has
+ * no such column. */
+static const struct value *row_find(const struct row *row, const char *name, size_t bytes)
 {
     for (int i = 0; i < row->count; i++)
         if (!strncmp(row->names[i], name, bytes) && !row->names[i][bytes])
@@ -426,7 +442,7 @@ const struct value *row_field(const struct row *row, const char *text)
 {
     const char *brace = strchr(text, '{');
 
-    return brace ? row_value(row, brace + 1, strcspn(brace + 1, "}")) : NULL;
+    return brace ? row_find(row, brace + 1, strcspn(brace + 1, "}")) : NULL;
 }
 
 bool row_integer(const struct row *row, const char *text, int64_t *integer)
@@ -480,17 +496,17 @@ struct row facts_row(const struct row_facts *facts)
     return (struct row){facts->values, facts->names, facts->count};
 }
 
-/* ---- printing the fields of a row --------------------------------------------------- */
+/* ---- printing the fields of a row ---------------------------------------- */
 
-/* A row that is being printed, and how it is printed. */
+/* A row that is being printed by a template, and how. */
 struct printer {
     FILE *out;
-    struct arena *arena; /* memory for intermediate texts */
+    struct arena *arena; /* owns texts that are needed only while the row is printed */
     const struct row *row;
     enum template_way way;
 };
 
-/* Return the terminal's escape sequence for the style LETTER. */
+/* Return the escape sequence with which a terminal shows the style LETTER. */
 static const char *style_escape(char letter)
 {
     switch (letter) {
@@ -515,7 +531,7 @@ static const char *style_escape(char letter)
 /* Print the style of a field such as {!r} or {!name}. */
 static void style_put(const struct printer *p, const char *name, size_t bytes)
 {
-    const struct value *value = row_value(p->row, name, bytes);
+    const struct value *value = row_find(p->row, name, bytes);
     const char *text = value && value->type == QUERY_TEXT ? value->text : NULL;
     char letter = 'n';
 
@@ -541,14 +557,16 @@ static void sql_put(FILE *out, const struct value *value)
         fputs("NULL", out);
 }
 
-/* A field. "name:count>9~noun|other words" prints the column `name` in the format `count`,
- * right-aligned in 9 columns, with a noun after the number, or "other words" for NULL. */
+/* A field of a template. "name:count>9~noun|other words" prints the column `name` in the format
+ * `count`, right-aligned in 9 columns, with a noun after the number. If the value is NULL, it
+ * prints "other words". */
 struct field {
-    const struct value *value; /* the value of the column; NULL if the row has no such column */
+    /* the value of the field's column; NULL if the row has no such column */
+    const struct value *value;
     enum cell_format format;
-    int width; /* the number after the format; for a text the greatest number of bytes */
-    int right; /* right-align in this many columns */
-    int fill;  /* fill with blanks up to this column */
+    int width; /* the number behind the format: for a text the most bytes that are printed */
+    int right; /* number of columns in which the value is right-aligned; 0 if not */
+    int fill;  /* if not 0, blanks are added up to this column */
     const char *noun, *other;
     size_t noun_bytes, other_bytes;
 };
@@ -584,11 +602,12 @@ static struct field field_read(const struct row *row, const char *at, size_t byt
         sscanf(look + strspn(look, "0123456789"), ">%d", &field.right);
         sscanf(look + strspn(look, "0123456789>"), "<%d", &field.fill);
     }
-    field.value = row_value(row, at, name);
+    field.value = row_find(row, at, name);
     return field;
 }
 
-/* Return the value of FIELD as text. For NULL return the field's own words, or "?". */
+/* Return the value of FIELD as text. If the value is NULL, return the words that the template has
+ * for NULL, or "?" if it has none. */
 static const char *field_words(const struct printer *p, const struct field *field)
 {
     const struct value *value = field->value;
@@ -607,7 +626,7 @@ static const char *field_words(const struct printer *p, const struct field *fiel
 }
 
 /* Return how many bytes of its value FIELD may print. */
-static size_t field_most(const struct printer *p, const struct field *field)
+static size_t field_byte_limit(const struct printer *p, const struct field *field)
 {
     bool is_text = field->value && field->value->type == QUERY_TEXT;
     bool is_cut = is_text && field->width && field->format != AS_SPARK;
@@ -626,7 +645,7 @@ static size_t field_most(const struct printer *p, const struct field *field)
     }
 }
 
-/* Return the first MOST bytes of TEXT, escaped for the printer's target. */
+/* Return the first MOST bytes of TEXT, escaped for where they are printed. */
 static const char *text_escaped(const struct printer *p, const char *text, size_t most)
 {
     char *made;
@@ -646,7 +665,7 @@ static const char *text_escaped(const struct printer *p, const char *text, size_
 }
 
 /* Return the value of FIELD as one word of a shell, safe to print. */
-static const char *shell_word(const struct printer *p, const struct field *field)
+static const char *make_shell_word(const struct printer *p, const struct field *field)
 {
     bool is_text = field->value && field->value->type == QUERY_TEXT;
     char *made;
@@ -658,7 +677,8 @@ static const char *shell_word(const struct printer *p, const struct field *field
     return arena_keep(p->arena, made);
 }
 
-/* Return TEXT, which is escaped already, filled or cut to the columns that FIELD asks for. */
+/* TEXT is the escaped value of FIELD. Return it cut or filled with blanks to the number of columns
+ * that FIELD asks for. */
 static const char *field_filled(const struct printer *p, const struct field *field,
                                 const char *text)
 {
@@ -672,14 +692,14 @@ static const char *field_filled(const struct printer *p, const struct field *fie
     return arena_print(p->arena, "%s%*s", text, used < field->fill ? field->fill - used : 0, "");
 }
 
-/* Does the condition at AT (BYTES long) hold? Conditions are "?name", "-name", "+name",
- * "?name=text" and "-name=text". */
-static bool is_true(const struct printer *p, const char *at, size_t bytes)
+/* Does a condition of a template hold? The text at AT, which has BYTES bytes, is "?name", "-name",
+ * "+name", "?name=text" or "-name=text". */
+static bool condition_holds(const struct printer *p, const char *at, size_t bytes)
 {
     const char *equals = memchr(at, '=', bytes);
     const char *end = at + bytes;
     size_t name = (size_t)((equals ? equals : end) - at) - 1;
-    const struct value *value = row_value(p->row, at + 1, name);
+    const struct value *value = row_find(p->row, at + 1, name);
     bool is_known = value && value->type != QUERY_NULL;
     char made[CELL_TEXT];
 
@@ -694,8 +714,8 @@ static bool is_true(const struct printer *p, const char *at, size_t bytes)
     return is_known == (*at == '?');
 }
 
-/* Must the text of FIELD be escaped and cut? A shell word is escaped already. */
-static bool is_escaping(const struct printer *p, const struct field *field)
+/* Must the text of FIELD still be escaped and cut? A word of a shell has been escaped already. */
+static bool needs_escaping(const struct printer *p, const struct field *field)
 {
     bool is_raw = p->way == TEMPLATE_PLAIN || p->way == TEMPLATE_SENTENCE;
     bool is_word = field->format == AS_SHELL && p->way != TEMPLATE_HTML;
@@ -703,8 +723,9 @@ static bool is_escaping(const struct printer *p, const struct field *field)
     return !is_raw && !is_word;
 }
 
-/* Print the field at AT (BYTES long). Returns false if its value is NULL or empty and the field has
- * no words for this. */
+/* Print the field whose text is at AT and has BYTES bytes. Returns false if its value is NULL or
+ * empty and it has no words for NULL. If the text is a condition, prints nothing and returns
+ * whether it holds. */
 static bool field_put(const struct printer *p, const char *at, size_t bytes)
 {
     bool is_asked = bytes > 0 && strchr("?+-", *at);
@@ -718,7 +739,7 @@ static bool field_put(const struct printer *p, const char *at, size_t bytes)
         return true;
     }
     if (is_asked)
-        return is_true(p, at, bytes);
+        return condition_holds(p, at, bytes);
     if (p->way == TEMPLATE_SQL) {
         sql_put(p->out, field.value);
         return true;
@@ -731,15 +752,15 @@ static bool field_put(const struct printer *p, const char *at, size_t bytes)
     known = known && *text;
     text = arena_print(p->arena, "%*s", field.right, text);
     if (known && field.format == AS_SHELL)
-        text = shell_word(p, &field);
-    if (is_escaping(p, &field))
-        text = field_filled(p, &field, text_escaped(p, text, field_most(p, &field)));
+        text = make_shell_word(p, &field);
+    if (needs_escaping(p, &field))
+        text = field_filled(p, &field, text_escaped(p, text, field_byte_limit(p, &field)));
     fputs(text, p->out);
     return known || field.other;
 }
 
-/* Return the end of the bracket that begins at TEXT, or NULL if it is not closed. The fields {[}
- * and {]} do not count as brackets. */
+/* Return the end of the pair of brackets that begins at TEXT, or NULL if it is not closed. The
+ * fields {[} and {]}, which print a bracket, do not count. */
 static const char *bracket_end(const char *text, const char *end)
 {
     for (int depth = 0; text < end; text++) {
@@ -754,7 +775,8 @@ static const char *bracket_end(const char *text, const char *end)
     return NULL;
 }
 
-/* Return TEXT up to END with its fields filled in. *ALL becomes false if a field has no value. */
+/* Return the text from TEXT to END with its fields filled in. *ALL becomes false if a field has no
+ * value or if a condition does not hold. */
 static const char *fields_print(struct arena *arena, const struct row *row, enum template_way way,
                                 const char *text, const char *end, bool *all)
 {

@@ -19,7 +19,7 @@ static struct traces known; /* all traces that were named on the command line so
 static size_t left_out;
 static struct arena names;
 
-size_t traces_left_out(size_t more)
+size_t traces_add_left_out(size_t more)
 {
     left_out += more;
     return left_out;
@@ -28,7 +28,7 @@ size_t traces_left_out(size_t more)
 bool traces_has(const char *path)
 {
     for (size_t i = 0; i < known.paths.count; i++)
-        if (out_is(path, known.paths.at[i]))
+        if (out_is_same_file(path, known.paths.at[i]))
             return true;
     return false;
 }
@@ -48,7 +48,7 @@ static bool is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-bool traces_named(const char *word)
+bool traces_is_operand(const char *word)
 {
     glob_t found = {0};
     bool matches;
@@ -61,14 +61,14 @@ bool traces_named(const char *word)
     return matches;
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b)
+static int compare_names(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Is ENTRY a file that is not a trace, and that neither SQLite nor a recorder keeps beside
- * a trace? */
-static bool is_other(const struct dirent *entry)
+/* Is ENTRY of a directory none of these: a trace, a file that SQLite or a recorder keeps beside a
+ * trace, a hidden file, a directory? */
+static bool is_foreign_file(const struct dirent *entry)
 {
     static const char *const beside[] = {".db", ".db-wal", ".db-shm", ".db-journal", ".db-frames"};
     bool other = *entry->d_name != '.' && entry->d_type != DT_DIR;
@@ -81,7 +81,7 @@ static bool is_other(const struct dirent *entry)
 static void directory_add(struct traces *traces, const char *path)
 {
     struct dirent **entries = NULL;
-    int count = scandir(path, &entries, NULL, by_name);
+    int count = scandir(path, &entries, NULL, compare_names);
     size_t others = 0;
     size_t before = traces->paths.count;
     char *named = strdup("");
@@ -93,7 +93,7 @@ static void directory_add(struct traces *traces, const char *path)
         if (*name != '.' && ends_with(name, ".db")) {
             *list_add(&traces->paths) =
                 say_print("%s%s%s", path, ends_with(path, "/") ? "" : "/", name);
-        } else if (is_other(entries[i]) && others++ < OTHERS_NAMED) {
+        } else if (is_foreign_file(entries[i]) && others++ < OTHERS_NAMED) {
             char *longer = say_print("%s%s%.100s", named, *named ? ", " : "", name);
             free(named);
             named = longer;
@@ -179,7 +179,7 @@ struct db *traces_next(struct traces *traces)
 {
     while (traces->next < traces->paths.count) {
         struct db *db = db_open_each(traces->paths.at[traces->next++], true);
-        if (db && given_ended(db))
+        if (db && given_check_complete(db))
             return db;
         db_close(db);
         left_out++;
@@ -187,8 +187,8 @@ struct db *traces_next(struct traces *traces)
     return NULL;
 }
 
-/* Return the name of several traces for messages: "ranks/" or "a.db and 9 others". */
-static const char *words_name(char *const *words, size_t count)
+/* Return a name for several traces, for messages: "ranks/" or "a.db and 9 others". */
+static const char *name_of_several(char *const *words, size_t count)
 {
     return words[1] ? arena_print(&names, "%.*s and %zu other%s", NAME_MOST, words[0], count - 1,
                                   count == 2 ? "" : "s")
@@ -200,15 +200,16 @@ const char *traces_file(char *const *words, enum merge_frames frames, const char
     struct traces traces = traces_together(words);
     const char *path = NULL;
     size_t merged;
-    int64_t lost;
+    char *lost;
 
     *name = NULL;
     if (traces.paths.count == 1) {
         path = arena_print(&names, "%s", traces.paths.at[0]);
     } else if (traces.paths.count && (path = out_scratch(&names))) {
-        *name = words_name(words, traces.paths.count);
+        *name = name_of_several(words, traces.paths.count);
         if (!merge_traces(path, traces.given, frames, &merged, &lost))
             path = NULL;
+        free(lost); /* not needed: the command reads what was lost from the merged trace */
         left_out += traces.paths.count - merged;
     }
     traces_free(&traces);

@@ -17,8 +17,8 @@ struct db;
 
 enum { TRACES_LEFT_OUT = 3 }; /* the exit status of a command that left out traces */
 
-/* Does WORD name traces, rather than a function or a query? */
-bool traces_named(const char *word);
+/* Is WORD meant as a trace, not as a function or a query? */
+bool traces_is_operand(const char *word);
 
 struct traces {
     /* owned: the paths in the order of the operands; the files of one operand are sorted by name */
@@ -61,7 +61,7 @@ const char *traces_file(char *const *words, enum merge_frames frames, const char
 /* Is PATH one of the listed traces? An output file must not be an input file. */
 bool traces_has(const char *path);
 
-/* Add MORE to the number of traces left out, and return the sum. */
-size_t traces_left_out(size_t more);
+/* Add MORE to the number of traces that were left out, and return the sum. */
+size_t traces_add_left_out(size_t more);
 
 #endif

@@ -9,12 +9,12 @@
 #include "trace/prose.h"
 #include "trace/template.h"
 
-static int64_t known_integer(struct query *row, int column)
+static int64_t integer_or_unknown(struct query *row, int column)
 {
     return query_type(row, column) == QUERY_NULL ? FACT_UNKNOWN : query_integer(row, column);
 }
 
-static const char *kept_text(struct arena *arena, struct query *row, int column)
+static const char *copy_column_text(struct arena *arena, struct query *row, int column)
 {
     size_t bytes;
     const char *text = query_text(row, column, &bytes);
@@ -30,27 +30,27 @@ bool trials_read(struct db *db, struct arena *arena, const char *ids, struct tri
     if (ids)
         query_bind_text(row, 1, array);
     while (query_step(row)) {
-        const char *setting = kept_text(arena, row, 2);
+        const char *setting = copy_column_text(arena, row, 2);
         *list_add(into) = (struct trial){
             .trial_id = query_integer(row, 0),
             .batch = query_integer(row, 1),
             .setting = setting ? setting : "",
-            .error = kept_text(arena, row, 3),
-            .values_same = kept_text(arena, row, 4),
-            .exit_code = known_integer(row, 5),
-            .exit_signal = known_integer(row, 6),
-            .output_same = known_integer(row, 7),
-            .compiles = known_integer(row, 8),
-            .recompiles = known_integer(row, 9),
-            .breaks = known_integer(row, 10),
-            .eager = known_integer(row, 11),
-            .hits = known_integer(row, 12),
-            .compile_ns = known_integer(row, 13),
-            .step_ns = known_integer(row, 14),
+            .error = copy_column_text(arena, row, 3),
+            .values_same = copy_column_text(arena, row, 4),
+            .exit_code = integer_or_unknown(row, 5),
+            .exit_signal = integer_or_unknown(row, 6),
+            .output_same = integer_or_unknown(row, 7),
+            .compiles = integer_or_unknown(row, 8),
+            .recompiles = integer_or_unknown(row, 9),
+            .breaks = integer_or_unknown(row, 10),
+            .eager = integer_or_unknown(row, 11),
+            .hits = integer_or_unknown(row, 12),
+            .compile_ns = integer_or_unknown(row, 13),
+            .step_ns = integer_or_unknown(row, 14),
             .baseline = query_integer(row, 15),
             .works = query_integer(row, 16),
             .gain = query_integer(row, 17),
-            .note = kept_text(arena, row, 18),
+            .note = copy_column_text(arena, row, 18),
         };
     }
     query_close(row);
@@ -73,16 +73,16 @@ const struct trial *trials_baseline(const struct trials *trials, const struct tr
 
 /* ---- counting the events of a run ---------------------------------------- */
 
-/* Read the columns that the statements for the whole run and for one function share, beginning at
- * column FIRST. */
-static struct trial_counts counts_read_from(struct query *row, int first)
+/* Read the counts in ROW, which begin at column FIRST. The statements trials/count-run and
+ * trials/count-functions have the same columns from there on. */
+static struct trial_counts read_counts(struct query *row, int first)
 {
     return (struct trial_counts){
         .compiles = query_integer(row, first),
         .recompiles = query_integer(row, first + 1),
         .breaks = query_integer(row, first + 2),
         .compile_ns = query_integer(row, first + 3),
-        .eager = known_integer(row, first + 4),
+        .eager = integer_or_unknown(row, first + 4),
         .hits = query_integer(row, first + 5),
         .step_ns = FACT_UNKNOWN,
     };
@@ -90,15 +90,15 @@ static struct trial_counts counts_read_from(struct query *row, int first)
 
 bool trials_count(struct db *db, struct arena *arena, struct trial_figures *figures)
 {
-    db_rows(row, db, schema_statement("trials/count-run")) figures->run = counts_read_from(row, 0);
+    db_rows(row, db, schema_statement("trials/count-run")) figures->run = read_counts(row, 0);
     db_rows(row, db, schema_statement("trials/count-functions"))
     {
         struct trial_function *function = list_add(&figures->functions);
-        function->filename = kept_text(arena, row, 0);
-        function->qualname = kept_text(arena, row, 1);
+        function->filename = copy_column_text(arena, row, 0);
+        function->qualname = copy_column_text(arena, row, 1);
         function->first_line = query_integer(row, 2);
-        function->counts = counts_read_from(row, 3);
-        function->counts.step_ns = known_integer(row, 9);
+        function->counts = read_counts(row, 3);
+        function->counts.step_ns = integer_or_unknown(row, 9);
     }
     return !db_failed(db);
 }
@@ -108,8 +108,8 @@ const struct trial_counts *trials_counts_of(const struct trial_figures *figures,
 {
     list_each(function, &figures->functions) {
         bool same_place = function->first_line == find->first_line &&
-                          prose_same(function->filename, find->filename);
-        if (same_place && prose_same(function->qualname, find->qualname))
+                          prose_equal(function->filename, find->filename);
+        if (same_place && prose_equal(function->qualname, find->qualname))
             return &function->counts;
     }
     return NULL;
@@ -117,7 +117,7 @@ const struct trial_counts *trials_counts_of(const struct trial_figures *figures,
 
 /* ---- storing a run in a trace -------------------------------------------- */
 
-static void bind_known(struct query *query, int parameter, int64_t value)
+static void bind_or_null(struct query *query, int parameter, int64_t value)
 {
     if (value == FACT_UNKNOWN)
         query_bind_text(query, parameter, NULL);
@@ -132,7 +132,7 @@ static void bind_counts(struct query *query, int parameter, const struct trial_c
     query_bind_integer(query, parameter + 1, counts->recompiles);
     query_bind_integer(query, parameter + 2, counts->breaks);
     query_bind_integer(query, parameter + 3, counts->compile_ns);
-    bind_known(query, parameter + 4, counts->eager);
+    bind_or_null(query, parameter + 4, counts->eager);
     query_bind_integer(query, parameter + 5, counts->hits);
 }
 
@@ -145,13 +145,14 @@ int64_t trials_function_id(struct db *db, const struct trial_function *function)
     query_bind_text(query, 2, function->qualname);
     query_bind_integer(query, 3, function->first_line);
     if (query_step(query))
-        id = known_integer(query, 0);
+        id = integer_or_unknown(query, 0);
     query_close(query);
     return id;
 }
 
-/* Return the step time of ROW's function, or FACT_UNKNOWN if there is none. */
-static int64_t step_of(const struct trial_row *row, const struct trial_figures *figures)
+/* Return the step time of the function of ROW. Returns FACT_UNKNOWN if ROW has no function, or if
+ * the time is not known. */
+static int64_t step_time(const struct trial_row *row, const struct trial_figures *figures)
 {
     const struct trial_counts *counts =
         figures && row->function ? trials_counts_of(figures, row->function) : NULL;
@@ -165,10 +166,10 @@ static void store_functions(struct db *db, int64_t trial_id, const struct trial_
 
     list_each(function, &figures->functions) {
         query_bind_integer(put, 1, trial_id);
-        bind_known(put, 2, trials_function_id(db, function));
+        bind_or_null(put, 2, trials_function_id(db, function));
         bind_counts(put, 3, &function->counts);
-        bind_known(put, 9, function->counts.step_ns);
-        query_put(put);
+        bind_or_null(put, 9, function->counts.step_ns);
+        query_execute(put);
     }
     query_close(put);
 }
@@ -181,22 +182,22 @@ int64_t trials_store(struct db *db, const struct trial_row *row,
 
     db_run(db, "BEGIN IMMEDIATE");
     put = db_query(db, schema_statement("trials/store"));
-    bind_known(put, 1, row->batch);
+    bind_or_null(put, 1, row->batch);
     query_bind_text(put, 2, row->setting);
     query_bind_text(put, 3, row->command);
-    bind_known(put, 4, row->function ? trials_function_id(db, row->function) : FACT_UNKNOWN);
+    bind_or_null(put, 4, row->function ? trials_function_id(db, row->function) : FACT_UNKNOWN);
     query_bind_integer(put, 5, row->started_unix_ns);
     query_bind_integer(put, 6, row->duration_ns);
-    bind_known(put, 7, row->exit_code);
-    bind_known(put, 8, row->exit_signal);
-    bind_known(put, 9, row->output_same);
+    bind_or_null(put, 7, row->exit_code);
+    bind_or_null(put, 8, row->exit_signal);
+    bind_or_null(put, 9, row->output_same);
     query_bind_text(put, 10, row->values_same);
     query_bind_text(put, 11, row->error);
-    bind_known(put, 12, step_of(row, figures));
+    bind_or_null(put, 12, step_time(row, figures));
     if (figures)
         bind_counts(put, 13, &figures->run);
     query_bind_text(put, 19, row->difference);
-    query_put(put);
+    query_execute(put);
     query_close(put);
     trial_id = db_integer(db, 0, "SELECT MAX(trial_id) FROM trial");
     if (figures)

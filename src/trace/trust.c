@@ -13,11 +13,11 @@
 #include "schema.h"
 #include "trace/function_ids.h"
 
-/* Return the first column of the first row of SQL, with TEXT bound to ?1 and SECOND to ?2. The
- * caller frees it. Returns NULL if there is no row, and after an error. *STATUS is the first error;
- * if it is set already, nothing is run. */
-static char *first_text(sqlite3 *handle, int *status, const char *sql, const char *text,
-                        const char *second)
+/* Run SQL, with TEXT bound to ?1 and SECOND to ?2, and return the first column of its first row.
+ * The caller frees the result. Returns NULL if there is no row, or on an error, which *STATUS gets.
+ * If *STATUS has an error already, nothing is run. */
+static char *select_text(sqlite3 *handle, int *status, const char *sql, const char *text,
+                         const char *second)
 {
     sqlite3_stmt *statement = NULL;
     char *found = NULL;
@@ -34,9 +34,9 @@ static char *first_text(sqlite3 *handle, int *status, const char *sql, const cha
     return found;
 }
 
-static int64_t first_number(sqlite3 *handle, int *status, const char *sql, int64_t otherwise)
+static int64_t select_number(sqlite3 *handle, int *status, const char *sql, int64_t otherwise)
 {
-    char *found = first_text(handle, status, sql, NULL, NULL);
+    char *found = select_text(handle, status, sql, NULL, NULL);
 
     if (found)
         otherwise = strtoll(found, NULL, 10);
@@ -55,7 +55,7 @@ static const char schema_placed[] = "SELECT group_concat(words, char(10)) FROM (
  * there, but empty. */
 #define YOUNGER                                                                  \
     "('trial', 'trial_function', 'thread_cpu', 'stretch', 'span', 'call_args', " \
-    "'frame_count', 'lookup_count', 'merged')"
+    "'frame_count', 'lookup_count', 'merged', 'uncaught')"
 
 /* The schema that schemas/ defines. It is computed only once, because this takes longer than
  * everything else when a trace is opened. */
@@ -66,7 +66,7 @@ static struct {
 } made;
 static pthread_once_t made_once = PTHREAD_ONCE_INIT;
 
-static void made_find(void)
+static void compute_schema(void)
 {
     sqlite3 *ours = NULL;
     int status = SQLITE_OK;
@@ -74,52 +74,52 @@ static void made_find(void)
     sqlite3_open(":memory:", &ours);
     sqlite3_exec(ours, schema_trace_sql, NULL, NULL, NULL);
     sqlite3_exec(ours, schema_views_sql, NULL, NULL, NULL);
-    made.words = first_text(ours, &status, schema_words, NULL, NULL);
+    made.words = select_text(ours, &status, schema_words, NULL, NULL);
     made.json =
-        first_text(ours, &status,
-                   "SELECT json_group_array(json_object('type', type, 'name', name, 'sql', sql)) "
-                   "FROM sqlite_schema",
-                   NULL, NULL);
-    made.views = first_text(ours, &status,
-                            "SELECT group_concat('CREATE TEMP ' || replace(substr(sql, 8), "
-                            "'" FUNCTION_ID_VIEW "', '" FUNCTION_ID_OURS "'), ';') FROM "
-                            "sqlite_schema WHERE type = 'view'",
-                            NULL, NULL);
+        select_text(ours, &status,
+                    "SELECT json_group_array(json_object('type', type, 'name', name, 'sql', sql)) "
+                    "FROM sqlite_schema",
+                    NULL, NULL);
+    made.views = select_text(ours, &status,
+                             "SELECT group_concat('CREATE TEMP ' || replace(substr(sql, 8), "
+                             "'" FUNCTION_ID_VIEW "', '" FUNCTION_ID_OURS "'), ';') FROM "
+                             "sqlite_schema WHERE type = 'view'",
+                             NULL, NULL);
     sqlite3_close(ours);
 }
 
 const char *trust_schema_made(void)
 {
-    pthread_once(&made_once, made_find);
+    pthread_once(&made_once, compute_schema);
     return made.json ? made.json : "[]";
 }
 
-char *trust_schema(sqlite3 *handle, int *status)
+char *trust_read_schema(sqlite3 *handle, int *status)
 {
-    return first_text(handle, status, schema_placed, NULL, NULL);
+    return select_text(handle, status, schema_placed, NULL, NULL);
 }
 
 /* Does the file of HANDLE have, word for word, the schema that schemas/ defines? */
 static bool schema_is_ours(sqlite3 *handle, int *status)
 {
-    char *words = first_text(handle, status, schema_words, NULL, NULL);
+    char *words = select_text(handle, status, schema_words, NULL, NULL);
     bool same;
 
-    pthread_once(&made_once, made_find);
+    pthread_once(&made_once, compute_schema);
     same = words && made.words && !strcmp(words, made.words);
     free(words);
     return same;
 }
 
-/* Create in `temp` each table that a newer dyntrace added and the file lacks. The tables are empty.
- * THEIRS lists the file's tables. */
-static void younger_make(sqlite3 *handle, const char *theirs, int *status)
+/* Create in `temp`, empty, the tables that newer versions of dyntrace have added and the file
+ * lacks. THEIRS lists the tables of the file. */
+static void create_younger_tables(sqlite3 *handle, const char *theirs, int *status)
 {
     static const char lacking[] =
         "SELECT group_concat('CREATE TEMP ' || substr(value ->> 'sql', 8), ';') FROM json_each(?1) "
         "WHERE value ->> 'name' IN " YOUNGER " AND value ->> 'name' NOT IN (SELECT lower(value ->> "
         "'name') FROM json_each(?2))";
-    char *script = first_text(handle, status, lacking, trust_schema_made(), theirs);
+    char *script = select_text(handle, status, lacking, trust_schema_made(), theirs);
 
     if (script && *script)
         *status = sqlite3_exec(handle, script, NULL, NULL, NULL);
@@ -137,7 +137,7 @@ int trust_make_trials(sqlite3 *handle)
                               "DROP TABLE IF EXISTS temp.trial; DROP TABLE IF EXISTS "
                               "temp.trial_function",
                               NULL, NULL, NULL);
-    char *script = first_text(handle, &status, lacking, trust_schema_made(), NULL);
+    char *script = select_text(handle, &status, lacking, trust_schema_made(), NULL);
 
     if (script)
         status = sqlite3_exec(handle, script, NULL, NULL, NULL);
@@ -171,7 +171,10 @@ static char *schema_refused(sqlite3 *handle, bool views, int *status)
          "'shadow')",
          "the virtual table"},
         {"SELECT l.value ->> 'name' FROM json_each(?2) l, pragma_table_xinfo(l.value ->> 'name', "
-         "'main') x WHERE l.value ->> 'type' <> 'view' AND x.hidden > 0",
+         "'main') x WHERE l.value ->> 'type' <> 'view' AND x.hidden > 0 AND NOT EXISTS (SELECT 1 "
+         "FROM json_each(?1) o JOIN main.sqlite_schema s ON s.sql = o.value ->> 'sql' WHERE "
+         "o.value "
+         "->> 'type' = 'table' AND o.value ->> 'name' = lower(l.value ->> 'name'))",
          "generated columns in the table"},
         {"SELECT i.name FROM json_each(?2) l, pragma_index_list(l.value ->> 'name', 'main') i,"
          " pragma_index_xinfo(i.name, 'main') x WHERE l.value ->> 'type' <> 'view'"
@@ -192,12 +195,12 @@ static char *schema_refused(sqlite3 *handle, bool views, int *status)
     static const char listed[] = "SELECT json_group_array(json_object('name', name, 'type', type))"
                                  " FROM pragma_table_list(NULL) WHERE schema = 'main'";
     bool ours = schema_is_ours(handle, status);
-    char *theirs = ours ? NULL : first_text(handle, status, listed, NULL, NULL);
+    char *theirs = ours ? NULL : select_text(handle, status, listed, NULL, NULL);
     char *found = NULL;
     char *why = NULL;
 
     for (size_t i = 0; !ours && !found && i < array_count(foreign); i++) {
-        found = first_text(handle, status, foreign[i].sql, trust_schema_made(), theirs);
+        found = select_text(handle, status, foreign[i].sql, trust_schema_made(), theirs);
         if (found && foreign[i].what)
             why = say_print("is not read, for it has %s %.100s: a recording's schema only holds "
                             "rows, and others may do endless work",
@@ -206,7 +209,7 @@ static char *schema_refused(sqlite3 *handle, bool views, int *status)
             why = say_print("is not read, for it has no table %s, as every trace has", found);
     }
     if (!found && theirs)
-        younger_make(handle, theirs, status);
+        create_younger_tables(handle, theirs, status);
     if (!found && views && *status == SQLITE_OK)
         *status = sqlite3_exec(handle, made.views, NULL, NULL, NULL);
     free(theirs);
@@ -214,21 +217,21 @@ static char *schema_refused(sqlite3 *handle, bool views, int *status)
     return why;
 }
 
-/* The version is also in the file's header, which can be read before the schema is trusted. */
-char *trust_refused(sqlite3 *handle, bool new, bool views, int *status)
+/* The version is taken from the file's header, which can be read before the schema is trusted. */
+char *trust_check(sqlite3 *handle, bool new, bool views, int *status)
 {
     static const char tables[] =
         "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 AND name IN "
         "('meta', 'process', 'thread', 'code', 'frame', 'loss')";
-    int64_t found = new ? first_number(handle, status, tables, 0) : 6;
-    int64_t version = first_number(handle, status, "PRAGMA main.user_version", SCHEMA_VERSION);
+    int64_t found = new ? select_number(handle, status, tables, 0) : 6;
+    int64_t version = select_number(handle, status, "PRAGMA main.user_version", SCHEMA_VERSION);
     char *why = NULL;
     bool newer;
 
     if (*status == SQLITE_OK && found != 6)
         return say_print("a database, but not a dyntrace trace");
     if (version == SCHEMA_VERSION && !(why = new ? schema_refused(handle, views, status) : NULL))
-        version = first_number(
+        version = select_number(
             handle, status, "SELECT value FROM meta WHERE key = 'schema_version'", SCHEMA_VERSION);
     if (*status != SQLITE_OK || version == SCHEMA_VERSION)
         return why;

@@ -8,15 +8,16 @@
 
 struct sqlite3;
 
-/* Check whether HANDLE's file may be read as a trace. If so, create our views in `temp` if VIEWS,
- * and return NULL. Otherwise return the reason, which the caller frees, or NULL with SQLite's error
- * in *STATUS. NEW is false if the schema equals that of a file already trusted. */
-char *trust_refused(struct sqlite3 *handle, bool new, bool views, int *status);
+/* Check whether HANDLE's file may be read as a trace. If it may, return NULL, and if VIEWS, create
+ * our views in `temp`. If it may not, return the reason, which the caller frees. On an error of
+ * SQLite, return NULL and set *STATUS. NEW is false if the file's schema equals that of a file that
+ * was trusted before. */
+char *trust_check(struct sqlite3 *handle, bool new, bool views, int *status);
 
-/* Return the schema of HANDLE's file, and where its tables are in the file. Two files with equal
- * results can be read by the same prepared statements. The caller frees it. Returns NULL on an
- * error, with *STATUS set. */
-char *trust_schema(struct sqlite3 *handle, int *status);
+/* Return the schema of HANDLE's file, and where its tables are in the file. If two files have equal
+ * results, the same prepared statements can read them. The caller frees the result. Returns NULL on
+ * an error, with *STATUS set. */
+char *trust_read_schema(struct sqlite3 *handle, int *status);
 
 /* Return the schema that schemas/ defines, as SQLite stores it: a JSON array of objects with type,
  * name and sql. Borrowed. */

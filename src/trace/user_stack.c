@@ -84,9 +84,10 @@ static void places_free(struct places *places)
         place_free(&places->at[i]);
 }
 
-/* Return the text after the first "#" outside of string literals: " if n in d: # a/b.py:8 in f" in
- * torch's sentence "L['n'] == 6 # if n in d: # a/b.py:8 in f". Returns NULL if there is none. */
-static const char *comment_of(const char *said)
+/* Return what follows the first "#" of SAID that is not in a string literal: " if n in d: #
+ * a/b.py:8 in f" in torch's sentence "L['n'] == 6 # if n in d: # a/b.py:8 in f". Returns NULL if
+ * there is no such "#". */
+static const char *find_comment(const char *said)
 {
     char quote = 0;
 
@@ -104,17 +105,17 @@ static const char *comment_of(const char *said)
     return NULL;
 }
 
-/* Return the last comment between CODE and END that has both a line of code and a place. torch
- * joins the sentences of several guards by "; ", and each has a comment. Returns CODE if there is
- * no other. */
-static const char *last_comment(const char *code, const char *end)
+/* Return the last comment between CODE and END that has both a line of code and the place of this
+ * line ("a/b.py:8"). torch joins the sentences of several guards by "; ", and each of them has a
+ * comment. Returns CODE if there is no such comment. */
+static const char *find_last_comment(const char *code, const char *end)
 {
     const char *found = code;
 
     for (const char *part = code; (part = strstr(part, "; ")) && part < end;) {
         const char *comment, *place;
         part += strlen("; ");
-        comment = comment_of(part);
+        comment = find_comment(part);
         place = comment ? strstr(comment, "# ") : NULL;
         if (place && place < end)
             found = comment;
@@ -122,11 +123,11 @@ static const char *last_comment(const char *code, const char *end)
     return found;
 }
 
-/* Return the line of code at PLACE that torch's sentence SAID quotes. Returns NULL if SAID quotes
- * none, or another place. The caller frees it. */
-static char *code_said(const char *said, const struct place *place)
+/* Return the line of code at PLACE, if torch's sentence SAID quotes it. Returns NULL if SAID quotes
+ * no line, or a line of another place. The caller frees it. */
+static char *quoted_code(const char *said, const struct place *place)
 {
-    const char *code = said ? comment_of(said) : NULL;
+    const char *code = said ? find_comment(said) : NULL;
     const char *at, *path;
     char *needle = say_print(":%" PRId64 " in %s", place->line, place->function);
     size_t bytes;
@@ -137,10 +138,10 @@ static char *code_said(const char *said, const struct place *place)
     free(needle);
     if (!at)
         return NULL;
-    code = last_comment(code, at);
+    code = find_last_comment(code, at);
     for (path = at; path > code && strncmp(path - 1, "# ", 2) != 0; path--)
         continue;
-    if (path == code) /* the sentence has no code before the place */
+    if (path == code) /* the comment has no code before the file and line */
         return NULL;
     path++;
     bytes = (size_t)(at - path);
@@ -152,11 +153,11 @@ static char *code_said(const char *said, const struct place *place)
     return is_file && path > code ? strndup(code, (size_t)(path - code)) : NULL;
 }
 
-/* Return the line of code at PLACE, without the colon of a compound statement. Returns NULL if it
- * is not known. The caller frees it. */
-static char *code_of(const struct place *place, const char *said, struct lines *lines)
+/* Return the line of code at PLACE, without the colon of a compound statement. Returns NULL if the
+ * code is not known. The caller frees the result. */
+static char *find_code_line(const struct place *place, const char *said, struct lines *lines)
 {
-    char *code = place->code ? strdup(place->code) : code_said(said, place);
+    char *code = place->code ? strdup(place->code) : quoted_code(said, place);
     const char *text = code ? NULL : lines_text(lines, place->file, place->line);
     size_t bytes;
 
@@ -178,11 +179,11 @@ static char *code_of(const struct place *place, const char *said, struct lines *
 
 /* Is NAME the last part of FUNCTION, as "forward" is of "Net.forward" and
  * "Net.<locals>.forward"? */
-static bool is_function(const char *name, const char *function)
+static bool is_last_part(const char *name, const char *function)
 {
     const char *dot = function ? strrchr(function, '.') : NULL;
 
-    return function && (prose_same(name, function) || (dot && !strcmp(name, dot + 1)));
+    return function && (prose_equal(name, function) || (dot && !strcmp(name, dot + 1)));
 }
 
 char *user_stack_line(const char *stack, const char *said, const char *function,
@@ -196,11 +197,11 @@ char *user_stack_line(const char *stack, const char *said, const char *function,
     places_read(&places, stack);
     if (places.count) {
         last = &places.at[places.count - 1];
-        code = code_of(last, said, lines);
+        code = find_code_line(last, said, lines);
         words = say_print("%s%s%.200s:%" PRId64 "%s%s", code ? code : "", code ? ", " : "",
                           prose_path(last->file), last->line,
-                          is_function(last->function, function) ? "" : " in ",
-                          is_function(last->function, function) ? "" : last->function);
+                          is_last_part(last->function, function) ? "" : " in ",
+                          is_last_part(last->function, function) ? "" : last->function);
         free(code);
     }
     places_free(&places);
@@ -214,7 +215,7 @@ char *user_stack_code(const char *stack, const char *said, struct lines *lines)
 
     places_read(&places, stack);
     if (places.count)
-        code = code_of(&places.at[places.count - 1], said, lines);
+        code = find_code_line(&places.at[places.count - 1], said, lines);
     places_free(&places);
     return code;
 }

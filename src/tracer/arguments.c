@@ -5,26 +5,30 @@
 #include "tracer/arguments.h"
 
 #include "tracer/redact.h"
+#include "tracer/uncaught.h"
 
 #define P tracer_process
 
 enum { DEPTH = 2 /* containers that are nested deeper than this are written as their types */ };
 
-/* Return how many of CODE's first local variables are its arguments, with *args and **kwargs. */
-static int argument_count(const PyCodeObject *code)
+/* Return how many arguments CODE has, including *args and **kwargs. They are CODE's first local
+ * variables. */
+static int count_arguments(const PyCodeObject *code)
 {
     return code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) +
            !!(code->co_flags & CO_VARKEYWORDS);
 }
 
-/* Write TEXT as a CONTROL_ARGS of the innermost open frame. Making TEXT may have collected garbage,
- * and finalizers may have ended the recording or switched greenlets. */
-static void text_write(struct tracer *t, enum call_values which, const struct attributes *text)
+/* Write TEXT as a CONTROL_ARGS of the innermost open frame. SESSION is the session in which TEXT
+ * was made: making it may have collected garbage, and finalizers may have ended that recording,
+ * begun another or switched greenlets. */
+static void text_write(struct tracer *t, uint32_t session, enum call_values which,
+                       const struct attributes *text)
 {
     uint64_t words[1 + (ATTRIBUTES_BYTES + 7) / 8] = {text->used};
     const uint32_t count = 1 + (uint32_t)((text->used + 7) / 8);
 
-    if (!P.recording || !text->used)
+    if (!P.recording || P.sessions != session || !text->used)
         return;
     tracer_follow(t, PyThreadState_Get(), NULL);
     if (!t->open || t->open->code & OPEN_LOST)
@@ -35,21 +39,21 @@ static void text_write(struct tracer *t, enum call_values which, const struct at
 }
 
 /* Return how secret the return value of CODE is, by the function's name. */
-static enum secret result_level(PyCodeObject *code)
+static enum secret find_result_secrecy(PyCodeObject *code)
 {
     KEPT struct tracer_exception pending = tracer_exception_aside();
     OWNED PyObject *keep = NULL;
     size_t bytes;
-    const char *name = values_utf8(code->co_name, 200, &bytes, &keep);
+    const char *name = values_utf8(code->co_name, SIZE_MAX, &bytes, &keep);
 
     return redact_name(name, bytes);
 }
 
-static void arguments_write(struct tracer *t, compat_frame *frame)
+static void arguments_write(struct tracer *t, uint32_t session, compat_frame *frame)
 {
     KEPT struct tracer_exception pending = tracer_exception_aside();
     PyCodeObject *code = compat_code(frame);
-    const int count = argument_count(code);
+    const int count = count_arguments(code);
     OWNED PyObject *keys = PyTuple_GetSlice(code->co_localsplusnames, 0, count);
     PyObject **values = calloc((size_t)count + 1, sizeof *values);
     struct attributes text;
@@ -60,7 +64,7 @@ static void arguments_write(struct tracer *t, compat_frame *frame)
     }
     if (keys && values) {
         attributes_put(&text, keys, values, DEPTH);
-        text_write(t, CALL_ARGUMENTS, &text);
+        text_write(t, session, CALL_ARGUMENTS, &text);
     }
     for (int i = 0; values && i < count; i++)
         Py_DECREF(values[i]);
@@ -68,26 +72,36 @@ static void arguments_write(struct tracer *t, compat_frame *frame)
     PyErr_Clear();
 }
 
-enum secret values_begin(struct tracer *t, compat_frame *frame, bool resumed)
+struct values_begun values_begin(struct tracer *t, compat_frame *frame, bool resumed)
 {
-    const enum secret level = result_level(compat_code(frame));
+    struct values_begun begun = {SECRET_OF_MODULE, P.sessions};
 
+    if (uncaught_is_watched(compat_code(frame)))
+        return begun;
+    begun.level = find_result_secrecy(compat_code(frame));
     if (!resumed)
-        arguments_write(t, frame);
-    return level;
+        arguments_write(t, begun.session, frame);
+    return begun;
 }
 
 void values_end(struct tracer *t, compat_frame *frame, bool resumed, PyObject *result,
-                enum secret level)
+                struct values_begun begun)
 {
     KEPT struct tracer_exception pending = tracer_exception_aside();
     struct attributes text;
 
-    if (!result || !P.recording)
+    if (!P.recording)
+        return;
+    if (begun.level == SECRET_OF_MODULE) {
+        if (!result)
+            uncaught_note(&pending);
+        return;
+    }
+    if (!result || P.sessions != begun.session)
         return;
     if (resumed && compat_has_yielded(frame))
         return;
-    attributes_put_value(&text, result, level, DEPTH);
-    text_write(t, CALL_RESULT, &text);
+    attributes_put_value(&text, result, begun.level, DEPTH);
+    text_write(t, begun.session, CALL_RESULT, &text);
     PyErr_Clear();
 }

@@ -6,15 +6,24 @@
 
 #include "tracer/attributes.h"
 
-/* Record the arguments of FRAME, whose ENTER has just been written and which has not started. If
- * FRAME is RESUMED, its variables are no longer its arguments, and nothing is recorded. Returns how
- * secret its return value is, by the function's name: LEVEL of values_end(). */
-enum secret values_begin(struct tracer *t, compat_frame *frame, bool resumed);
+/* Returned by values_begin() and passed to values_end(): a call whose result may be recorded. */
+struct values_begun {
+    enum secret level; /* how secret the return value is, by the function's name */
+    /* tracer_process.sessions when the call began; a later session has other rules */
+    uint32_t session;
+};
 
-/* Record RESULT, which FRAME, the innermost open frame, returned; NULL: it raised. A value that it
- * yielded is not recorded. Where compat_has_yielded() demands that no Python code runs meanwhile,
- * none does: CPython's garbage collector waits for the next instruction there. */
+/* Record the arguments of FRAME, which has not started, but whose ENTER was just written. Records
+ * nothing if FRAME is RESUMED, because its variables are no longer its arguments. Returns the BEGUN
+ * for values_end(). For a module's body nothing is recorded here; values_end() then records only an
+ * exception that ends the program (tracer/uncaught.h). */
+struct values_begun values_begin(struct tracer *t, compat_frame *frame, bool resumed);
+
+/* Record RESULT, which FRAME, the innermost open frame, has returned; NULL if FRAME has raised.
+ * Records nothing if FRAME has yielded, or began in another session. Runs no Python code in CPython
+ * versions where compat_has_yielded() must come before any: there garbage is collected only between
+ * instructions. */
 void values_end(struct tracer *t, compat_frame *frame, bool resumed, PyObject *result,
-                enum secret level);
+                struct values_begun begun);
 
 #endif

@@ -24,6 +24,7 @@
 
 #include "inject.h"
 #include "session_check.h"
+#include "tracer/collect.h"
 
 #define P tracer_process
 
@@ -44,8 +45,8 @@ static struct {
 
 /* ---- set and remove the handler of SIGURG ---- */
 
-/* Return what handles SIGURG, a new reference, or NULL. */
-static PyObject *handler_now(PyObject *signals)
+/* Return the program's handler of SIGURG, as signal.getsignal() does: a new reference, or NULL. */
+static PyObject *get_handler(PyObject *signals)
 {
     OWNED PyObject *number = PyLong_FromLong(SIGURG);
 
@@ -67,7 +68,7 @@ static bool is_same_handler(PyObject *one, PyObject *other)
  * changes nothing, and sets no exception. */
 static void exchange_handler(PyObject *signals, PyObject *from, PyObject *to)
 {
-    OWNED PyObject *number = PyLong_FromLong(SIGURG), *now = handler_now(signals);
+    OWNED PyObject *number = PyLong_FromLong(SIGURG), *now = get_handler(signals);
     OWNED PyObject *done = NULL;
 
     if (now && is_same_handler(now, from))
@@ -110,8 +111,8 @@ static bool is_for_us(const char *path)
     return file.attach_pid == (uint32_t)getpid() && !file.closed && !file.leave;
 }
 
-/* Tell `dyntrace attach` WHY this process does not join the session in PATH. */
-static void refuse(const char *path, const char *why)
+/* Report to `dyntrace attach` the reason WHY this process does not join the session in PATH. */
+static void report_refusal(const char *path, const char *why)
 {
     int fd = session_open_in(path, "attach.error", O_WRONLY | O_CREAT | O_EXCL);
 
@@ -129,6 +130,9 @@ static const char *join_running(const char *path, const char *library, const cha
 {
     const char *why;
 
+    if (COMPAT_FREE_THREADED)
+        /* without a GIL the frames of a running thread cannot be read safely */
+        return "free-threaded";
     P.inherits = true;
     why = calls->join(path, library, inject);
     if (why)
@@ -138,8 +142,8 @@ static const char *join_running(const char *path, const char *library, const cha
     return why;
 }
 
-/* Look for a session for this process in BASE, and join it. */
-static void look_in(const char *base)
+/* Look in directory BASE for a session for this process, and join it. */
+static void search_and_join(const char *base)
 {
     DIR *directory = opendir(base);
     struct dirent *entry;
@@ -157,7 +161,7 @@ static void look_in(const char *base)
             continue;
         why = join_running(path, standby.library, standby.inject);
         if (why)
-            refuse(path, why);
+            report_refusal(path, why);
     }
     closedir(directory);
 }
@@ -168,7 +172,7 @@ static bool is_over(void)
     return P.session && (atomic_load(&P.session->leave) || atomic_load(&P.session->closed));
 }
 
-static PyObject *signalled(PyObject *module, PyObject *args)
+static PyObject *handle_signal(PyObject *module, PyObject *args)
 {
     if (is_over()) {
         calls->leave();
@@ -177,7 +181,7 @@ static PyObject *signalled(PyObject *module, PyObject *args)
     }
     for (size_t i = 0; standby.inject && i < sizeof bases / sizeof *bases; i++)
         if (!P.session)
-            look_in(bases[i]);
+            search_and_join(bases[i]);
     PyErr_Clear();
     Py_RETURN_NONE;
 }
@@ -237,13 +241,26 @@ PyMethodDef attach_methods[] = {
     {"_attach", attach, METH_VARARGS,
      "_attach($module, session, standard_library, inject, /)\n--\n\n"
      "Join the session of `dyntrace attach` in directory SESSION, in a program that runs already. "
-     "None, or why\n"
-     "not, as _start says it, or 'recorded': in another session."},
+     "Returns None, or\n"
+     "a reason like _start, or 'recorded' (in another session)."},
     {"_standby", stand_by, METH_VARARGS,
      "_standby($module, standard_library, inject, /)\n--\n\n"
      "Wait for SIGURG, and then join the session that was made for this process."},
-    {"_attach_signal", signalled, METH_VARARGS,
+    {"_attach_signal", handle_signal, METH_VARARGS,
      "_attach_signal($module, number, frame, /)\n--\n\nThe handler of SIGURG."},
+    {"_can_record", collect_can_record, METH_NOARGS,
+     "_can_record($module, /)\n--\n\nCan record() record here? Only in the main interpreter."},
+    {"_collect", collect_start, METH_VARARGS,
+     "_collect($module, command, result, /)\n--\n\n"
+     "Start the program of COMMAND, a list of bytes, as no child of ours. Append a tuple to the "
+     "list RESULT:\n"
+     "a socket that is its standard input, output and error; the socket's device and inode; the "
+     "program's pid; and\n"
+     "whether it is our child, because we adopt orphans. A result that is returned would be lost "
+     "if a signal's handler\n"
+     "raised an exception."},
+    {"_hang_up", collect_hang_up, METH_O,
+     "_hang_up($module, socket, /)\n--\n\nMake the other end of SOCKET read its end."},
     {"_unmap", unmap, METH_VARARGS,
      "_unmap($module, address, bytes, /)\n--\n\nUnmap the memory in which `dyntrace attach` put "
      "its code."},

@@ -11,9 +11,10 @@
 #include "tracer/redact.h"
 
 enum {
-    KEY_BYTES = 100,   /* most bytes of a name */
-    VALUE_BYTES = 200, /* most bytes of a string */
-    ITEMS = 6,         /* most items of a container */
+    KEY_BYTES = 100,   /* the most bytes of a name that are written */
+    VALUE_BYTES = 200, /* the most bytes of a string that are written */
+    TYPE_BYTES = 150,  /* the most bytes of a type's name that are written */
+    ITEMS = 6,         /* the most items of a container that are written */
 };
 
 /* Append BYTES of TEXT, if there is room. */
@@ -52,17 +53,15 @@ static void put_string(struct attributes *to, const char *text, size_t bytes)
     put_words(to, "\"");
 }
 
-/* Append the str VALUE, at most MOST bytes, without secrets in it if REDACTS. */
-static void put_unicode(struct attributes *to, PyObject *value, size_t most, bool redacts)
+/* Append the str VALUE without the secrets in it. */
+static void put_unicode(struct attributes *to, PyObject *value)
 {
     OWNED PyObject *keep = NULL;
     size_t bytes;
-    const char *utf8 = values_utf8(value, most, &bytes, &keep);
+    const char *utf8 = values_utf8(value, SIZE_MAX, &bytes, &keep);
     struct fact_text text = {utf8, (int64_t)bytes};
-    struct secret_text made = {0};
+    struct secret_text made = redact_text(&text, VALUE_BYTES);
 
-    if (redacts)
-        made = redact_text(&text);
     put_string(to, text.text, (size_t)text.bytes);
     free(made.text);
 }
@@ -71,16 +70,18 @@ static void put_unicode(struct attributes *to, PyObject *value, size_t most, boo
  * the program. */
 static void put_type(struct attributes *to, PyObject *value)
 {
+    const char *name = Py_TYPE(value)->tp_name;
+    const int bytes = (int)values_cut(name, strlen(name), TYPE_BYTES);
     char shape[100];
     char words[300];
 
     values_shape(value, shape, sizeof shape);
     if (PyTuple_CheckExact(value) || PyList_CheckExact(value))
-        snprintf(words, sizeof words, "%s[%zd]", Py_TYPE(value)->tp_name, Py_SIZE(value));
+        snprintf(words, sizeof words, "%s[%zd]", name, PySequence_Fast_GET_SIZE(value));
     else if (PyDict_CheckExact(value))
         snprintf(words, sizeof words, "dict[%zd]", PyDict_GET_SIZE(value));
     else
-        snprintf(words, sizeof words, "%.150s%s", Py_TYPE(value)->tp_name, shape);
+        snprintf(words, sizeof words, "%.*s%s", bytes, name, shape);
     put_string(to, words, strlen(words));
 }
 
@@ -118,10 +119,10 @@ static void put_key(struct attributes *to, PyObject *key, PyObject *value, enum 
 {
     OWNED PyObject *keep = NULL;
     size_t bytes;
-    const char *name = values_utf8(key, KEY_BYTES, &bytes, &keep);
+    const char *name = values_utf8(key, SIZE_MAX, &bytes, &keep);
     const enum secret own = redact_name(name, bytes);
 
-    put_string(to, name, bytes);
+    put_string(to, name, values_cut(name, bytes, KEY_BYTES));
     put_words(to, ": ");
     put_value(to, value, own > level ? own : level, depth);
 }
@@ -133,26 +134,51 @@ static void put_items(struct attributes *to, PyObject *value, enum secret level,
 
     put_words(to, "[");
     for (Py_ssize_t i = 0; i < count && i < ITEMS; i++) {
+        OWNED PyObject *item = compat_item(value, i);
+        if (!item)
+            break;
         put_words(to, i ? ", " : "");
-        put_value(to, PySequence_Fast_GET_ITEM(value, i), level, depth - 1);
+        put_value(to, item, level, depth - 1);
     }
     put_words(to, count > ITEMS ? ", \"...\"]" : "]");
 }
 
-/* Append the items of the dict VALUE whose keys are str. LEVEL says how secret VALUE's name is. */
-static void put_dict(struct attributes *to, PyObject *value, enum secret level, int depth)
+/* A key of a dict and its value. */
+struct pair {
+    PyObject *key, *value; /* owned */
+};
+
+/* Store the first keys and values of DICT in PAIRS, up to a key that is not a str. Returns how
+ * many. */
+static int take_pairs(PyObject *dict, struct pair pairs[ITEMS])
 {
-    PyObject *key, *item;
+    PyObject *key, *value;
     Py_ssize_t at = 0;
     int count = 0;
 
-    put_words(to, "{");
-    while (count < ITEMS && PyDict_Next(value, &at, &key, &item)) {
+    world_hold(dict);
+    while (count < ITEMS && PyDict_Next(dict, &at, &key, &value)) {
         if (!PyUnicode_CheckExact(key))
             break;
-        put_words(to, count ? ", " : "");
-        put_key(to, key, item, level, depth - 1);
-        count++;
+        pairs[count++] = (struct pair){Py_NewRef(key), Py_NewRef(value)};
+    }
+    world_release();
+    return count;
+}
+
+/* Append the items of the dict VALUE whose keys are str. LEVEL says how secret the value's name
+ * is. */
+static void put_dict(struct attributes *to, PyObject *value, enum secret level, int depth)
+{
+    struct pair pairs[ITEMS];
+    const int count = take_pairs(value, pairs);
+
+    put_words(to, "{");
+    for (int i = 0; i < count; i++) {
+        put_words(to, i ? ", " : "");
+        put_key(to, pairs[i].key, pairs[i].value, level, depth - 1);
+        Py_DECREF(pairs[i].key);
+        Py_DECREF(pairs[i].value);
     }
     if (count < PyDict_GET_SIZE(value))
         put_words(to, count ? ", \"...\": true" : "\"...\": true");
@@ -167,7 +193,7 @@ static bool put_tensor(struct attributes *to, PyObject *value)
 
     PyErr_Clear();
     if (words && PyUnicode_Check(words))
-        put_unicode(to, words, VALUE_BYTES, false);
+        put_unicode(to, words);
     return words != NULL;
 }
 
@@ -185,7 +211,7 @@ static bool put_plain(struct attributes *to, PyObject *value, enum secret level)
     else if (is_hidden)
         put_words(to, "\"" SECRET_WORD "\"");
     else if (is_string)
-        put_unicode(to, value, VALUE_BYTES, true);
+        put_unicode(to, value);
     else if (is_number)
         put_number(to, value);
     else

@@ -34,7 +34,8 @@ struct wrapped {
     /* positions of the program's name and of its arguments; program is -1 if
      * the function takes one text for a shell */
     int program, words;
-    PyMethodDef real; /* the method definition before the patch; all interpreters share it */
+    PyMethodDef real; /* definition of the original function; all interpreters share it */
+    PyMethodDef ours; /* definition of our function */
 };
 
 /* Call the original of patched function F. Makes a function object for it, for the module of the
@@ -57,7 +58,7 @@ static PyObject *call_original(const struct wrapped *f, PyObject *self, PyObject
 
 #define COMMAND_ENDS "\n;|&()`" /* unquoted characters that end a shell command */
 
-static const char *text_of(PyObject *word)
+static const char *get_text(PyObject *word)
 {
     const char *text = PyBytes_CheckExact(word)     ? PyBytes_AS_STRING(word)
                        : PyUnicode_CheckExact(word) ? PyUnicode_AsUTF8(word)
@@ -78,8 +79,8 @@ struct start {
     int depth; /* number of launchers and scripts around the program */
 };
 
-/* Write a loss row if the Python in WORDS, which end with a NULL, cannot be recorded. */
-static void note_python(const char *const *words, struct start start)
+/* Write a loss row if the Python that WORDS start cannot be recorded. WORDS end with a NULL. */
+static void report_python(const char *const *words, struct start start)
 {
     const char *program = basename(words[0]);
     char option = python_ignores_us(words + 1);
@@ -96,9 +97,9 @@ static void note_python(const char *const *words, struct start start)
     else
         return;
     snprintf(cause, sizeof cause,
-             "child: a %.60s was started %s would have loaded the recorder: nothing of it was "
+             "child: a %.*s was started %s would have loaded the recorder: nothing of it was "
              "recorded",
-             program, how);
+             (int)values_cut(program, strlen(program), 60), program, how);
     tracer_loss(cause);
 }
 
@@ -109,8 +110,8 @@ static bool is_one_of(const char *word, const char *const *list)
     return *list;
 }
 
-/* Return the script text in a shell's WORDS (-c TEXT), or NULL. */
-static const char *script_of(const char *const *words)
+/* Return the TEXT of `-c TEXT` in a shell's WORDS, or NULL. */
+static const char *find_script(const char *const *words)
 {
     static const char *const shells[] = {"sh", "bash", "dash", "ksh", "zsh", NULL};
 
@@ -122,17 +123,17 @@ static const char *script_of(const char *const *words)
     return NULL;
 }
 
-static void note_script(const char *script, struct start start);
-static void note_words(const char *const *words, struct start start);
+static void follow_script(const char *script, struct start start);
+static void follow_words(const char *const *words, struct start start);
 
-/* Follow `env -S TEXT`, which splits TEXT into words. */
-static void note_split(const char *text, struct start start)
+/* Check the program that `env -S TEXT` starts, which splits TEXT into words. */
+static void follow_split(const char *text, struct start start)
 {
     char *command = NULL;
 
     if (asprintf(&command, "env %s", text) < 0)
         return;
-    note_script(command, start);
+    follow_script(command, start);
     free(command);
 }
 
@@ -170,9 +171,9 @@ static bool read_first_line(const char *path, char line[FIRST_LINE + 1])
     return true;
 }
 
-/* Follow the start of the file PATH. If it is a script, the kernel starts the program that its
- * first line names, with the rest of the line as one word. */
-static void note_file(const char *path, struct start start)
+/* Check the program that starts when the file PATH is executed. If PATH is a script, the kernel
+ * starts the program that the first line names, with the rest of the line as one word. */
+static void follow_file(const char *path, struct start start)
 {
     const char *words[4] = {NULL};
     char line[FIRST_LINE + 1];
@@ -193,14 +194,15 @@ static void note_file(const char *path, struct start start)
         words[count++] = rest + strspn(rest, " \t");
     }
     words[count] = path;
-    note_words(words, start);
+    follow_words(words, start);
 }
 
-/* Follow the start of the program in WORDS, which end with a NULL and are at least one. */
-static void note_words(const char *const *words, struct start start)
+/* Check the program that a command line starts, perhaps through launchers. WORDS has at least one
+ * word, and ends with a NULL. */
+static void follow_words(const char *const *words, struct start start)
 {
     const struct launcher *launcher = launcher_find(words[0]);
-    const char *script = script_of(words);
+    const char *script = find_script(words);
     struct launch_words found = {.program = words};
 
     if (start.depth++ >= DEPTH_MOST)
@@ -211,15 +213,15 @@ static void note_words(const char *const *words, struct start start)
         start.by = launcher->name;
     start.paths |= found.paths;
     if (found.script && launcher->script == 'S')
-        note_split(found.script, start);
+        follow_split(found.script, start);
     else if (found.script || script)
-        note_script(found.script ? found.script : script, start);
+        follow_script(found.script ? found.script : script, start);
     else if (launcher && *found.program)
-        note_words(found.program, start);
+        follow_words(found.program, start);
     else if (!launcher && python_is(words[0]))
-        note_python(words, start);
+        report_python(words, start);
     else if (!launcher)
-        note_file(words[0], start);
+        follow_file(words[0], start);
 }
 
 /* Copy the word at *FROM to *TO, without quotes and with a NUL. Returns true if the word has an
@@ -242,9 +244,9 @@ static bool take_word(const char **from, char **to)
     return assigns;
 }
 
-/* Follow a shell that runs SCRIPT. The shell certainly starts the first command; whether it starts
- * the others only the shell knows. */
-static void note_script(const char *script, struct start start)
+/* Check the program that a shell starts which runs SCRIPT. Only the first command is certain:
+ * whether the shell starts the others, only the shell knows. */
+static void follow_script(const char *script, struct start start)
 {
     const char *words[WORDS + 1] = {NULL};
     const char *from = script + strspn(script, " \t\n");
@@ -262,38 +264,42 @@ static void note_script(const char *script, struct start start)
         from += strspn(from, " \t");
     }
     if (count)
-        note_words(words, start);
+        follow_words(words, start);
     free(copy);
 }
 
-/* Follow the start of PROGRAM, a path or a tuple of candidate paths, with the words of LIST, whose
- * first is its name. ELSEWHERE says that it starts in another directory. */
-static void note_program(PyObject *program, PyObject *list, bool elsewhere)
+/* Check the program that a call starts. PROGRAM is a path, or a tuple of paths to try. LIST has the
+ * words, beginning with the program's name. ELSEWHERE: the program starts in another directory than
+ * ours. */
+static void follow_program(PyObject *program, PyObject *list, bool elsewhere)
 {
     const char *words[WORDS + 1] = {NULL};
+    OWNED PyObject *held = NULL;
     const char *name;
     bool there = false;
 
-    if (PyTuple_CheckExact(program)) { /* the paths that PATH leads to */
-        name = PyTuple_GET_SIZE(program) ? text_of(PyTuple_GET_ITEM(program, 0)) : "";
+    if (PyTuple_CheckExact(program)) { /* the paths to try are made from the variable PATH */
+        name = PyTuple_GET_SIZE(program) ? get_text(PyTuple_GET_ITEM(program, 0)) : "";
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(program) && !there; i++) {
-            const char *candidate = text_of(PyTuple_GET_ITEM(program, i));
+            const char *candidate = get_text(PyTuple_GET_ITEM(program, i));
             there = access(candidate, X_OK) == 0;
             if (there)
                 name = candidate;
         }
     } else {
-        name = text_of(program);
+        name = get_text(program);
         there = !strchr(name, '/') || access(name, X_OK) == 0;
     }
     if (!there || !(PyList_CheckExact(list) || PyTuple_CheckExact(list)))
         return;
-    for (Py_ssize_t i = 0; i < WORDS && i < PySequence_Fast_GET_SIZE(list); i++)
-        words[i] = text_of(PySequence_Fast_GET_ITEM(list, i));
+    held = PySequence_Tuple(list);
+    for (Py_ssize_t i = 0; held && i < WORDS && i < PyTuple_GET_SIZE(held); i++)
+        words[i] = get_text(PyTuple_GET_ITEM(held, i));
+    PyErr_Clear();
     if (!words[0])
         return;
     words[0] = name;
-    note_words(words, (struct start){.elsewhere = elsewhere});
+    follow_words(words, (struct start){.elsewhere = elsewhere});
 }
 
 /* ---- give a child the environment that makes it join the session ----
@@ -302,8 +308,8 @@ static void note_program(PyObject *program, PyObject *list, bool elsewhere)
  * without them. We add them to the child's environment; the child's sitecustomize removes them
  * again. The caller's environment object is never changed: the child gets a copy. */
 
-/* Return the value in an entry b"NAME=value" of a list, or NULL. Borrowed. */
-static const char *value_in(PyObject *entry, const char *name)
+/* If ENTRY is b"NAME=value", return the value, borrowed; otherwise NULL. */
+static const char *find_value(PyObject *entry, const char *name)
 {
     size_t length = strlen(name);
     const char *text = PyBytes_Check(entry) ? PyBytes_AS_STRING(entry) : "";
@@ -318,38 +324,47 @@ static bool list_add(PyObject *list, const char *name, const char *value)
     return entry && PyList_Append(list, entry) == 0;
 }
 
-/* Return the session that a program which is started now is to join, or NULL. The directory of
- * sitecustomize.py is stored in P.inject_directory. */
-static const char *session_of_children(void)
+/* What the environment of a child needs, so that the child joins the session. */
+struct joining {
+    char *inject; /* owned: directory of sitecustomize.py; NULL if the child must not join */
+    char session[sizeof P.session_directory]; /* directory of the session, or INJECT_STANDBY */
+};
+
+static struct joining get_joining(void)
 {
     const bool over = !P.session || atomic_load_explicit(&P.session->closed, memory_order_relaxed);
+    const char *inject = P.inject_directory ? P.inject_directory : P.standby;
+    const bool is_to_join = !over || P.standby;
+    struct joining to = {0};
 
-    if (P.standby && !P.inject_directory)
-        P.inject_directory = strdup(P.standby);
-    if (!P.inject_directory)
-        return NULL;
-    return !over ? P.session_directory : P.standby ? INJECT_STANDBY : NULL;
+    if (!inject || !is_to_join)
+        return to;
+    strcpy(to.session, over ? INJECT_STANDBY : P.session_directory);
+    to.inject = strdup(inject);
+    return to;
 }
 
-/* Copy LIST, a list of b"NAME=value", and add our variables, for SESSION. Returns NULL without an
- * exception if that fails: the caller then passes LIST itself. */
-static PyObject *mend_list(PyObject *list, const char *session)
+/* Return a copy of LIST, a list of b"NAME=value", with our variables added. On failure returns NULL
+ * without an exception, and the caller passes LIST itself. */
+static PyObject *copy_list_with_session(PyObject *list, const struct joining *to)
 {
-    PyObject *copy = PyList_New(0);
+    OWNED PyObject *entries = PySequence_Tuple(list);
+    PyObject *copy = entries ? PyList_New(0) : NULL;
     const char *old = NULL;
     char *paths = NULL;
     bool mended = copy;
 
-    for (Py_ssize_t i = 0; mended && i < PySequence_Fast_GET_SIZE(list); i++) {
-        PyObject *entry = PySequence_Fast_GET_ITEM(list, i);
-        const char *found = value_in(entry, INJECT_PATHS);
+    for (Py_ssize_t i = 0; mended && i < PyTuple_GET_SIZE(entries); i++) {
+        PyObject *entry = PyTuple_GET_ITEM(entries, i);
+        const char *found = find_value(entry, INJECT_PATHS);
         if (found)
             old = old ? old : found;
-        else if (!value_in(entry, INJECT_SESSION))
+        else if (!find_value(entry, INJECT_SESSION))
             mended = PyList_Append(copy, entry) == 0;
     }
-    paths = mended ? inject_paths(P.inject_directory, old) : NULL;
-    if (!paths || !list_add(copy, INJECT_PATHS, paths) || !list_add(copy, INJECT_SESSION, session))
+    paths = mended ? inject_paths(to->inject, old) : NULL;
+    if (!paths || !list_add(copy, INJECT_PATHS, paths) ||
+        !list_add(copy, INJECT_SESSION, to->session))
         Py_CLEAR(copy);
     PyErr_Clear();
     free(paths);
@@ -363,11 +378,11 @@ static int mapping_set(PyObject *mapping, const char *name, const char *value)
     return key && bytes ? PyDict_SetItem(mapping, key, bytes) : -1;
 }
 
-/* Copy MAPPING, from names to values (str or bytes), and add our variables, for SESSION. Like the
- * original function, it calls keys() and values() once each, which may be the program's code. The
- * original then reads our copy. If a name occurs as str and as bytes, the first counts, as in
- * getenv(). Returns NULL without an exception on failure. */
-static PyObject *mend_mapping(PyObject *mapping, const char *session)
+/* Return a copy of MAPPING, an environment whose names and values are str or bytes, with our
+ * variables added. Calls keys() and values() once each, as the original function does, since they
+ * may be code of the program; the original then reads the copy. If a name occurs as str and as
+ * bytes, the first counts, as in getenv(). Returns NULL without an exception on failure. */
+static PyObject *copy_mapping_with_session(PyObject *mapping, const struct joining *to)
 {
     OWNED PyObject *path_key = PyBytes_FromString(INJECT_PATHS), *old = NULL;
     OWNED PyObject *keys = PyMapping_Keys(mapping),
@@ -384,9 +399,9 @@ static PyObject *mend_mapping(PyObject *mapping, const char *session)
     if (mended && PyDict_Contains(copy, path_key))
         mended = PyUnicode_FSConverter(PyDict_GetItemWithError(copy, path_key), &old);
     if (mended) {
-        paths = inject_paths(P.inject_directory, old ? PyBytes_AS_STRING(old) : NULL);
+        paths = inject_paths(to->inject, old ? PyBytes_AS_STRING(old) : NULL);
         mended = paths && mapping_set(copy, INJECT_PATHS, paths) == 0 &&
-                 mapping_set(copy, INJECT_SESSION, session) == 0;
+                 mapping_set(copy, INJECT_SESSION, to->session) == 0;
     }
     PyErr_Clear();
     if (!mended)
@@ -412,11 +427,11 @@ static PyObject *follow_call(const struct wrapped *f, PyObject *self, PyObject *
     OWNED PyObject *mended = NULL;
     PyObject **changed = NULL;
     PyObject *result;
-    const char *session;
+    struct joining to;
 
     slot_look(true);
-    session = session_of_children();
-    if (session) {
+    to = get_joining();
+    if (to.inject) {
         if (f->environment >= 0 && f->environment < count)
             at = f->environment;
         for (Py_ssize_t i = count; f->environment >= count && i < given; i++)
@@ -425,16 +440,17 @@ static PyObject *follow_call(const struct wrapped *f, PyObject *self, PyObject *
         if (!P.session)
             ; /* without a recording no loss is written */
         else if (f->program >= 0 && count > f->program && count > f->words)
-            note_program(args[f->program], args[f->words], has_directory(f, args, count));
+            follow_program(args[f->program], args[f->words], has_directory(f, args, count));
         else if (f->program < 0 && given)
-            note_script(text_of(args[0]), (struct start){0});
+            follow_script(get_text(args[0]), (struct start){0});
         if (at < 0 || args[at] == Py_None)
-            inject_environment(P.inject_directory, session);
+            inject_environment(to.inject, to.session);
         else if (PyList_CheckExact(args[at]) || PyTuple_CheckExact(args[at]))
-            mended = mend_list(args[at], session);
+            mended = copy_list_with_session(args[at], &to);
         else if (PyMapping_Check(args[at]))
-            mended = mend_mapping(args[at], session);
+            mended = copy_mapping_with_session(args[at], &to);
     }
+    free(to.inject);
     if (mended && (changed = PyMem_Calloc((size_t)given + 1, sizeof *changed))) {
         memcpy(changed, args, (size_t)given * sizeof *changed);
         changed[at] = mended;
@@ -462,7 +478,7 @@ static PyObject *follow_call(const struct wrapped *f, PyObject *self, PyObject *
 static bool watched; /* after_fork() is registered with os.register_at_fork */
 static bool aside;   /* in a child that has just been forked: our hook is out of the slot */
 
-static bool take_out(void)
+static bool remove_hook(void)
 {
     if (!P.hook || compat_evaluator(P.interpreter) != P.hook)
         return false; /* another hook is in the slot in place of ours */
@@ -470,7 +486,7 @@ static bool take_out(void)
     return true;
 }
 
-static void put_in(void)
+static void restore_hook(void)
 {
     P.evaluate = compat_evaluator(P.interpreter);
     slot_set_evaluator(P.hook);
@@ -480,13 +496,13 @@ static void put_in(void)
 void tracer_perf_forked(void)
 {
     aside = watched && P.evaluate != _PyEval_EvalFrameDefault && PyGILState_GetThisThreadState() &&
-            take_out();
+            remove_hook();
 }
 
 static PyObject *after_fork(PyObject *self, PyObject *ignored)
 {
     if (aside)
-        put_in();
+        restore_hook();
     aside = false;
     Py_RETURN_NONE;
 }
@@ -509,15 +525,27 @@ static void watch_fork(void)
     PyErr_Clear();
 }
 
-static PyObject *without_us(const struct wrapped *f, PyObject *self, PyObject *const *args,
-                            Py_ssize_t count, PyObject *names)
+static PyObject *call_without_hook(const struct wrapped *f, PyObject *self, PyObject *const *args,
+                                   Py_ssize_t count, PyObject *names)
 {
-    bool out = PyInterpreterState_Get() == P.interpreter && take_out();
-    PyObject *result = call_original(f, self, args, count, names);
+    bool out = false;
+    PyObject *result;
 
+    if (PyInterpreterState_Get() == P.interpreter) {
+        world_enter(&tracer_gate);
+        world_stop(P.interpreter);
+        out = remove_hook();
+        world_start(P.interpreter);
+        world_leave(&tracer_gate);
+    }
+    result = call_original(f, self, args, count, names);
     if (out) {
         KEPT struct tracer_exception pending = tracer_exception_aside();
-        put_in();
+        world_enter(&tracer_gate);
+        world_stop(P.interpreter);
+        restore_hook();
+        world_start(P.interpreter);
+        world_leave(&tracer_gate);
         watch_fork();
     }
     return result;
@@ -525,15 +553,15 @@ static PyObject *without_us(const struct wrapped *f, PyObject *self, PyObject *c
 
 /* ---- functions at whose calls we check that our hook is still called (tracer/slot.c) ---- */
 
-static PyObject *look_before(const struct wrapped *f, PyObject *self, PyObject *const *args,
-                             Py_ssize_t count, PyObject *names)
+static PyObject *check_slot_then_call(const struct wrapped *f, PyObject *self,
+                                      PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     slot_look(f->environment == 1);
     return call_original(f, self, args, count, names);
 }
 
-static PyObject *look_after(const struct wrapped *f, PyObject *self, PyObject *const *args,
-                            Py_ssize_t count, PyObject *names)
+static PyObject *call_then_check_slot(const struct wrapped *f, PyObject *self,
+                                      PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     PyObject *result = call_original(f, self, args, count, names);
     KEPT struct tracer_exception pending = tracer_exception_aside();
@@ -571,20 +599,20 @@ ENTRY(13)
 #undef ENTRY
 
 static struct wrapped wrapped[WRAPPED] = {
-    {"_posixsubprocess", "fork_exec", entry_0, follow_call, 5, 1, 0, {0}},
-    {"posix", "execve", entry_1, follow_call, 2, 0, 1, {0}},
-    {"posix", "posix_spawn", entry_2, follow_call, 2, 0, 1, {0}},
-    {"posix", "posix_spawnp", entry_3, follow_call, 2, 0, 1, {0}},
-    {"posix", "execv", entry_4, follow_call, -1, 0, 1, {0}},
-    {"posix", "system", entry_5, follow_call, -1, -1, 0, {0}},
-    {"posix", "_exit", entry_6, look_before, 1, 0, 0, {0}},
-    {"_thread", "start_new_thread", entry_7, look_before, 0, 0, 0, {0}},
-    {"_thread", "start_joinable_thread", entry_8, look_before, 0, 0, 0, {0}},
-    {"_imp", "create_dynamic", entry_9, look_after, 0, 0, 0, {0}},
-    {"_imp", "exec_dynamic", entry_10, look_after, 0, 0, 0, {0}},
-    {"sys", "is_stack_trampoline_active", entry_11, without_us, 0, 0, 0, {0}},
-    {"sys", "activate_stack_trampoline", entry_12, without_us, 0, 0, 0, {0}},
-    {"sys", "deactivate_stack_trampoline", entry_13, without_us, 0, 0, 0, {0}},
+    {"_posixsubprocess", "fork_exec", entry_0, follow_call, 5, 1, 0, {0}, {0}},
+    {"posix", "execve", entry_1, follow_call, 2, 0, 1, {0}, {0}},
+    {"posix", "posix_spawn", entry_2, follow_call, 2, 0, 1, {0}, {0}},
+    {"posix", "posix_spawnp", entry_3, follow_call, 2, 0, 1, {0}, {0}},
+    {"posix", "execv", entry_4, follow_call, -1, 0, 1, {0}, {0}},
+    {"posix", "system", entry_5, follow_call, -1, -1, 0, {0}, {0}},
+    {"posix", "_exit", entry_6, check_slot_then_call, 1, 0, 0, {0}, {0}},
+    {"_thread", "start_new_thread", entry_7, check_slot_then_call, 0, 0, 0, {0}, {0}},
+    {"_thread", "start_joinable_thread", entry_8, check_slot_then_call, 0, 0, 0, {0}, {0}},
+    {"_imp", "create_dynamic", entry_9, call_then_check_slot, 0, 0, 0, {0}, {0}},
+    {"_imp", "exec_dynamic", entry_10, call_then_check_slot, 0, 0, 0, {0}, {0}},
+    {"sys", "is_stack_trampoline_active", entry_11, call_without_hook, 0, 0, 0, {0}, {0}},
+    {"sys", "activate_stack_trampoline", entry_12, call_without_hook, 0, 0, 0, {0}, {0}},
+    {"sys", "deactivate_stack_trampoline", entry_13, call_without_hook, 0, 0, 0, {0}, {0}},
 };
 
 /* Patch one function, permanently and in all interpreters. The module's method table is changed,
@@ -606,14 +634,16 @@ static void wrap_builtin(struct wrapped *f)
     table = target->m_ml;
     if (table->ml_meth == entry)
         goto done;
-    f->real = *table;
-    table->ml_meth = entry;
-    table->ml_flags = METH_FASTCALL | METH_KEYWORDS;
-    ours = PyCFunction_NewEx(table, target->m_self, target->m_module);
-    if (ours)
-        target->vectorcall = ((PyCFunctionObject *)ours)->vectorcall;
-    else
-        *table = f->real;
+    f->real = f->ours = *table;
+    f->ours.ml_meth = entry;
+    f->ours.ml_flags = METH_FASTCALL | METH_KEYWORDS;
+    ours = PyCFunction_NewEx(&f->ours, target->m_self, target->m_module);
+    if (!ours)
+        goto done;
+    world_stop(P.interpreter);
+    *table = f->ours;
+    target->vectorcall = ((PyCFunctionObject *)ours)->vectorcall;
+    world_start(P.interpreter);
 done:
     if (module && !there)
         PyDict_DelItemString(modules, f->module);
@@ -622,8 +652,12 @@ done:
 
 void tracer_follow_children(const char *inject)
 {
-    free(P.inject_directory);
+    char *before = P.inject_directory;
+
+    world_stop(P.interpreter);
     P.inject_directory = strdup(inject);
+    free(before);
+    world_start(P.interpreter);
     for (int i = 0; i < FOLLOWED && P.inject_directory; i++)
         wrap_builtin(&wrapped[i]);
 }

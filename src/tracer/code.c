@@ -17,6 +17,8 @@
 
 #include <fnmatch.h>
 
+#include "tracer/uncaught.h"
+
 #define P tracer_process
 
 enum { NAME_MAX_BYTES = 16 << 10 };
@@ -38,12 +40,12 @@ static bool is_library(const char *file)
 static bool is_from_command_line(void)
 {
     PyObject *argv = PySys_GetObject("orig_argv"); /* borrowed */
-    Py_ssize_t count = 0;
+    OWNED PyObject *words = argv && PyList_Check(argv) ? PyList_AsTuple(argv) : NULL;
+    const Py_ssize_t count = words ? PyTuple_GET_SIZE(words) : 0;
 
-    if (argv && PyList_Check(argv))
-        count = PyList_GET_SIZE(argv);
+    PyErr_Clear();
     for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *word = PyList_GET_ITEM(argv, i);
+        PyObject *word = PyTuple_GET_ITEM(words, i);
         if (!PyUnicode_Check(word))
             continue;
         if (PyUnicode_CompareWithASCIIString(word, "-c") == 0)
@@ -87,8 +89,8 @@ static bool is_ours(const char *file)
            ((!strncmp(name, "torch", 5) || !strncmp(name, "guard", 5)) && !strchr(name, '/'));
 }
 
-/* Does --frames user leave out frames of this function? */
-static bool is_left(const char *file, const char *name)
+/* Does --frames user leave out frames of the function NAME of FILE? */
+static bool is_left_out(const char *file, const char *name)
 {
     /* keep this function of torch, because it wraps each user function */
     const bool around_users = !strcmp(name, "wrap_inline.<locals>.inner");
@@ -96,8 +98,8 @@ static bool is_left(const char *file, const char *name)
     return P.session->frames == SESSION_USER && is_library(file) && !around_users;
 }
 
-/* Do --include and --exclude keep the function NAME of FILE? */
-static bool is_chosen(const char *file, const char *name)
+/* Is the function NAME of FILE recorded under --include and --exclude? */
+static bool is_selected(const char *file, const char *name)
 {
     const char *glob = P.session->text;
     bool any_include = false;
@@ -118,7 +120,7 @@ static bool is_chosen(const char *file, const char *name)
 }
 
 /* Does --args name the function NAME of FILE? */
-static bool has_arguments(const char *file, const char *name)
+static bool matches_args(const char *file, const char *name)
 {
     const struct session_file *session = P.session;
     const char *glob = session->text;
@@ -136,17 +138,18 @@ static bool has_arguments(const char *file, const char *name)
     return false;
 }
 
-/* Return CODE_SKIP with the bit for the reason, or 0 if the function's frames are recorded. */
-static uintptr_t skip_of(const char *file, const char *name)
+/* Return 0 if frames of the function NAME of FILE are recorded. If not, return CODE_SKIP and the
+ * bit of the reason. */
+static uintptr_t find_skip_bits(const char *file, const char *name)
 {
     if (is_ours(file))
         return CODE_SKIP;
-    if (!is_chosen(file, name))
+    if (!is_selected(file, name))
         return CODE_SKIP | CODE_EXCLUDED;
-    return is_left(file, name) ? CODE_SKIP | CODE_LEFT : 0;
+    return is_left_out(file, name) ? CODE_SKIP | CODE_LEFT : 0;
 }
 
-bool tracer_is_users(PyCodeObject *code)
+bool tracer_is_user_code(PyCodeObject *code)
 {
     OWNED PyObject *keep = NULL;
     size_t bytes;
@@ -168,7 +171,7 @@ bool tracer_is_wanted(PyCodeObject *code)
     const char *name = values_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes, &keep_name);
     const char *file = values_utf8(code->co_filename, NAME_MAX_BYTES, &bytes, &keep_file);
 
-    return !P.session || !skip_of(file, name);
+    return !P.session || !find_skip_bits(file, name);
 }
 
 /* ---- compute the fingerprint of a code object ---- */
@@ -283,20 +286,20 @@ static uint64_t hash_code(uint64_t hash, PyCodeObject *code, int depth)
     return hash;
 }
 
-/* Return CODE's fingerprint: a hash of bytecode, names and constants, not of line numbers. A
- * function has the same fingerprint in another run, and after an edit elsewhere in its file. Code
- * that interpreters share is hashed without its bytecode: PyCode_GetCode() would store a bytes
- * object in the shared code object. */
-static uint64_t fingerprint(PyCodeObject *code)
+/* Return the fingerprint of CODE: a hash of its bytecode, names and constants, but not of line
+ * numbers. A function has the same fingerprint in another run, and after an edit elsewhere in its
+ * file. For code that interpreters share the bytecode is not hashed: PyCode_GetCode() would store a
+ * bytes object in it. */
+static uint64_t compute_fingerprint(PyCodeObject *code)
 {
     return hash_code(UINT64_C(0xcbf29ce484222325), code, 0);
 }
 
 /* ---- read and set the marks of code that interpreters share ---- */
 
-/* Is CODE static code, and is this not the main interpreter? Only the main interpreter uses the
- * extra slots of static code objects. */
-static bool is_elsewhere(PyCodeObject *code)
+/* Do interpreters share CODE, and is this not the main interpreter? Shared code objects have the
+ * marks of the main interpreter in their extra slots. */
+static bool is_shared_elsewhere(PyCodeObject *code)
 {
     return compat_is_shared(code) && PyInterpreterState_Get() != P.interpreter;
 }
@@ -316,8 +319,8 @@ static void mark_put(PyCodeObject *code, uintptr_t mark)
 static uintptr_t mark_keep(PyCodeObject *code, uintptr_t mark)
 {
     if (compat_is_shared(code))
-        mark = tracer_shared_mark(code, mark);
-    if (!is_elsewhere(code))
+        mark = tracer_shared_mark_setdefault(code, mark);
+    if (!is_shared_elsewhere(code))
         mark_put(code, mark);
     return mark;
 }
@@ -331,21 +334,36 @@ static bool ends_in(const char *name, size_t bytes, const char *end)
     return bytes >= length && !strcmp(name + bytes - length, end);
 }
 
-/* Give CODE a new id and write its facts. Returns the id, shifted by CODE_SHIFT. */
-static uintptr_t give_id(PyCodeObject *code, struct fact_text name, struct fact_text file)
+/* What the fact of a code object says about it. */
+struct described {
+    struct fact_text name, file;
+    int64_t place, fingerprint;
+};
+
+static struct described describe_code(PyCodeObject *code, struct fact_text name,
+                                      struct fact_text file)
+{
+    struct described is = {.name = name, .file = file};
+
+    if (is_library(file.text) || is_generated(file.text))
+        is.place |= CODE_OF_LIBRARY;
+    if (is_torch_module(file.text, name))
+        is.place |= CODE_OF_IMPORT;
+    is.fingerprint = (int64_t)compute_fingerprint(code);
+    return is;
+}
+
+/* Give CODE a new id and write its facts. Returns the bits of the mark: the id, shifted by
+ * CODE_SHIFT. */
+static uintptr_t give_id(PyCodeObject *code, const struct described *is)
 {
     uint32_t id = __atomic_fetch_add(&P.codes, 1, __ATOMIC_RELAXED);
-    int64_t place = 0;
     PyCodeObject *origin = NULL;
     uintptr_t from;
 
-    if (is_library(file.text) || is_generated(file.text))
-        place |= CODE_OF_LIBRARY;
-    if (is_torch_module(file.text, name))
-        place |= CODE_OF_IMPORT;
     tracer_fact(CODE, .code = id, .first_line = code->co_firstlineno, .flags = code->co_flags,
-                .fingerprint = (int64_t)fingerprint(code), .place = place, .qualname = name,
-                .filename = file);
+                .fingerprint = is->fingerprint, .place = is->place, .qualname = is->name,
+                .filename = is->file);
     if (!tracer_hooks.is_resume || !tracer_hooks.is_resume(code, &origin))
         return (uintptr_t)id << CODE_SHIFT;
     from = origin ? tracer_name_code(origin) : CODE_SKIP;
@@ -374,14 +392,44 @@ static bool is_injected(PyCodeObject *code)
     return found;
 }
 
+/* Must frames of CODE call values_begin() and values_end()? */
+static bool needs_values_hooks(PyCodeObject *code, const char *file, const char *name)
+{
+    if (code->co_flags & CO_OPTIMIZED)
+        return matches_args(file, name);
+    return uncaught_is_watched(code);
+}
+
+/* Set the mark of CODE to MADE, and give CODE an id if its frames are recorded. IS describes CODE;
+ * SESSION is the session for which MADE was computed. Changes nothing if another thread has set a
+ * mark meanwhile, or if that session is over. Returns the mark to use. */
+static uintptr_t mark_set_if_unset(PyCodeObject *code, const struct described *is, uintptr_t made,
+                                   uint32_t session)
+{
+    uintptr_t mark = COMPAT_FREE_THREADED ? compat_extra(code, P.extra) : 0;
+
+    if (mark & CODE_SEEN)
+        return mark;
+    if (!P.session || P.sessions != session)
+        return CODE_SEEN | CODE_SKIP;
+    if (!(made & CODE_SKIP))
+        made |= give_id(code, is);
+    if (made & (CODE_LEFT | CODE_EXCLUDED) && !(tracer_thread && tracer_thread->quiet))
+        tracer_left_out(LEFT_CODES);
+    return mark_keep(code, made);
+}
+
 uintptr_t tracer_mark_code(PyCodeObject *code)
 {
     OWNED PyObject *keep_name = NULL, *keep_file = NULL;
+    struct described is = {0};
     size_t bytes[2];
     const char *name, *file;
-    uintptr_t mark = is_elsewhere(code) ? 0 : tracer_mark_in(compat_extra(code, P.extra));
+    uint32_t session;
+    uintptr_t mark = is_shared_elsewhere(code) ? 0 : tracer_mark_in(compat_extra(code, P.extra));
 
-    if (!(mark & CODE_SEEN) && compat_is_shared(code) && (mark = tracer_shared_mark(code, 0)))
+    if (!(mark & CODE_SEEN) && compat_is_shared(code) &&
+        (mark = tracer_shared_mark_setdefault(code, 0)))
         mark_keep(code, mark);
     if (mark & CODE_SEEN)
         return mark;
@@ -392,21 +440,24 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
     KEPT struct tracer_exception pending = tracer_exception_aside();
     name = values_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes[0], &keep_name);
     file = values_utf8(code->co_filename, NAME_MAX_BYTES, &bytes[1], &keep_file);
-    mark = CODE_SEEN | (is_injected(code) ? CODE_SKIP : skip_of(file, name));
-    if (!(mark & CODE_SKIP))
-        mark |=
-            give_id(code, (struct fact_text){name, bytes[0]}, (struct fact_text){file, bytes[1]});
-    if (code->co_flags & CO_OPTIMIZED && has_arguments(file, name))
+    if (!P.session)
+        return CODE_SEEN | CODE_SKIP;
+    session = P.sessions;
+    mark = CODE_SEEN | (is_injected(code) ? CODE_SKIP : find_skip_bits(file, name));
+    if (needs_values_hooks(code, file, name))
         mark |= mark & CODE_SKIP ? 0 : CODE_ARGS;
     if (tracer_hooks.is_range && tracer_hooks.is_range(file, name))
         mark |= CODE_RANGE;
-    if (mark & (CODE_LEFT | CODE_EXCLUDED) && !(tracer_thread && tracer_thread->quiet))
-        tracer_left_out(LEFT_CODES);
     if (COMPAT_INIT_BYPASSES_HOOK && code->co_argcount >= 1 &&
         !PyUnicode_CompareWithASCIIString(code->co_name, "__init__"))
         mark |= CODE_INIT;
-    mark = mark_keep(code, mark);
-    /* Is this the first file of torch.compile's front end? */
+    if (!(mark & CODE_SKIP))
+        is = describe_code(code, (struct fact_text){name, bytes[0]},
+                           (struct fact_text){file, bytes[1]});
+    world_hold(code);
+    mark = mark_set_if_unset(code, &is, mark, session);
+    world_release();
+    /* Is this the first file of torch.compile that is imported? */
     if (ends_in(name, bytes[0], "<module>") &&
         ends_in(file, bytes[1], "/torch/_dynamo/__init__.py") && tracer_place() == PLACE_HOME &&
         tracer_hooks.torch_begins)
@@ -419,19 +470,22 @@ uintptr_t tracer_recheck(PyCodeObject *code, uintptr_t mark)
     KEPT struct tracer_exception pending = tracer_exception_aside();
     const uintptr_t stamps = (uintptr_t)UINT16_MAX << CODE_STAMP_SHIFT;
     const uintptr_t stamp = (uintptr_t)P.sessions << CODE_STAMP_SHIFT & stamps;
-    const bool is_left = mark & CODE_SKIP || !P.session;
     OWNED PyObject *keep_name = NULL, *keep_file = NULL;
     const char *name, *file;
     size_t bytes;
 
-    if ((mark & stamps) == stamp || is_left)
+    if ((mark & stamps) == stamp || mark & CODE_SKIP)
         return mark;
     name = values_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes, &keep_name);
     file = values_utf8(code->co_filename, NAME_MAX_BYTES, &bytes, &keep_file);
+    if (!P.session)
+        return mark;
     mark = (mark & ~(stamps | CODE_ARGS)) | stamp;
-    if (code->co_flags & CO_OPTIMIZED && has_arguments(file, name))
+    if (needs_values_hooks(code, file, name))
         mark |= CODE_ARGS;
+    world_hold(code);
     mark_keep(code, mark);
+    world_release();
     return mark;
 }
 
@@ -439,17 +493,19 @@ uintptr_t tracer_name_code(PyCodeObject *code)
 {
     uintptr_t mark = tracer_mark_code(code);
     OWNED PyObject *keep_name = NULL, *keep_file = NULL;
+    struct described is;
     const char *name, *file;
     size_t bytes[2];
 
     /* Only the main interpreter marks code that interpreters share. */
-    if (!(mark & CODE_LEFT) || mark & CODE_NAMED || is_elsewhere(code))
+    if (!(mark & CODE_LEFT) || mark & CODE_NAMED || is_shared_elsewhere(code))
         return mark;
     KEPT struct tracer_exception pending = tracer_exception_aside();
     name = values_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes[0], &keep_name);
     file = values_utf8(code->co_filename, NAME_MAX_BYTES, &bytes[1], &keep_file);
-    mark |= give_id(code, (struct fact_text){name, (int64_t)bytes[0]},
-                    (struct fact_text){file, (int64_t)bytes[1]});
+    is = describe_code(code, (struct fact_text){name, (int64_t)bytes[0]},
+                       (struct fact_text){file, (int64_t)bytes[1]});
+    mark |= give_id(code, &is);
     mark |= CODE_NAMED;
     mark_put(code, mark);
     return mark;

@@ -28,7 +28,10 @@
 enum {
     HEADER_BYTES = (sizeof(struct process_file) + 4095) & ~4095,
     FIRST_FACTS = 128 << 10, /* bytes of the first chunk of facts */
-    MORE_FACTS = 512 << 10,  /* size of the extents that hold later chunks */
+    MORE_FACTS = 512 << 10,  /* bytes of each later chunk of facts */
+    /* bytes of a forked child's first chunk that get memory at once, which are enough for most
+     * children */
+    FORKED_FACTS = 16 << 10,
     ARGV_MAX = 64 << 10,
     /* how long to wait for the collector, which looks every few milliseconds */
     LOOKED_NS = 250000000,
@@ -65,7 +68,7 @@ int file_reserve(char *at, size_t bytes)
 
 /* Has the filesystem BYTES of free space now? If not, reserving memory later would probably
  * fail. */
-static bool has_free(size_t bytes)
+static bool has_free_space(size_t bytes)
 {
     struct statvfs status;
 
@@ -93,7 +96,7 @@ static void mappings_drop(size_t first)
 }
 
 /* Return the address at which OFFSET of the file is mapped, or NULL. */
-static void *file_at(uint64_t offset)
+static void *find_mapped(uint64_t offset)
 {
     for (size_t i = 0; i < mapping_count; i++)
         if (offset >= mappings[i].offset && offset - mappings[i].offset < mappings[i].bytes)
@@ -101,8 +104,9 @@ static void *file_at(uint64_t offset)
     return NULL;
 }
 
-/* Open the file by its name. Returns -1 if the name is gone or belongs to another file. */
-static int file_again(void)
+/* Open the process file again by its name. Returns -1 if the name is gone or belongs to another
+ * file. */
+static int reopen_file(void)
 {
     char name[sizeof P.file_name];
     struct stat status;
@@ -132,7 +136,8 @@ static void *map_extent(uint64_t at, size_t bytes)
         munmap(mapped, before);
     if (mapped != MAP_FAILED) {
         mapped += before;
-    } else if ((fd = file_again()) >= 0) { /* valgrind does not support this use of mremap() */
+        /* for valgrind, which does not support this use of mremap() */
+    } else if ((fd = reopen_file()) >= 0) {
         mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)at);
         close(fd);
     }
@@ -144,14 +149,14 @@ static void *map_extent(uint64_t at, size_t bytes)
     return mapped == MAP_FAILED ? NULL : mapped;
 }
 
-void *file_extent(size_t bytes, size_t reserved, uint64_t *offset)
+void *file_allocate_extent(size_t bytes, size_t reserved, uint64_t *offset)
 {
     uint64_t at = atomic_fetch_add(&P.root->used_bytes, bytes);
     uint64_t end = at + bytes;
     char *mapped = NULL;
     int error = ENOSPC;
 
-    if (end <= P.root->file_bytes && has_free(bytes)) {
+    if (end <= P.root->file_bytes && has_free_space(bytes)) {
         mapped = map_extent(at, bytes);
         error = mapped ? file_reserve(mapped, reserved) : errno;
     }
@@ -170,18 +175,39 @@ void *file_extent(size_t bytes, size_t reserved, uint64_t *offset)
 
 static struct facts *facts; /* the chunk to which facts are written */
 
-/* From now on facts are written to CHUNK, which has BYTES bytes. CHUNK is NULL if there is no
- * file. */
-static void facts_begin(struct facts *chunk, size_t bytes)
+/* Write facts to CHUNK from now on. It has BYTES bytes, of which RESERVED have memory. CHUNK is
+ * NULL if there is no file. */
+static void facts_begin(struct facts *chunk, size_t bytes, size_t reserved)
 {
     facts = chunk;
-    if (facts)
+    if (facts) {
         facts->bytes = bytes - sizeof *facts;
+        facts->reserved = reserved - sizeof *facts;
+    }
 }
 
-/* Find room for a record of SIZE bytes. Returns NULL if there is none: the fact is dropped. Code
- * without its fact is shown as unknown. */
-static struct fact *fact_room(size_t size)
+/* Make sure that the first END bytes of the chunk's data have memory: if not, get as much again as
+ * there is, or more. Returns false if the filesystem is full. */
+static bool facts_reserve(uint64_t end)
+{
+    uint64_t more = sizeof *facts + facts->reserved;
+    uint64_t left = facts->bytes - facts->reserved;
+
+    if (end <= facts->reserved)
+        return true;
+    if (more < end - facts->reserved)
+        more = (end - facts->reserved + 4095) & ~UINT64_C(4095);
+    if (more > left)
+        more = left;
+    if (file_reserve(facts->data + facts->reserved, more))
+        return false;
+    facts->reserved += more;
+    return true;
+}
+
+/* Find room for a fact of SIZE bytes. Returns NULL if there is none, and the fact is then dropped.
+ * (Code without a fact is shown as unknown.) */
+static struct fact *find_fact_room(size_t size)
 {
     struct facts *before = facts;
     struct facts *chunk;
@@ -195,18 +221,20 @@ static struct fact *fact_room(size_t size)
         size_t wanted = size + sizeof *facts > MORE_FACTS
                             ? (size + sizeof *facts + 4095) & ~(size_t)4095
                             : MORE_FACTS;
-        if (!(chunk = file_extent(wanted, wanted, &offset)))
+        if (!(chunk = file_allocate_extent(wanted, wanted, &offset)))
             return NULL;
-        facts_begin(chunk, wanted);
+        facts_begin(chunk, wanted, wanted);
         before->next_off = offset;
         used = 0;
     }
+    if (!facts_reserve(used + size))
+        return NULL;
     return (struct fact *)(facts->data + used);
 }
 
-/* Publish the record MADE, which fact_room() returned. The first record of a chunk also publishes
- * next_off of the chunk before. */
-static void fact_made(const struct fact *made)
+/* Publish the fact MADE, which find_fact_room() has found room for. The first fact of a chunk also
+ * publishes next_off of the chunk before. */
+static void publish_fact(const struct fact *made)
 {
     uint64_t end = (uint64_t)((const char *)made - facts->data) + made->bytes;
 
@@ -221,9 +249,9 @@ void tracer_put_fact(enum fact_kind kind, const void *given)
     struct fact *made;
 
     tracer_lock();
-    if ((made = fact_room(size))) {
+    if ((made = find_fact_room(size))) {
         fact_write(made, kind, fact, size);
-        fact_made(made);
+        publish_fact(made);
     }
     tracer_unlock();
     redacted_free(&redacted);
@@ -234,15 +262,15 @@ void tracer_loss(const char *cause)
     tracer_fact(LOSS, .clock = (int64_t)tracer_now(), .events = 1, .cause = fact_string(cause));
 }
 
-/* Return the number in the launcher's variable for WHICH, or -1 if it has none. */
-static int64_t rank_in(enum job_fact which)
+/* Return the number that the job's launcher has set for fact WHICH; -1 if it has set none. */
+static int64_t read_rank(enum job_fact which)
 {
     const char *text = job_fact(which);
 
     return text && *text >= '0' && *text <= '9' ? atoll(text) : -1;
 }
 
-void facts_of_process(void)
+void write_process_facts(void)
 {
     static char buffer[ARGV_MAX];
     const char *version = Py_GetVersion();
@@ -264,8 +292,8 @@ void facts_of_process(void)
     if (text)
         tracer_fact(EXECUTABLE, .path = {text, (uint64_t)used});
     PyErr_Clear();
-    if (rank_in(JOB_RANK) >= 0)
-        tracer_fact(RANK, .rank = rank_in(JOB_RANK), .local_rank = rank_in(JOB_LOCAL_RANK));
+    if (read_rank(JOB_RANK) >= 0)
+        tracer_fact(RANK, .rank = read_rank(JOB_RANK), .local_rank = read_rank(JOB_LOCAL_RANK));
 }
 
 /* ---- keep facts for the next session of this process ---- */
@@ -305,12 +333,12 @@ static bool is_kept(const struct fact *fact)
 
 void facts_keep(void)
 {
-    const struct facts *chunk = file_at(P.file->facts_off);
+    const struct facts *chunk = find_mapped(P.file->facts_off);
 
     free(kept);
     kept = NULL;
     kept_bytes = 0;
-    for (; chunk; chunk = chunk->next_off ? file_at(chunk->next_off) : NULL) {
+    for (; chunk; chunk = chunk->next_off ? find_mapped(chunk->next_off) : NULL) {
         uint64_t used = atomic_load_explicit(&chunk->used, memory_order_relaxed);
         for (uint64_t at = 0; at < used; at += ((const struct fact *)(chunk->data + at))->bytes) {
             const struct fact *fact = (const struct fact *)(chunk->data + at);
@@ -324,16 +352,16 @@ void facts_keep(void)
     }
 }
 
-void facts_again(void)
+void write_kept_facts(void)
 {
     tracer_lock();
     for (size_t at = 0; at < kept_bytes; at += ((const struct fact *)(kept + at))->bytes) {
         const struct fact *fact = (const struct fact *)(kept + at);
-        struct fact *made = is_kept(fact) ? fact_room(fact->bytes) : NULL;
+        struct fact *made = is_kept(fact) ? find_fact_room(fact->bytes) : NULL;
         if (made) {
             memcpy(made, fact, fact->bytes);
             made->row_id = made->row_more = 0;
-            fact_made(made);
+            publish_fact(made);
         }
     }
     tracer_unlock();
@@ -348,9 +376,15 @@ struct birth {
     const char *parent; /* for a forked process: name of its parent's file; else "" */
 };
 
+/* Return how many bytes of the first chunk of facts get memory at once. */
+static size_t first_facts_bytes(const struct birth *birth)
+{
+    return *birth->parent ? FORKED_FACTS : FIRST_FACTS;
+}
+
 /* Return the start time of this process in ticks: /proc/PID/stat, field 22. Returns 0 if it is not
  * known. */
-static uint64_t start_ticks(void)
+static uint64_t read_start_ticks(void)
 {
     char buffer[1024], *field;
     int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -405,7 +439,8 @@ static void header_fill(struct process_file *file, const struct birth *birth, ui
     }
     file->mode = P.session->frames;
     file->facts_off = offset + HEADER_BYTES;
-    facts_begin((struct facts *)((char *)file + HEADER_BYTES), FIRST_FACTS);
+    facts_begin((struct facts *)((char *)file + HEADER_BYTES), FIRST_FACTS,
+                first_facts_bytes(birth));
     P.file = file;
     P.left_out = file->left_out;
     atomic_store_explicit(&file->ready, 1, memory_order_release);
@@ -445,7 +480,9 @@ static int file_make(const char *directory, const struct birth *birth)
         error = errno;
     if (!error) {
         file = mmap(NULL, HEADER_BYTES + FIRST_FACTS, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        error = file == MAP_FAILED ? errno : file_reserve((char *)file, HEADER_BYTES + FIRST_FACTS);
+        error = file == MAP_FAILED
+                    ? errno
+                    : file_reserve((char *)file, HEADER_BYTES + first_facts_bytes(birth));
     }
     /* two mappings, so that a forked child can keep the header's alone */
     if (!error && !(mapping_note(file, HEADER_BYTES, 0) &&
@@ -479,8 +516,8 @@ static int file_make(const char *directory, const struct birth *birth)
 static int file_nest_in_parent(const struct birth *birth)
 {
     uint64_t offset, newest;
-    struct process_file *file =
-        file_extent(HEADER_BYTES + FIRST_FACTS, HEADER_BYTES + FIRST_FACTS, &offset);
+    struct process_file *file = file_allocate_extent(
+        HEADER_BYTES + FIRST_FACTS, HEADER_BYTES + first_facts_bytes(birth), &offset);
     char *end = P.file_name + strcspn(P.file_name, "@");
 
     if (!file)
@@ -495,10 +532,9 @@ static int file_nest_in_parent(const struct birth *birth)
     return 0;
 }
 
-/* Wait a moment until the collector has looked at this process. If the collector is in another pid
- * namespace, only the collector can find out this process's pid there, and only while the process
- * lives. */
-static void file_wait_for_look(void)
+/* If the collector is in another pid namespace, wait a moment until it has looked for this process.
+ * Only the collector can find out the pid that it sees, and only as long as the process lives. */
+static void file_wait_for_collector(void)
 {
     const uint64_t recorder = P.session->pid_namespace;
     const uint64_t until = clock_monotonic_ns() + LOOKED_NS;
@@ -516,8 +552,9 @@ static void file_wait_for_look(void)
  * collector learns it from `orphans` in the parent's file, or from an empty file. */
 void file_open(const char *parent, uint64_t clock)
 {
-    struct process_file *forked = P.root; /* root of the parent's file, or NULL */
-    const struct birth birth = {start_ticks(), clock, parent};
+    /* header at the start of the parent's file; NULL if this is no forked child */
+    struct process_file *forked = P.root;
+    const struct birth birth = {read_start_ticks(), clock, parent};
     char name[sizeof P.file_name];
     int fd, error;
 
@@ -547,19 +584,19 @@ void file_open(const char *parent, uint64_t clock)
             close(fd);
     }
     if (!error)
-        file_wait_for_look();
+        file_wait_for_collector();
 }
 
 void file_forked(void)
 {
     mappings_drop(1);
-    facts_begin(NULL, 0);
+    facts_begin(NULL, 0, 0);
 }
 
 void file_close(void)
 {
     mappings_drop(0);
-    facts_begin(NULL, 0);
+    facts_begin(NULL, 0, 0);
     P.file = P.root = NULL;
     P.left_out = tracer_left_uncounted;
 }

@@ -15,18 +15,20 @@ void file_open(const char *parent, uint64_t clock);
 /* In a forked child: unmap the parent's file except its header. */
 void file_forked(void);
 void file_close(void);
-/* Allocate BYTES, which are whole pages, in the file and map them, zeroed. The first RESERVED bytes
- * get memory. Returns NULL with errno on failure. */
-void *file_extent(size_t bytes, size_t reserved, uint64_t *offset);
-/* Reserve memory for [AT, AT + BYTES). Returns an errno where a plain store would raise SIGBUS. */
+/* Allocate BYTES (whole pages) in the file and map them, zeroed. The first RESERVED bytes get
+ * memory. Sets *OFFSET. Returns NULL with errno on failure. */
+void *file_allocate_extent(size_t bytes, size_t reserved, uint64_t *offset);
+/* Get memory for BYTES from address AT on. Returns 0, or an errno where a plain store would raise
+ * SIGBUS. */
 int file_reserve(char *at, size_t bytes);
-/* Write the facts about the whole process image, such as its command line. A forked child does not
- * repeat them. */
-void facts_of_process(void);
-/* Copy the facts whose ids the next session may use, since code objects keep their ids. Called
- * before a session is left; facts_again() writes the copies into the next session's file. */
+/* Write the facts about the process image, such as its command line. A forked child need not: it
+ * has its parent's. */
+void write_process_facts(void);
+/* Keep copies of the facts whose ids the next session may use, because code objects keep their ids.
+ * Called before a session is left; write_kept_facts() writes the copies into the file of the next
+ * session. */
 void facts_keep(void);
-void facts_again(void);
+void write_kept_facts(void);
 
 /* tracer/ring.c */
 /* In a forked child: drop all rings, because they are those of the parent. THREAD is the only

@@ -25,7 +25,7 @@ const void *tracer_stack_bottom(PyThreadState *ts)
     return chunk ? (const void *)chunk : &no_chunk;
 }
 
-static int by_bottom(const void *a, const void *b)
+static int compare_bottoms(const void *a, const void *b)
 {
     const char *x = ((const struct tracer_stack *)a)->bottom;
     const char *y = ((const struct tracer_stack *)b)->bottom;
@@ -109,10 +109,10 @@ void tracer_stacks_forget(struct tracer *t)
 /* Note BOTTOM as the lowest chunk of the running stack, by which the stack is found. */
 static void set_bottom(struct tracer *t, const void *bottom)
 {
-    tdelete(t->here, &t->stacks, by_bottom);
+    tdelete(t->here, &t->stacks, compare_bottoms);
     t->here->bottom = bottom;
-    /* without memory the stack is not found at the next switch, and a new one is made */
-    tsearch(t->here, &t->stacks, by_bottom);
+    /* if memory runs out here, the next switch does not find the stack and makes a new one */
+    tsearch(t->here, &t->stacks, compare_bottoms);
 }
 
 void tracer_stack_claim(struct tracer *t, PyThreadState *ts)
@@ -132,7 +132,7 @@ struct tracer_stack *tracer_stack_new(struct tracer *t, const void *bottom)
     if (!stack)
         return NULL;
     *stack = (struct tracer_stack){.bottom = bottom, .stack_low = t->stack_low};
-    if (tsearch(stack, &t->stacks, by_bottom))
+    if (tsearch(stack, &t->stacks, compare_bottoms))
         return stack;
     free(stack);
     return NULL;
@@ -143,7 +143,7 @@ void tracer_stacks_release(struct tracer *t)
     tdestroy(t->stacks, free);
 }
 
-static void switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+static void handle_greenlet_switch(struct tracer *t, PyThreadState *ts, compat_frame *frame)
 {
     struct tracer_stack key = {.bottom = tracer_stack_bottom(ts)};
     struct tracer_stack **found, *to;
@@ -159,7 +159,7 @@ static void switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)
     }
     if (t->here->bottom == key.bottom) /* no switch: the stack has grown or shrunk */
         return;
-    found = tfind(&key, &t->stacks, by_bottom);
+    found = tfind(&key, &t->stacks, compare_bottoms);
     to = found ? *found : NULL;
     if (to && frame && compat_is_first(ts, frame))
         clear_stack(t, to); /* a new stack of frames, at the address of a stack that is gone */
@@ -183,11 +183,11 @@ static void switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)
     t->limit = 0; /* makes the next event write a CONTROL_SWITCH */
 }
 
-void tracer_switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+void tracer_find_running_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame)
 {
     int saved_errno = errno;
 
     t->chunk = compat_chunk(ts);
-    switched(t, ts, frame);
+    handle_greenlet_switch(t, ts, frame);
     errno = saved_errno;
 }

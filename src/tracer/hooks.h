@@ -104,17 +104,17 @@ struct tracer_hooks {
 
     /* ---- provided by the base itself, for calls that would close a circle of files ---- */
 
-    /* Call tracer_record() of tracer_shim.c. ring.c calls it when the session is over. GIL. */
-    void (*record)(bool on);
-    /* Call tracer_mark_code() of code.c. inherit.c calls it for frames that are running. GIL. */
+    /* tracer_record_over() of tracer_shim.c. ring.c calls it when the session is over. GIL. */
+    void (*record_over)(void);
+    /* tracer_mark_code() of code.c. inherit.c calls it for frames that are running. GIL. */
     uintptr_t (*mark_code)(PyCodeObject *code);
-    /* Call slot_reached() of slot.c: a frame has reached our hook while
-     * tracer_process.slot_watched. ring.c calls it at that frame's ENTER. GIL; runs no code of the
-     * program. */
-    void (*slot_reached)(void);
-    /* Call session_forked() of session.c in the child of a fork(), before it touches anything that
-     * the parent shared. state.c calls it once, inside fork() or at the first event after it. No
-     * other thread exists; the lock is free; only async-signal-safe calls are allowed. */
+    /* slot_note_arrival() of slot.c: a frame has reached our hook while slot_watched is set. ring.c
+     * calls it at that frame's ENTER. GIL; runs no code of the program. */
+    void (*slot_note_arrival)(void);
+    /* session_forked() of session.c, which must be called in the child of a fork() before it
+     * touches anything that the parent shared. state.c calls it once, inside fork() or at the first
+     * event after it. There is no other thread, the lock is free, and only async-signal-safe calls
+     * are allowed. */
     void (*forked)(void);
 };
 extern struct tracer_hooks tracer_hooks HIDDEN;

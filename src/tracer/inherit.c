@@ -28,7 +28,7 @@ struct caller {
     uint32_t code; /* code id */
 };
 
-static compat_frame *innermost(PyThreadState *ts)
+static compat_frame *find_innermost(PyThreadState *ts)
 {
     return compat_python_frame(compat_current_frame(ts));
 }
@@ -37,18 +37,18 @@ static compat_frame *innermost(PyThreadState *ts)
  * code is compared, too. */
 static bool is_running(const struct inherited *found)
 {
-    compat_frame *frame = innermost(PyThreadState_GET());
+    compat_frame *frame = find_innermost(PyThreadState_GET());
 
     while (frame && frame != found->frame)
         frame = compat_python_frame(frame->previous);
     return frame && compat_code(frame) == found->code;
 }
 
-bool tracer_inherited_returned(struct tracer *t)
+bool tracer_remove_returned(struct tracer *t)
 {
     bool any = false;
 
-    while (tracer_is_found(t->open) && !is_running((struct inherited *)t->open)) {
+    while (tracer_is_inherited(t->open) && !is_running((struct inherited *)t->open)) {
         t->open = t->open->outer;
         any = true;
     }
@@ -64,13 +64,13 @@ void tracer_inherited_release(struct tracer *t)
     }
 }
 
-/* Take the inherited frames of an earlier session out of T's open frames. */
-static void forget_found(struct tracer *t)
+/* Remove inherited frames of an earlier session from the open frames of thread T. */
+static void remove_old_inherited(struct tracer *t)
 {
     struct open_frame **link = &t->open;
 
     while (*link) {
-        if (tracer_is_found(*link)) {
+        if (tracer_is_inherited(*link)) {
             *link = (*link)->outer;
             continue;
         }
@@ -81,13 +81,13 @@ static void forget_found(struct tracer *t)
         tracer_inherited_release(t);
 }
 
-/* Store in CALLERS the frames of TS that are to be recorded, innermost first, at most MOST. Returns
- * their number. */
-static size_t callers_of(PyThreadState *ts, struct caller *callers, size_t most)
+/* Store the frames of thread state TS that should be recorded in CALLERS, innermost first, at most
+ * MOST. Returns their number. */
+static size_t find_callers(PyThreadState *ts, struct caller *callers, size_t most)
 {
     size_t count = 0;
 
-    for (compat_frame *frame = innermost(ts); frame && count < most;
+    for (compat_frame *frame = find_innermost(ts); frame && count < most;
          frame = compat_python_frame(frame->previous)) {
         const uintptr_t mark = tracer_hooks.mark_code(compat_code(frame));
         if (!(mark & CODE_SKIP))
@@ -96,10 +96,10 @@ static size_t callers_of(PyThreadState *ts, struct caller *callers, size_t most)
     return count;
 }
 
-/* Put an inherited frame for CALLER in front of *LINK. Returns the link behind it; LINK without
- * memory. */
-static struct open_frame **link_found(struct tracer *t, struct open_frame **link,
-                                      const struct caller *caller)
+/* Insert an inherited frame for CALLER before the frame at *LINK. Returns the link behind the new
+ * frame; LINK if memory ran out. */
+static struct open_frame **insert_inherited(struct tracer *t, struct open_frame **link,
+                                            const struct caller *caller)
 {
     struct inherited *found = malloc(sizeof *found);
 
@@ -123,9 +123,10 @@ static size_t find_caller(const struct caller *callers, size_t at, size_t count,
     return at;
 }
 
-/* Open frames of an earlier session may still be running. They are matched by their code. An open
- * frame that has no match is about to end. */
-static void merge(struct tracer *t, const struct caller *callers, size_t count)
+/* Insert inherited frames for CALLERS into the open frames of thread T. An open frame of an earlier
+ * session may still run: if a caller has the same code, it is taken for this frame and gets no
+ * inherited frame. An open frame without such a caller is about to end. */
+static void insert_callers(struct tracer *t, const struct caller *callers, size_t count)
 {
     struct open_frame **link = &t->open;
     size_t at = 0;
@@ -135,13 +136,13 @@ static void merge(struct tracer *t, const struct caller *callers, size_t count)
         if (match == count)
             continue;
         while (at < match)
-            link = link_found(t, link, &callers[at++]);
+            link = insert_inherited(t, link, &callers[at++]);
         at++;
     }
     while (at < count)
-        link = link_found(t, link, &callers[at++]);
+        link = insert_inherited(t, link, &callers[at++]);
     for (struct open_frame *open = t->open; open; open = open->outer)
-        if (tracer_is_found(open->outer))
+        if (tracer_is_inherited(open->outer))
             open->code |= OPEN_BASE;
 }
 
@@ -150,14 +151,15 @@ void tracer_inherit(struct tracer *t, PyThreadState *ts)
     size_t most = 0;
     struct caller *callers;
 
-    forget_found(t);
-    for (compat_frame *frame = innermost(ts); frame; frame = compat_python_frame(frame->previous))
+    remove_old_inherited(t);
+    for (compat_frame *frame = find_innermost(ts); frame;
+         frame = compat_python_frame(frame->previous))
         most++;
     callers = most ? calloc(most, sizeof *callers) : NULL;
     if (!callers)
         return;
     if (t->switches != ts)
         tracer_stack_claim(t, ts);
-    merge(t, callers, callers_of(ts, callers, most));
+    insert_callers(t, callers, find_callers(ts, callers, most));
     free(callers);
 }

@@ -26,11 +26,19 @@
 
 void tracer_join_interpreter(void)
 {
-    static const char words[] = "code data: an interpreter of this process has another's where the "
-                                "first one has ours: nothing of it was recorded";
+    static const char *const words =
+        COMPAT_FREE_THREADED
+            ? "interpreter: in a free-threaded CPython only the main interpreter is "
+              "recorded: nothing of another one was recorded"
+            : "code data: an interpreter of this process has given the code-extra index that "
+              "dyntrace needs to another extension: nothing of it was recorded";
     enum tracer_place place = tracer_place();
 
-    if (P.session->frames == SESSION_NONE)
+    if (!P.session || P.session->frames == SESSION_NONE)
+        return;
+    /* Not if the session may end while the process goes on (attach, record()): sub-interpreters may
+     * run in parallel to the thread that ends it. */
+    if (place == PLACE_SUB && (P.inherits || !P.inject_directory))
         return;
     if (place == PLACE_NONE) {
         tracer_loss(words);
@@ -83,23 +91,40 @@ static int capture_begin(PyObject *module, PyObject *spec)
     return PyDict_SetItemString(PyImport_GetModuleDict(), "_dyntrace_capture", capture);
 }
 
-/* End the recording of this process. Our hooks and callbacks that can still be reached do nothing
- * afterwards; docs/internals.md lists them. */
-static void leave(void)
+/* End the recording of this process. Afterwards hooks and callbacks of ours that the program can
+ * still call do nothing; docs/internals.md lists them. */
+static void end_recording(void)
 {
+    world_enter(&tracer_gate);
     tracer_close_session();
-    code_states_session_ended();
+    if (!COMPAT_FREE_THREADED)
+        code_states_session_ended();
     if (COMPAT_INIT_BYPASSES_HOOK)
         tracer_unfix_all_types();
+    world_leave(&tracer_gate);
 }
 
-/* Join the session, or return the reason why not: see _start. */
-static const char *join(const char *session, const char *library, const char *inject)
+/* In a free-threaded build: write a loss row for each thing that the session asks for and that
+ * cannot be done. */
+static void refuse_decisions(void)
+{
+    if (P.session->capture)
+        tracer_loss("capture: it needs a CPython with the GIL: nothing was captured");
+    if (P.session->settings)
+        tracer_loss("settings: compilers need a CPython with the GIL: --set had no effect");
+}
+
+static const char *join_here(const char *session, const char *library, const char *inject)
 {
     const char *why;
 
-    if (P.session && tracer_place() == PLACE_HOME && atomic_load(&P.session->closed))
-        leave(); /* the recording ended while this process lives on */
+    if (P.session && tracer_place() == PLACE_HOME && atomic_load(&P.session->closed)) {
+        if (P.interpreters && P.inject_directory && !P.inherits)
+            /* sub-interpreters have our hook, and may run in parallel to this thread */
+            return "interpreters";
+        /* that session has ended; this process goes on, and may join another session */
+        end_recording();
+    }
     if (P.session) {
         tracer_join_interpreter();
         return NULL;
@@ -122,14 +147,28 @@ static const char *join(const char *session, const char *library, const char *in
         slot_look(true);
         if (COMPAT_HAS_TRAMPOLINES)
             tracer_perf_start();
-        /* dyntrace.record() was called after torch.compile's front end was imported */
-        if (PyDict_GetItemString(PyImport_GetModuleDict(), "torch._dynamo"))
+        /* torch.compile's front end was imported before dyntrace.record() was called */
+        if (!COMPAT_FREE_THREADED &&
+            PyDict_GetItemString(PyImport_GetModuleDict(), "torch._dynamo"))
             torch_attach(true);
     }
+    if (COMPAT_FREE_THREADED)
+        refuse_decisions();
     return NULL;
 }
 
-static PyObject *start(PyObject *module, PyObject *args)
+/* Join the session. Returns NULL, or the reason why the process cannot join, as _start does. */
+static const char *join_session(const char *session, const char *library, const char *inject)
+{
+    const char *why;
+
+    world_enter(&tracer_gate);
+    why = join_here(session, library, inject);
+    world_leave(&tracer_gate);
+    return why;
+}
+
+static PyObject *start_recording(PyObject *module, PyObject *args)
 {
     PyObject *session = NULL;
     PyObject *library = NULL;
@@ -142,11 +181,12 @@ static PyObject *start(PyObject *module, PyObject *args)
                           PyUnicode_FSConverter, &library, PyUnicode_FSConverter, &inject,
                           &capture))
         return NULL;
-    why = join(PyBytes_AS_STRING(session), PyBytes_AS_STRING(library),
-               inject ? PyBytes_AS_STRING(inject) : NULL);
+    why = join_session(PyBytes_AS_STRING(session), PyBytes_AS_STRING(library),
+                       inject ? PyBytes_AS_STRING(inject) : NULL);
     if (!why)
         attach_listen(module);
     captures = !why && inject && P.session->capture && tracer_place() == PLACE_HOME;
+    captures &= !COMPAT_FREE_THREADED;
     if (captures && capture_begin(module, capture)) {
         PyErr_Clear();
         tracer_loss("capture: its extension could not be loaded");
@@ -157,9 +197,9 @@ static PyObject *start(PyObject *module, PyObject *args)
     return why ? PyUnicode_FromString(why) : Py_NewRef(Py_None);
 }
 
-static PyObject *stop(PyObject *module, PyObject *ignored)
+static PyObject *stop_recording(PyObject *module, PyObject *ignored)
 {
-    leave();
+    end_recording();
     Py_RETURN_NONE;
 }
 
@@ -170,15 +210,16 @@ static const char *trace_path(void)
     return spill + strlen(spill) + 1;
 }
 
-static PyObject *active(PyObject *module, PyObject *ignored)
+static PyObject *get_active_trace(PyObject *module, PyObject *ignored)
 {
     if (!P.session || atomic_load(&P.session->closed))
         Py_RETURN_NONE;
     return PyUnicode_DecodeFSDefault(trace_path());
 }
 
-/* Return (trace, nanoseconds since its start, this thread's ring head and tail), or None. */
-static PyObject *recording(PyObject *module, PyObject *ignored)
+/* Return (path of the trace, ns since the recording's start, head and tail of this thread's ring),
+ * or None. */
+static PyObject *get_recording(PyObject *module, PyObject *ignored)
 {
     const struct session_file *file = P.session;
     const struct tracer *t = tracer_thread;
@@ -195,18 +236,25 @@ static PyObject *recording(PyObject *module, PyObject *ignored)
 
 static PyObject *pause_recording(PyObject *module, PyObject *ignored)
 {
-    if (tracer_place() == PLACE_SUB)
+    const enum tracer_place place = tracer_place();
+
+    world_enter(&tracer_gate);
+    if (place == PLACE_SUB)
         tracer_hook_sub(false);
-    else if (P.session)
+    else if (P.session && place != PLACE_NONE)
         tracer_record(false);
+    world_leave(&tracer_gate);
     Py_RETURN_NONE;
 }
 
 static PyObject *resume_recording(PyObject *module, PyObject *ignored)
 {
-    if (tracer_place() == PLACE_SUB) {
+    const enum tracer_place place = tracer_place();
+
+    world_enter(&tracer_gate);
+    if (place == PLACE_SUB) {
         tracer_join_interpreter();
-    } else if (P.session && P.session->frames != SESSION_NONE) {
+    } else if (P.session && P.session->frames != SESSION_NONE && place != PLACE_NONE) {
         if (COMPAT_INIT_BYPASSES_HOOK)
             /* close the classes of interpreters that were made while recording was paused */
             tracer_fix_all_types(false);
@@ -214,10 +262,11 @@ static PyObject *resume_recording(PyObject *module, PyObject *ignored)
         slot_excuse();
         slot_look(true);
     }
+    world_leave(&tracer_gate);
     Py_RETURN_NONE;
 }
 
-static PyObject *owner(PyObject *module, PyObject *ignored)
+static PyObject *find_slot_owner(PyObject *module, PyObject *ignored)
 {
     _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get());
     Dl_info info;
@@ -229,7 +278,7 @@ static PyObject *owner(PyObject *module, PyObject *ignored)
     return PyUnicode_FromString("unknown");
 }
 
-static PyObject *pass_through(PyThreadState *ts, compat_frame *frame, int throwflag)
+static PyObject *evaluate_unchanged(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     PyObject *result;
 
@@ -239,7 +288,7 @@ static PyObject *pass_through(PyThreadState *ts, compat_frame *frame, int throwf
     return result;
 }
 
-static PyObject *cost(PyObject *module, PyObject *function)
+static PyObject *measure_hook_cost(PyObject *module, PyObject *function)
 {
     PyInterpreterState *interpreter = PyInterpreterState_Get();
     _PyFrameEvalFunction before = _PyInterpreterState_GetEvalFrameFunc(interpreter);
@@ -248,8 +297,8 @@ static PyObject *cost(PyObject *module, PyObject *function)
     for (int hooked = 0; hooked < 2; hooked++) {
         uint64_t began;
         PyObject *result;
-        _PyInterpreterState_SetEvalFrameFunc(interpreter,
-                                             hooked ? pass_through : _PyEval_EvalFrameDefault);
+        _PyInterpreterState_SetEvalFrameFunc(interpreter, hooked ? evaluate_unchanged
+                                                                 : _PyEval_EvalFrameDefault);
         began = clock_monotonic_ns();
         result = PyObject_CallNoArgs(function);
         ns[hooked] = clock_monotonic_ns() - began;
@@ -303,27 +352,27 @@ static int add_find_spec(PyObject *module)
 }
 
 static PyMethodDef methods[] = {
-    {"_start", start, METH_VARARGS,
+    {"_start", start_recording, METH_VARARGS,
      "_start($module, session, standard_library, inject=None, capture=None, /)\n--\n\n"
      "Join the recording session in directory SESSION and install the frame hook. STANDARD_LIBRARY "
      "is the directory\n"
-     "whose files `--frames user` leaves out. With INJECT, sitecustomize.py's, programs that this "
-     "one starts join too.\n"
+     "whose files `--frames user` leaves out. With INJECT, the directory of sitecustomize.py, "
+     "programs that this one starts join, too.\n"
      "CAPTURE is the spec of `_dyntrace_capture`, which is loaded if the session captures.\n"
-     "None: done. Else why nothing is recorded in this process: 'gone' (no such session of this "
-     "user's), 'over',\n"
-     "'another' (another version's), 'denied' (probably another user's), 'room' (the session "
-     "knows), 'memory',\n"
-     "'elsewhere' (the main one may join)."},
-    {"_stop", stop, METH_NOARGS,
+     "Returns None, or why nothing is recorded in this process: 'gone' (this user has no such "
+     "session), 'over',\n"
+     "'another' (of another version), 'denied' (probably of another user), 'room' (for its "
+     "file), 'memory',\n"
+     "'elsewhere' (only the main interpreter may join)."},
+    {"_stop", stop_recording, METH_NOARGS,
      "_stop($module, /)\n--\n\nLeave the session. Another may be joined later."},
-    {"_active", active, METH_NOARGS,
+    {"_active", get_active_trace, METH_NOARGS,
      "_active($module, /)\n--\n\n"
-     "The path of the trace that this process is being recorded into, or None."},
-    {"_recording", recording, METH_NOARGS,
-     "_recording($module, /)\n--\n\n(path, now, written, taken): the trace that this process is "
-     "recorded into, the time in it (ns), and\n"
-     "words that this thread has written and the collector has taken; the next commit has those. "
+     "Return the path of the trace that records this process, or None."},
+    {"_recording", get_recording, METH_NOARGS,
+     "_recording($module, /)\n--\n\nReturn (path, now, written, taken): the trace of this "
+     "process; the time in it, in ns; and how many\n"
+     "words this thread has written and the collector has taken for its next commit. "
      "None: not recorded yet."},
     {"pause", pause_recording, METH_NOARGS,
      "pause($module, /)\n--\n\nStop recording frames in this process until resume(); in a "
@@ -331,24 +380,25 @@ static PyMethodDef methods[] = {
      "own."},
     {"resume", resume_recording, METH_NOARGS,
      "resume($module, /)\n--\n\nRecord frames in this process again, if a session is open."},
-    {"_owner", owner, METH_NOARGS,
-     "_owner($module, /)\n--\n\nWho has the PEP 523 slot: \"-\" for CPython itself, else the file "
-     "of the "
-     "hook's code."},
-    {"_cost", cost, METH_O,
-     "_cost($module, function, /)\n--\n\n(plain, hooked): nanoseconds that function() takes "
-     "without a hook and "
-     "with one that passes on."},
+    {"_owner", find_slot_owner, METH_NOARGS,
+     "_owner($module, /)\n--\n\nReturn the owner of the PEP 523 slot: \"-\" for CPython itself, "
+     "else the file of "
+     "the hook's code."},
+    {"_cost", measure_hook_cost, METH_O,
+     "_cost($module, function, /)\n--\n\nReturn (plain, hooked): how many ns function() takes "
+     "without a hook, and "
+     "with a hook that only calls CPython."},
     {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef definition;
 
-/* The shim works in PLACE_HOME only. In other interpreters each of the shim's functions raises an
- * error that says so. */
-static PyObject *not_here(PyObject *module, PyObject *name)
+/* For the shim, which needs a GIL and works only in PLACE_HOME: elsewhere each of its functions
+ * raises an error that says so. */
+static PyObject *raise_missing(PyObject *module, PyObject *name)
 {
-    static const char *const types[] = {"CacheEntry", "DynamoFrameType", "GuardTree", "_shim"};
+    static const char *const types[] = {"CacheEntry", "DynamoFrameType", "GuardTree", "UNBOUND",
+                                        "_shim"};
     bool shim = false;
 
     for (const PyMethodDef *method = shim_methods; method->ml_name && PyUnicode_Check(name);
@@ -359,6 +409,10 @@ static PyObject *not_here(PyObject *module, PyObject *name)
         shim |= !PyUnicode_CompareWithASCIIString(name, method->ml_name);
     for (size_t i = 0; i < sizeof types / sizeof *types && PyUnicode_Check(name); i++)
         shim |= !PyUnicode_CompareWithASCIIString(name, types[i]);
+    if (shim && COMPAT_FREE_THREADED)
+        return PyErr_Format(PyExc_RuntimeError,
+                            "dyntrace's compilers need a CPython with the GIL: of this "
+                            "free-threaded one frames are recorded, nothing more");
     if (shim)
         return PyErr_Format(
             PyExc_RuntimeError,
@@ -368,8 +422,17 @@ static PyObject *not_here(PyObject *module, PyObject *name)
     return PyErr_Format(PyExc_AttributeError, "module '_dyntrace' has no attribute %R", name);
 }
 
+/* For interpreters and builds without a compiler: stands for _compiling() and _begin_settings() of
+ * tracer/torch/bridge.c. */
+static PyObject *return_none(PyObject *module, PyObject *ignored)
+{
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef elsewhere[] = {
-    {"__getattr__", not_here, METH_O, NULL},
+    {"__getattr__", raise_missing, METH_O, NULL},
+    {"_compiling", return_none, METH_NOARGS, NULL},
+    {"_begin_settings", return_none, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -379,14 +442,14 @@ static void finalize(PyObject *capsule)
     slot_end();
 }
 
-static int await_end(PyObject *module)
+static int watch_end(PyObject *module)
 {
     OWNED PyObject *end = PyCapsule_New(&definition, NULL, finalize);
 
     return end ? PyModule_AddObjectRef(module, "_end", end) : -1;
 }
 
-static int fill(PyObject *module)
+static int add_contents(PyObject *module)
 {
     enum tracer_place place = tracer_place();
 
@@ -398,11 +461,11 @@ static int fill(PyObject *module)
                         "_dyntrace: CPython has no slot left for data of code objects");
         return -1;
     }
-    if (place <= PLACE_AGAIN && await_end(module))
+    if (place <= PLACE_AGAIN && watch_end(module))
         return -1;
     if (span_types_ready(module) || PyModule_AddFunctions(module, attach_methods))
         return -1;
-    if (place != PLACE_HOME)
+    if (place != PLACE_HOME || COMPAT_FREE_THREADED)
         return PyModule_AddFunctions(module, elsewhere);
     return shim_types_ready(module) || torch_types_ready(module) || resume_types_ready(module) ||
                    services_ready(module)
@@ -418,9 +481,13 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
 }
 
 static PyModuleDef_Slot slots[] = {
-    {Py_mod_exec, (void *)fill},
+    {Py_mod_exec, (void *)add_contents},
 #ifdef Py_mod_multiple_interpreters
     {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+#if COMPAT_FREE_THREADED
+    /* a free-threaded CPython need not turn its GIL on: tracer/world.h */
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
 #endif
     {0, NULL},
 };
@@ -438,13 +505,15 @@ static struct PyModuleDef definition = {
  * it. */
 static void register_parts(void)
 {
-    static const struct attach_calls of_attach = {join, leave};
+    static const struct attach_calls of_attach = {join_session, end_recording};
 
     attach_register(&of_attach);
-    tracer_hooks.record = tracer_record;
+    tracer_hooks.record_over = tracer_record_over;
     tracer_hooks.mark_code = tracer_mark_code;
-    tracer_hooks.slot_reached = slot_reached;
+    tracer_hooks.slot_note_arrival = slot_note_arrival;
     tracer_hooks.forked = session_forked;
+    if (COMPAT_FREE_THREADED)
+        return;
     evaluator_register();
     resume_register();
     torch_register();

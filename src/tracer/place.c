@@ -58,6 +58,8 @@ static enum tracer_place place_new(PyInterpreterState *interpreter)
 {
     if (P.interpreter) {
         P.interpreters = true;
+        if (COMPAT_FREE_THREADED && interpreter != P.interpreter)
+            return PLACE_NONE; /* because world_stop() stops only the threads of one interpreter */
         if (!request_same_extra())
             return PLACE_NONE;
         if (interpreter != PyInterpreterState_Main())
@@ -73,9 +75,12 @@ static enum tracer_place place_new(PyInterpreterState *interpreter)
             tracer_hooks.home_gone();
         return PLACE_AGAIN;
     }
-    if (interpreter != PyInterpreterState_Main())
-        return PLACE_NONE; /* the main interpreter has not loaded us, so record nothing */
+    if (interpreter != PyInterpreterState_Main()) {
+        P.interpreters = true;
+        return PLACE_NONE; /* record nothing, because the main interpreter has not loaded us */
+    }
     P.interpreter = interpreter;
+    P.interpreters |= COMPAT_FREE_THREADED;
     P.extra = request_extra(interpreter);
     return P.extra < 0 ? PLACE_NONE : PLACE_HOME;
 }

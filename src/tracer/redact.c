@@ -63,16 +63,17 @@ struct secret_text redact_literals(struct fact_text *text, enum secret level)
     return to;
 }
 
-struct secret_text redact_text(struct fact_text *text)
+struct secret_text redact_text(struct fact_text *text, size_t most)
 {
     struct secret_rules rules;
-    struct secret_text to = {0};
+    struct secret_text to = {.most = most};
 
-    if (!is_redacting() || !text->bytes)
-        return to;
-    rules = session_rules();
-    secret_redact(&rules, false, text->text, (size_t)text->bytes, &to);
-    text_replace(text, &to);
+    if (is_redacting() && text->bytes) {
+        rules = session_rules();
+        secret_redact(&rules, false, text->text, (size_t)text->bytes, &to);
+        text_replace(text, &to);
+    }
+    text->bytes = (int64_t)values_cut(text->text, (size_t)text->bytes, most);
     return to;
 }
 
@@ -88,9 +89,9 @@ static struct secret_text redact_argv(struct fact_ARGV *fact)
     return to;
 }
 
-/* Can facts of KIND have values of the program? The others have names of code, threads and files.
- */
-static bool has_values(enum fact_kind kind)
+/* Can facts of KIND contain values of the program? Others contain only names of code, threads and
+ * files. */
+static bool may_have_values(enum fact_kind kind)
 {
     switch (kind) {
     case FACT_ARGV:
@@ -116,7 +117,7 @@ const void *redact_fact(enum fact_kind kind, const void *fact, struct redacted *
     struct fact_text *text = (struct fact_text *)(r->fact.numbers + numbers);
 
     r->count = 0;
-    if (!is_redacting() || !has_values(kind))
+    if (!is_redacting() || !may_have_values(kind))
         return fact;
     memcpy(&r->fact, fact, numbers * sizeof(int64_t) + texts * sizeof *text);
     if (kind == FACT_ARGV) {
@@ -124,7 +125,7 @@ const void *redact_fact(enum fact_kind kind, const void *fact, struct redacted *
         return &r->fact;
     }
     for (unsigned i = 0; i < texts; i++)
-        r->owned[r->count++] = redact_text(&text[i]);
+        r->owned[r->count++] = redact_text(&text[i], SIZE_MAX);
     if (kind == FACT_GUARD)
         r->owned[r->count++] =
             redact_literals(&r->fact.GUARD.expression, redact_source(r->fact.GUARD.source));

@@ -28,10 +28,14 @@
 #include <unistd.h>
 
 enum {
-    WAIT_MS = 20,           /* time between checks whether the session is over */
-    HOLD_MS = 5,            /* how long a waiting thread holds the GIL: CPython's switch interval */
-    STALL_MS = 10,          /* a longer wait is recorded as a loss row */
-    RESERVE_STEP = 2 << 20, /* how many bytes of a ring get memory in one step */
+    WAIT_MS = 20, /* how often a waiting thread checks whether the session is over */
+    /* how long a waiting thread holds the GIL, as CPython's switch interval */
+    HOLD_MS = 5,
+    STALL_MS = 10,          /* a longer wait for the collector gets a loss row */
+    RESERVE_STEP = 2 << 20, /* the most bytes of a ring that get memory in one step */
+    /* How many bytes of a forked child's ring get memory at first. A child often ends after some
+     * hundred events, and clearing pages that it never writes would take most of its time. */
+    RESERVE_FORKED = 32 << 10,
 };
 
 #define P tracer_process
@@ -56,10 +60,9 @@ static bool thread_key_made;
 
 /* ---- make rings and read the names of threads ---- */
 
-/* Return how many of BYTES to reserve next. */
-static uint64_t step_of(uint64_t bytes)
+static uint64_t smaller_of(uint64_t a, uint64_t b)
 {
-    return bytes < RESERVE_STEP ? bytes : RESERVE_STEP;
+    return a < b ? a : b;
 }
 
 /* If the address space is limited (ulimit -v), return a 64th of it: the most bytes that a ring may
@@ -80,25 +83,30 @@ static struct ring *ring_new(void)
         P.session->budget_bytes > ring_bytes_used ? P.session->budget_bytes - ring_bytes_used : 0;
     uint64_t bytes = P.session->ring_bytes;
     uint64_t share = address_space_share();
+    uint64_t first = RESERVE_STEP; /* how many bytes of the ring get memory at once */
     uint64_t offset;
     uint32_t n = atomic_load_explicit(&P.file->rings, memory_order_relaxed);
     struct ring *ring = NULL;
 
-    if (P.file->parent_file[0]) /* a forked process is often one of many, and short-lived */
+    /* small for a forked process, which is often one of many and ends soon */
+    if (P.file->parent_file[0]) {
         bytes /= 4;
+        first = RESERVE_FORKED;
+    }
     while (n && bytes > RING_SMALLEST && bytes > left / 4)
         bytes /= 2;
     while (bytes > RING_SMALLEST && bytes > share)
         bytes /= 2;
     errno = EAGAIN;
     while (n < RING_MAX &&
-           !(ring = file_extent(RING_HEADER + bytes, RING_HEADER + step_of(bytes), &offset)) &&
+           !(ring = file_allocate_extent(RING_HEADER + bytes,
+                                         RING_HEADER + smaller_of(first, bytes), &offset)) &&
            bytes > RING_SMALLEST)
         bytes /= 2;
     if (ring) {
         ring_bytes_used += bytes;
         ring->words = bytes / sizeof(uint64_t);
-        ring->reserved = step_of(bytes) / sizeof(uint64_t);
+        ring->reserved = smaller_of(first, bytes) / sizeof(uint64_t);
         ring->offset = offset;
         P.file->ring_off[n] = offset;
         atomic_store_explicit(&P.file->rings, n + 1, memory_order_release);
@@ -142,8 +150,8 @@ static void keep_generated_name(char *name)
     name[0] = 0;
 }
 
-/* Return the outermost frame of FRAME's callers, or FRAME, or NULL if FRAME is. */
-static compat_frame *outermost(compat_frame *frame)
+/* Return the outermost Python frame among FRAME and its callers; NULL if FRAME is NULL. */
+static compat_frame *find_outermost(compat_frame *frame)
 {
     compat_frame *outer;
 
@@ -152,11 +160,21 @@ static compat_frame *outermost(compat_frame *frame)
     return frame;
 }
 
-/* Store in NAME the name of T's thread as Python knows it, or "" if it is not known. A thread of
- * `threading` begins with the frame Thread._bootstrap, whose self has the name as a plain
- * attribute; FRAME is the thread's first. Only ordinary attribute access is used, so no code of the
- * program runs. */
-static void thread_name(const struct tracer *t, compat_frame *frame, char *name, size_t room)
+/* Does TYPE, a subclass of Thread, have an attribute `_name`? It could be a property, which must
+ * not be called. */
+static bool has_own_name(PyTypeObject *type)
+{
+    OWNED PyObject *name = PyUnicode_InternFromString("_name");
+    OWNED PyObject *found = name ? compat_type_lookup(type, name) : NULL;
+
+    return found || !name;
+}
+
+/* Copy the name of thread T, as Python knows it, to NAME; "" if it is not known. FRAME is the
+ * thread's first frame. In a thread of `threading` that is Thread._bootstrap, whose self has the
+ * name as a plain attribute. No __getattr__ and no property is called, so no code of the program
+ * runs. */
+static void read_thread_name(const struct tracer *t, compat_frame *frame, char *name, size_t room)
 {
     PyObject *self = frame ? compat_local(frame, 0) : NULL;
     PyObject *value, *keep;
@@ -170,7 +188,7 @@ static void thread_name(const struct tracer *t, compat_frame *frame, char *name,
     if (!self || Py_TYPE(self)->tp_getattro != PyObject_GenericGetAttr ||
         PyUnicode_CompareWithASCIIString(compat_code(frame)->co_qualname, "Thread._bootstrap"))
         return;
-    value = tracer_attribute(self, "_name");
+    value = has_own_name(Py_TYPE(self)) ? NULL : tracer_attribute(self, "_name");
     if (value && PyUnicode_Check(value)) {
         const char *text = values_utf8(value, room - 1, &bytes, &keep);
         memcpy(name, text, bytes);
@@ -196,9 +214,10 @@ static bool is_abandoned(void)
  * Returns false if the filesystem is full. */
 static bool reserve_more(struct ring *ring)
 {
-    uint64_t bytes = step_of((ring->words - ring->reserved) * sizeof(uint64_t));
+    uint64_t has = ring->reserved * sizeof(uint64_t);
+    uint64_t bytes = smaller_of(has, RESERVE_STEP);
 
-    if (file_reserve((char *)ring + RING_HEADER + ring->reserved * sizeof(uint64_t), bytes))
+    if (file_reserve((char *)ring + RING_HEADER + has, bytes))
         return false;
     ring->reserved += bytes / sizeof(uint64_t);
     return true;
@@ -222,7 +241,7 @@ static bool ring_has_room(struct tracer *t)
     return t->head < t->limit;
 }
 
-static bool is_past(const struct ring *ring, uint64_t full)
+static bool has_tail_passed(const struct ring *ring, uint64_t full)
 {
     return (int64_t)(atomic_load_explicit(&ring->tail, memory_order_acquire) - full) > 0;
 }
@@ -243,7 +262,7 @@ static bool wait_for_collector(struct tracer *t, bool may_let_go, uint64_t *wait
     bool moved;
 
     atomic_fetch_add(&sleepers, 1);
-    while (!(moved = is_past(ring, full)) && now - began < most && !is_abandoned() &&
+    while (!(moved = has_tail_passed(ring, full)) && now - began < most && !is_abandoned() &&
            !atomic_load(&closing)) {
         uint64_t left = most - (now - began);
         uint64_t step = may_let_go && !let_go ? HOLD_MS * MS : WAIT_MS * MS;
@@ -251,7 +270,7 @@ static bool wait_for_collector(struct tracer *t, bool may_let_go, uint64_t *wait
         if (may_let_go && !let_go && now - began >= HOLD_MS * MS)
             let_go = PyEval_SaveThread();
         atomic_store(&ring->waiting, 1);
-        if (!is_past(ring, full))
+        if (!has_tail_passed(ring, full))
             syscall(SYS_futex, &ring->waiting, FUTEX_WAIT, 1, &timeout, NULL, 0);
         now = clock_monotonic_ns();
     }
@@ -265,8 +284,9 @@ static bool wait_for_collector(struct tracer *t, bool may_let_go, uint64_t *wait
     return moved;
 }
 
-/* Wait for room with the GIL held. No gap begins here. Returns false if there is no room. */
-static bool room_held(struct tracer *t, uint64_t *now)
+/* Wait until there is room, with the GIL held, and without beginning a gap. Returns false if there
+ * is no room. */
+static bool wait_for_room_with_gil(struct tracer *t, uint64_t *now)
 {
     uint64_t waited = 0;
     bool room = ring_has_room(t);
@@ -308,7 +328,7 @@ static bool gap_write_open(struct tracer *t, uint64_t *now)
     for (at = count, open = t->open; at; open = open->outer)
         stack[--at] = open;
     for (size_t n = 0; n < count && room; n++) {
-        room = room_held(t, now);
+        room = wait_for_room_with_gil(t, now);
         if (room) {
             stack[n]->ordinal = t->entered++;
             stack[n]->code &= ~OPEN_LOST;
@@ -321,9 +341,9 @@ static bool gap_write_open(struct tracer *t, uint64_t *now)
     return room;
 }
 
-/* Return how many of T's open frames are in the ring, and store in *ORDINAL the ordinal of the
- * innermost of these. */
-static uint64_t open_written(const struct tracer *t, uint32_t *ordinal)
+/* Return how many open frames of thread T have their ENTER in the ring. *ORDINAL becomes the
+ * ordinal of the innermost of these frames. */
+static uint64_t count_written_frames(const struct tracer *t, uint32_t *ordinal)
 {
     struct open_frame *open = t->open;
     uint64_t count = 0;
@@ -363,7 +383,7 @@ static bool write_switch(struct tracer *t, uint64_t *now)
         tracer_unlock();
         here->rings = t->rings;
     }
-    left = open_written(t, &innermost);
+    left = count_written_frames(t, &innermost);
     tracer_put_control(t, CONTROL_SWITCH, here->thread, 2, (uint64_t[]){*now, left});
     t->until = *now + RING_EPOCH_TICKS;
     t->written = here;
@@ -406,19 +426,19 @@ static bool gap_end(struct tracer *t, uint64_t *now)
 
     for (open = t->open; open && open->code & OPEN_LOST; open = open->outer)
         still_open++;
-    left = open_written(t, &innermost);
+    left = count_written_frames(t, &innermost);
     write_gap(t, *now, same ? left : RING_ALL, same ? innermost : 0, still_open);
     if (!(same ? gap_write_open(t, now) : write_switch(t, now)))
         gap_begin_again(t, *now);
     return !t->ring->lost_since;
 }
 
-static void stop(struct tracer *t, uint64_t now, int error)
+static void stop_writing(struct tracer *t, uint64_t now, int error)
 {
     t->gone = true;
     gap_begin(t, now, error);
     if (atomic_load(&P.session->closed))
-        tracer_hooks.record(false);
+        tracer_hooks.record_over();
 }
 
 /* ---- attach rings to threads ---- */
@@ -429,13 +449,16 @@ static void stop(struct tracer *t, uint64_t now, int error)
 static bool ring_attach(struct tracer *t, PyThreadState *ts, compat_frame *frame)
 {
     struct ring *ring;
-    uint64_t now = tracer_now();
+    uint64_t now;
     char name[256];
     uint32_t id;
 
     if (P.inherits && !frame)
-        frame = outermost(compat_python_frame(compat_current_frame(ts)));
-    thread_name(t, frame, name, sizeof name);
+        frame = find_outermost(compat_python_frame(compat_current_frame(ts)));
+    read_thread_name(t, frame, name, sizeof name);
+    if (!P.session)
+        return false;
+    now = tracer_now();
     tracer_lock();
     ring = P.file ? ring_take() : NULL;
     id = P.threads;
@@ -451,8 +474,10 @@ static bool ring_attach(struct tracer *t, PyThreadState *ts, compat_frame *frame
     t->mask = ring->words - 1;
     t->head = atomic_load_explicit(&ring->head, memory_order_relaxed);
     t->entered = 0;
-    if (!ring_has_room(t)) { /* half of the ring is free, so what is missing is memory */
-        stop(t, now, ENOSPC);
+    /* half of the ring is free, so if there is no room, its memory is missing: the filesystem is
+     * full */
+    if (!ring_has_room(t)) {
+        stop_writing(t, now, ENOSPC);
         return false;
     }
     if (ring->lost_since)
@@ -467,13 +492,15 @@ static bool ring_attach(struct tracer *t, PyThreadState *ts, compat_frame *frame
     mark_open_unwritten(t);
     if (!gap_write_open(t, &now))
         gap_begin(t, now, 0);
-    if (tracer_is_found(t->open))
+    if (tracer_is_inherited(t->open))
         t->limit = 0;
     return true;
 }
 
 void rings_go_slow(void)
 {
+    if (COMPAT_FREE_THREADED)
+        return;
     tracer_lock();
     for (struct tracer *t = all_tracers; t; t = t->next_tracer)
         t->limit = 0;
@@ -493,7 +520,7 @@ void tracer_forget_callbacks(void)
     tracer_unlock();
 }
 
-static void thread_ended(void *value)
+static void free_ended_thread(void *value)
 {
     struct tracer *t = value;
     struct tracer **link = &all_tracers;
@@ -612,7 +639,10 @@ struct tracer *tracer_attach(compat_frame *frame)
         t->stack_low = tracer_stack_low(false);
         t->here->stack_low = t->stack_low;
         tracer_thread = t;
-        if (thread_key_made || (thread_key_made = !pthread_key_create(&thread_key, thread_ended)))
+        tracer_lock();
+        thread_key_made = thread_key_made || !pthread_key_create(&thread_key, free_ended_thread);
+        tracer_unlock();
+        if (thread_key_made)
             pthread_setspecific(thread_key, t);
         if (P.session && !t->ring)
             ring_attach(t, ts, frame);
@@ -632,9 +662,10 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
     bool room = false;
 
     fork_check();
-    if (unlikely(tracer_is_found(t->open)) && !t->quiet) {
-        if (tracer_inherited_returned(t))
-            t->written = NULL; /* a CONTROL_SWITCH tells how many are open */
+    if (unlikely(tracer_is_inherited(t->open)) && !t->quiet) {
+        if (tracer_remove_returned(t))
+            /* makes this event write a CONTROL_SWITCH, which tells how many frames are open */
+            t->written = NULL;
     }
     while (!t->quiet && !room && P.session && !t->gone) {
         /* no ring yet: this is the thread's first event after a fork, or its first in this
@@ -643,7 +674,7 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
             ring_attach(t, PyThreadState_GET(), NULL);
             *now = tracer_now();
         } else if (is_abandoned()) {
-            stop(t, *now, 0);
+            stop_writing(t, *now, 0);
         } else if (t->ring->lost_since) {
             if (at_frame && ring_has_room(t)) {
                 atomic_store(&stalled, false);
@@ -655,7 +686,7 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
         } else if (ring_has_room(t)) {
             room = true;
         } else if (!t->limit) {
-            stop(t, *now, ENOSPC);
+            stop_writing(t, *now, ENOSPC);
         } else {
             bool moved = wait_for_collector(t, at_frame, &waited);
             *now = tracer_now();
@@ -673,7 +704,7 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
         tracer_put_control(t, CONTROL_EPOCH, 0, 1, now);
         t->until = *now + RING_EPOCH_TICKS;
     }
-    if (unlikely(fork_is_near() || P.slot_watched || tracer_is_found(t->open)))
+    if (unlikely(fork_is_near() || world_get(P.slot_watched) || tracer_is_inherited(t->open)))
         t->limit = 0;
     errno = saved_errno;
     return room;
@@ -696,11 +727,11 @@ uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, 
 {
     uint64_t entered = tracer_room(t, now);
 
-    if (unlikely(P.slot_watched))
-        tracer_hooks.slot_reached();
+    if (unlikely(world_get(P.slot_watched)))
+        tracer_hooks.slot_note_arrival();
     if (entered) {
         record_open(t, open, code, tag, entered, true);
-        if (tracer_is_found(open->outer))
+        if (tracer_is_inherited(open->outer))
             open->code |= OPEN_BASE;
         goto done;
     }
@@ -708,7 +739,7 @@ uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, 
         goto done;
     if (atomic_load_explicit(&P.session->closed, memory_order_relaxed)) {
         if (P.recording)
-            tracer_hooks.record(false);
+            tracer_hooks.record_over();
         goto done;
     }
     if (t->ring)
@@ -719,7 +750,7 @@ uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, 
         atomic_fetch_add(&P.root->orphan_frames, 1);
     if (t->ring && !t->gone) {
         open->outer = t->open;
-        open->code = code | OPEN_LOST | (tracer_is_found(t->open) ? OPEN_BASE : 0);
+        open->code = code | OPEN_LOST | (tracer_is_inherited(t->open) ? OPEN_BASE : 0);
         open->depth = open->outer ? open->outer->depth + 1 : 0;
         t->open = open;
         entered = tracer_now();

@@ -74,7 +74,7 @@ static PyObject *take_values(PyThreadState *ts, PyObject *plan, compat_frame *fr
     return values;
 }
 
-static PyObject *quietly(PyObject *(*work)(void *data), void *data)
+static PyObject *call_quietly(PyObject *(*work)(void *data), void *data)
 {
     struct tracer_exception raised;
     struct torch_quiet quiet;
@@ -101,8 +101,8 @@ static struct shim_services services = {
     .mask = mask,
     .unmask = unmask,
     .take_values = take_values,
-    .quietly = quietly,
-    .is_users = tracer_is_users,
+    .quietly = call_quietly,
+    .is_users = tracer_is_user_code,
     .unbound = UNBOUND,
     .link_of = link_of,
     .link_enter_again = link_enter_again,

@@ -37,13 +37,17 @@ static void clock_measure_namespace(void)
     P.clock_ahead_ns = own_ahead - P.session->clock_ahead_ns;
 }
 
-/* Called before a fork(). The child starts with the memory of this moment, so everything that the
- * lock guards must be consistent now. The lock stays held during the fork only where interpreters
- * have their own GILs. Elsewhere it would deadlock with fork handlers that run Python code and
- * release the GIL. */
-static void forking(void)
+/* Called before a fork(). The child starts with a copy of the memory, so everything that the lock
+ * guards must be consistent now. The lock stays held during the fork only if interpreters have
+ * their own GILs, or if there is no GIL. Otherwise holding it would deadlock with fork handlers
+ * that run Python code and release the GIL. */
+static void prepare_fork(void)
 {
-    slot_look(true);
+    /* without a GIL os.fork() has stopped the world, so no Python code may run: not slot_look() */
+    if (COMPAT_FREE_THREADED)
+        slot_compare();
+    else
+        slot_look(true);
     tracer_lock();
     fork_clock = tracer_now();
     fork_begins();
@@ -55,8 +59,8 @@ static void forking(void)
         tracer_unlock();
 }
 
-/* Called after a fork(), in the parent. */
-static void has_forked(void)
+/* Called after a fork() in the parent. */
+static void finish_fork(void)
 {
     fork_ends();
     if (P.interpreters)
@@ -73,13 +77,13 @@ void session_forked(void)
     char parent[sizeof P.file_name];
 
     tracer_perf_forked();
+    rings_forked(t);
     if (!P.session)
         return;
     memcpy(parent, P.file_name, sizeof parent);
     if (!P.file)
         parent[0] = 0;
     file_forked();
-    rings_forked(t);
     clock_measure_namespace();
     file_open(parent, *parent ? fork_clock : tracer_now());
     if (t)
@@ -101,7 +105,7 @@ static void report_absent(const char *directory)
 {
     struct sockaddr_un to;
     struct sockaddr_un from = {.sun_family = AF_UNIX};
-    socklen_t length = absent_address(&to, directory);
+    socklen_t length = absent_set_address(&to, directory);
     int fd = session_check_name(directory)
                  ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)
                  : -1;
@@ -143,8 +147,9 @@ static struct session_file *session_map(const char *directory)
     return session;
 }
 
-/* Return a hash of what SESSION selects by --include, --exclude and --frames user. */
-static uint64_t selection_of(const struct session_file *session)
+/* Return a hash of those options of SESSION that select code: --include, --exclude and --frames
+ * user. */
+static uint64_t hash_selection(const struct session_file *session)
 {
     const char *glob = session->text;
     uint64_t hash = session->frames == SESSION_USER;
@@ -164,7 +169,7 @@ static uint64_t selection_of(const struct session_file *session)
  * object gets its mark when it is first called, and keeps it in later sessions. */
 static void check_selection(void)
 {
-    const uint64_t selection = selection_of(P.session);
+    const uint64_t selection = hash_selection(P.session);
 
     if (P.sessions == 1)
         P.selection = selection;
@@ -174,23 +179,12 @@ static void check_selection(void)
                     "left out, as they were then");
 }
 
-static const char *open_session(const char *directory)
+/* Join SESSION in directory DIRECTORY: set the members of tracer_process, and make the process
+ * file. Returns NULL, or the reason why this failed. */
+static const char *enter_session(struct session_file *session, const char *directory)
 {
-    struct session_file *session = MAP_FAILED;
     const char *spill;
 
-    errno = ENOENT;
-    if (strlen(directory) < sizeof P.session_directory)
-        session = session_map(directory);
-    if (session == MAP_FAILED)
-        return errno == ENOENT   ? "gone"
-               : errno == EACCES ? "denied"
-               : errno == EPROTO ? "another"
-                                 : "memory";
-    if (atomic_load(&session->closed)) {
-        munmap(session, session->bytes);
-        return "over";
-    }
     strcpy(P.session_directory, directory);
     /* use the spill directory only if it has the same name as the session's directory */
     spill = session->text;
@@ -211,7 +205,7 @@ static const char *open_session(const char *directory)
     P.had_arguments |= session->arguments > 0;
     if (P.rechecks && !P.max_depth)
         P.max_depth = UINT32_MAX;
-    if (!watched && pthread_atfork(forking, has_forked, fork_child)) {
+    if (!watched && pthread_atfork(prepare_fork, finish_fork, fork_child)) {
         P.session = NULL;
         return "memory";
     }
@@ -221,8 +215,33 @@ static const char *open_session(const char *directory)
         P.session = NULL;
         return "room";
     }
-    facts_of_process();
-    facts_again();
+    return NULL;
+}
+
+static const char *open_session(const char *directory)
+{
+    struct session_file *session = MAP_FAILED;
+    const char *why;
+
+    errno = ENOENT;
+    if (strlen(directory) < sizeof P.session_directory)
+        session = session_map(directory);
+    if (session == MAP_FAILED)
+        return errno == ENOENT   ? "gone"
+               : errno == EACCES ? "denied"
+               : errno == EPROTO ? "another"
+                                 : "memory";
+    if (atomic_load(&session->closed)) {
+        munmap(session, session->bytes);
+        return "over";
+    }
+    world_stop(P.interpreter);
+    why = enter_session(session, directory);
+    world_start(P.interpreter);
+    if (why)
+        return why;
+    write_process_facts();
+    write_kept_facts();
     check_selection();
     return NULL;
 }
@@ -252,14 +271,10 @@ static void environment_restore(void)
         inject_environment_undo(P.inject_directory);
 }
 
-/* Leave the session. The GIL is held, so no other thread is writing. A thread inside a recorded
- * frame finds no ring at the frame's end. */
-void tracer_close_session(void)
+/* Leave the session. No other thread is writing, because the GIL is held or the world is stopped. A
+ * thread that is inside a recorded frame finds that it has no ring when the frame ends. */
+static void leave_session(void)
 {
-    if (!P.session)
-        return;
-    slot_end();
-    tracer_record(false);
     if (P.file) {
         facts_keep();
         atomic_store(&P.file->left, 1);
@@ -274,4 +289,15 @@ void tracer_close_session(void)
     P.max_depth = 0;
     munmap((void *)P.session, P.session->bytes);
     P.session = NULL;
+}
+
+void tracer_close_session(void)
+{
+    if (!P.session)
+        return;
+    slot_end();
+    tracer_record(false);
+    world_stop(P.interpreter);
+    leave_session();
+    world_start(P.interpreter);
 }

@@ -64,7 +64,7 @@ static bool is_home(void)
 {
     PyThreadState *ts = PyGILState_GetThisThreadState();
 
-    return ts && ts == PyThreadState_GET() && ts->interp == P.interpreter;
+    return ts && ts == compat_attached_thread() && ts->interp == P.interpreter;
 }
 
 /* Convert CLOCK to seconds since the recording's start. Returns 0 if the collector has not
@@ -100,14 +100,14 @@ static void name_evaluator(_PyFrameEvalFunction evaluate, char *words, size_t ro
         snprintf(words, room, "another frame evaluator");
 }
 
-/* Write a loss row. EVENTS is -1 if the number of lost events is not known. */
-static void put_row(uint64_t clock, int64_t events, const char *cause)
+/* Write a loss row. EVENTS is -1 if it is not known how many events are lost. */
+static void write_loss_row(uint64_t clock, int64_t events, const char *cause)
 {
     if (watch.rows++ < ROWS_MAX)
         tracer_fact(LOSS, .clock = (int64_t)clock, .events = events, .cause = fact_string(cause));
 }
 
-static void lose_hook(void)
+static void report_lost_hook(void)
 {
     char who[500], cause[800];
 
@@ -117,23 +117,24 @@ static void lose_hook(void)
              "hook: %s has been in the place of ours since some time between %.6f and %.6f s and "
              "does not call it: frames after that are not recorded",
              who, clock_seconds(watch.sure), clock_seconds(watch.since));
-    put_row(watch.since, -1, cause);
+    write_loss_row(watch.since, -1, cause);
 }
 
-/* Write a loss row: our hook is in its place again, because a frame has reached it. */
-static void find_hook(uint64_t now)
+/* Write a loss row: the slot has our hook again, or an evaluator that is known to call it. */
+static void report_hook_back(uint64_t now)
 {
     char who[500], cause[800];
 
     if (watch.state == LOST) {
-        put_row(now, 0, "hook: ours is in its place again: frames are recorded from here on");
+        write_loss_row(now, 0,
+                       "hook: ours is in its place again: frames are recorded from here on");
     } else {
         name_evaluator(watch.suspect, who, sizeof who);
         snprintf(cause, sizeof cause,
                  "hook: %s was in the place of ours, from some time between %.6f and %.6f s until "
                  "%.6f s, and no frame reached ours: those that ran then are not recorded",
                  who, clock_seconds(watch.sure), clock_seconds(watch.since), clock_seconds(now));
-        put_row(watch.since, -1, cause);
+        write_loss_row(watch.since, -1, cause);
     }
 }
 
@@ -147,7 +148,7 @@ static void report_visit(void)
              "hook: another frame evaluator took the place of ours and gave it back, some time "
              "between %.6f and %.6f s: if it did not call ours, frames of that time are missing",
              clock_seconds(watch.sure), clock_seconds(watch.visited));
-    put_row(watch.visited, -1, cause);
+    write_loss_row(watch.visited, -1, cause);
     watch.visited = 0;
 }
 
@@ -162,16 +163,17 @@ static void clear_suspicion(void)
     watch.state = OURS;
     watch.sure = tracer_now();
     slot_excuse();
-    P.slot_watched = false;
+    world_set(P.slot_watched, false);
 }
 
 /* ---- find out whether a foreign evaluator calls our hook ---- */
 
 bool slot_is_probe(const PyCodeObject *code)
 {
-    const bool is = watch.probe && code == watch.probe;
+    const bool is = code == world_get(watch.probe);
 
-    watch.arrived |= is;
+    if (is)
+        world_set(watch.arrived, true);
     return is;
 }
 
@@ -184,16 +186,16 @@ static bool probe_hook(void)
     OWNED PyObject *code = (PyObject *)PyCode_NewEmpty("<dyntrace>", "<probe>", 1);
 
     if (globals && code) {
-        watch.arrived = false;
-        watch.probe = (PyCodeObject *)code;
+        world_set(watch.arrived, false);
+        world_set(watch.probe, (PyCodeObject *)code);
         PyThreadState_EnterTracing(PyThreadState_Get());
         /* the code is empty, so this raises AssertionError, which is dropped */
         result = PyEval_EvalCode(code, globals, globals);
         PyThreadState_LeaveTracing(PyThreadState_Get());
-        watch.probe = NULL;
+        world_set(watch.probe, NULL);
     }
     PyErr_Clear();
-    return watch.arrived || !globals || !code;
+    return world_get(watch.arrived) || !globals || !code;
 }
 
 /* Is EVALUATE torch's evaluator, without our hooks around it? It needs no test: we know that it
@@ -213,9 +215,9 @@ static bool calls_ours(_PyFrameEvalFunction evaluate)
 
 /* ---- find out from CPython's count whether an evaluator came and went ---- */
 
-/* Is torch loaded? Its own evaluator calls the one that it found (is_torch), and changes the slot
- * at each compiled call. */
-static bool is_crowded(void)
+/* Is torch loaded? Then a change of the slot that we did not make is no loss: torch's own evaluator
+ * changes the slot at each compiled call, and calls the evaluator that it found (is_torch). */
+static bool is_torch_loaded(void)
 {
     void *torch = watch.crowded ? NULL : dlopen("libtorch_python.so", RTLD_LAZY | RTLD_NOLOAD);
 
@@ -244,7 +246,7 @@ static void count_changes(_PyFrameEvalFunction current)
     const unsigned expected = watch.changes + (current != watch.seen);
     const bool more = compat_slot_changes(P.interpreter) > expected;
 
-    if (more && watch.state == OURS && !watch.visited && !is_crowded())
+    if (more && watch.state == OURS && !watch.visited && !is_torch_loaded())
         watch.visited = tracer_now();
     slot_excuse();
 }
@@ -260,18 +262,18 @@ void slot_begin(void)
     watch.visited = 0;
     slot_excuse();
     watch.sure = tracer_now();
-    P.slot_watched = false;
+    world_set(P.slot_watched, false);
 }
 
-/* Return the evaluator in the slot; NULL if our hook need not be there. */
-static _PyFrameEvalFunction see_slot(void)
+/* Return the evaluator in the slot; NULL if our hook need not be in it now. */
+static _PyFrameEvalFunction read_slot(void)
 {
     return is_over() || !P.hook ? NULL : compat_evaluator(P.interpreter);
 }
 
 static void compare_slot(void)
 {
-    const _PyFrameEvalFunction current = see_slot();
+    const _PyFrameEvalFunction current = read_slot();
 
     if (!current)
         return;
@@ -288,25 +290,25 @@ static void compare_slot(void)
     watch.state = SUSPECT;
     watch.suspect = current;
     watch.since = tracer_now();
-    P.slot_watched = true;
+    world_set(P.slot_watched, true);
     rings_go_slow();
 }
 
 void slot_compare(void)
 {
-    if (is_home())
-        compare_slot();
+    if (!is_home() || !world_try(&tracer_gate))
+        return;
+    compare_slot();
+    world_leave(&tracer_gate);
 }
 
-void slot_look(bool last)
+static void check_slot(bool last)
 {
     const bool suspected = watch.state == SUSPECT;
     _PyFrameEvalFunction current;
 
-    if (!is_home())
-        return;
     compare_slot();
-    current = see_slot();
+    current = read_slot();
     if (current && watch.visited) {
         report_visit();
         if (watch.state == OURS)
@@ -315,35 +317,45 @@ void slot_look(bool last)
     if (!current || watch.state == OURS)
         return;
     if (is_ours(current)) {
-        find_hook(tracer_now());
+        report_hook_back(tracer_now());
         clear_suspicion();
     } else if (watch.state == SUSPECT &&
                (suspected || last || current == _PyEval_EvalFrameDefault)) {
         if (!calls_ours(current)) {
-            lose_hook();
-        } else if (see_slot() == current) {
+            report_lost_hook();
+        } else if (read_slot() == current) {
             watch.chains = current;
             clear_suspicion();
         }
     }
 }
 
+void slot_look(bool last)
+{
+    if (!is_home() || !world_try(&tracer_gate))
+        return;
+    check_slot(last);
+    world_leave(&tracer_gate);
+}
+
 void slot_end(void)
 {
-    if (is_home()) {
-        slot_look(true);
-        watch.on = P.slot_watched = false;
+    if (is_home() && world_try(&tracer_gate)) {
+        check_slot(true);
+        watch.on = false;
+        world_set(P.slot_watched, false);
+        world_leave(&tracer_gate);
     }
 }
 
-void slot_reached(void)
+static void handle_arrival(void)
 {
-    const _PyFrameEvalFunction current = see_slot();
+    const _PyFrameEvalFunction current = read_slot();
 
-    if (!is_home() || !current || watch.state == OURS)
+    if (!current || watch.state == OURS)
         return;
     if (is_ours(current))
-        find_hook(tracer_now());
+        report_hook_back(tracer_now());
     else if (watch.state == LOST)
         /* it stays LOST, although some frames arrive: it does not call our hook for every frame */
         return;
@@ -352,8 +364,16 @@ void slot_reached(void)
     clear_suspicion();
 }
 
+void slot_note_arrival(void)
+{
+    if (!is_home() || !world_try(&tracer_gate))
+        return;
+    handle_arrival();
+    world_leave(&tracer_gate);
+}
+
 void slot_forked(void)
 {
     if (watch.state == LOST)
-        lose_hook();
+        report_lost_hook();
 }

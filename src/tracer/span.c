@@ -28,8 +28,9 @@
 #define P tracer_process
 
 enum {
-    NAME_BYTES = 200,   /* most bytes of a span's name */
-    FRAMES_MOST = 4096, /* how many frames are searched for a generator's */
+    NAME_BYTES = 200,      /* a longer name of a span is cut */
+    FRAMES_MOST = 4096,    /* the most frames that find_generators() searches */
+    GENERATORS_MOST = 512, /* the most generators that find_generators() can find */
 };
 _Static_assert(NAME_BYTES + ATTRIBUTES_BYTES <= RING_SPAN_BYTES, "a span fits into its words");
 _Static_assert(4 + RING_SPAN_BYTES / 8 + 16 <= RING_MARGIN, "a span fits into the margin");
@@ -46,7 +47,9 @@ struct open {
     bool ended;       /* atomic */
     /* borrowed, only compared: the generator's frame in which the span began; or NULL */
     const compat_frame *generator;
-    PyObject *before; /* owned: the span that the program's object had open before; or NULL */
+    /* owned: the open span that the same dyntrace.span object had begun before this one; or NULL */
+    PyObject *before;
+    struct open *next_dead; /* for open_free(): the next span to be freed */
 };
 
 /* The type of open spans in the home interpreter (tracer/place.c); in other interpreters a span has
@@ -58,13 +61,24 @@ static PyObject *innermost; /* a context variable with the innermost open span o
  * long chain: so these spans are put into a list, and the outermost call frees them in a loop. */
 static void open_free(PyObject *self)
 {
+    static __thread struct open *dead __attribute__((tls_model("initial-exec")));
+    static __thread bool is_freeing __attribute__((tls_model("initial-exec")));
     struct open *open = (struct open *)self;
-    PyTypeObject *type = Py_TYPE(self);
 
-    Py_XDECREF((PyObject *)open->outer);
-    Py_XDECREF(open->before);
-    PyObject_Free(self);
-    Py_DECREF((PyObject *)type);
+    open->next_dead = dead;
+    dead = open;
+    if (is_freeing)
+        return;
+    is_freeing = true;
+    while ((open = dead)) {
+        PyTypeObject *type = Py_TYPE((PyObject *)open);
+        dead = open->next_dead;
+        Py_XDECREF((PyObject *)open->outer);
+        Py_XDECREF(open->before);
+        PyObject_Free(open);
+        Py_DECREF((PyObject *)type);
+    }
+    is_freeing = false;
 }
 
 static PyType_Slot open_slots[] = {
@@ -83,37 +97,91 @@ static bool is_home(void)
     return open_type && P.interpreter && PyInterpreterState_Get() == P.interpreter;
 }
 
-/* Is OPEN around the code that runs now? A span that began in a generator is only while the
- * generator is running. */
-static bool is_around(const struct open *open)
+/* Is FRAME a generator's or an asynchronous generator's? Coroutines do not count: while a coroutine
+ * is suspended, its span still contains the tasks that it has made. */
+static bool is_generator(compat_frame *frame)
 {
-    const compat_frame *frame;
+    const int kinds = CO_GENERATOR | CO_ASYNC_GENERATOR;
+    int flags;
 
-    if (open->ended || open->session != P.sessions)
+    if (!compat_is_resumed(frame) || !PyCode_Check((PyObject *)compat_code(frame)))
+        return false;
+    flags = compat_code(frame)->co_flags;
+    return flags & kinds && !(flags & CO_ITERABLE_COROUTINE);
+}
+
+/* The frames of the generators that run in this thread, innermost first. */
+struct generators {
+    int count; /* number of frames; -1 before the first search */
+    const compat_frame *frames[GENERATORS_MOST];
+};
+
+static void find_generators(struct generators *running)
+{
+    compat_frame *frame = compat_current_frame(PyThreadState_Get());
+
+    running->count = 0;
+    for (int depth = 0; frame && depth < FRAMES_MOST; depth++) {
+        if (running->count < GENERATORS_MOST && is_generator(frame))
+            running->frames[running->count++] = frame;
+        frame = frame->previous;
+    }
+}
+
+/* Does span OPEN contain the code that runs now? If it began in a generator, only while this
+ * generator is among those RUNNING. */
+static bool is_around(const struct open *open, struct generators *running)
+{
+    if (world_get(open->ended) || open->session != P.sessions)
         return false;
     if (!open->generator)
         return true;
-    frame = compat_current_frame(PyThreadState_Get());
-    for (int depth = 0; frame && depth < FRAMES_MOST; depth++) {
-        if (frame == open->generator)
+    if (running->count < 0)
+        find_generators(running);
+    for (int i = 0; i < running->count; i++)
+        if (running->frames[i] == open->generator)
             return true;
-        frame = frame->previous;
-    }
     return false;
 }
 
-/* Unlink spans that have ended from the beginning of the list *LINK. */
-static void drop_ended(struct open **link)
+/* Return the span around OPEN: a new reference, or NULL. */
+static struct open *get_outer(struct open *open)
 {
-    while (*link && (*link)->ended) {
-        struct open *ended = *link;
-        *link = (struct open *)Py_XNewRef((PyObject *)ended->outer);
-        Py_DECREF((PyObject *)ended);
-    }
+    struct open *outer;
+
+    world_hold(open);
+    outer = (struct open *)Py_XNewRef((PyObject *)open->outer);
+    world_release();
+    return outer;
 }
 
-/* Return what the context variable has, a new reference, or NULL. */
-static PyObject *context_value(void)
+/* Return OPEN or, if it has ended, the first span around it that has not; or NULL. Steals a
+ * reference and returns one. */
+static struct open *skip_ended(struct open *open)
+{
+    while (open && world_get(open->ended)) {
+        struct open *outer = get_outer(open);
+        Py_DECREF((PyObject *)open);
+        open = outer;
+    }
+    return open;
+}
+
+/* Let `outer` of OPEN point to the first span around it that has not ended. */
+static void drop_ended(struct open *open)
+{
+    struct open *outer = skip_ended(get_outer(open));
+    struct open *before;
+
+    world_hold(open);
+    before = open->outer;
+    open->outer = outer;
+    world_release();
+    Py_XDECREF((PyObject *)before);
+}
+
+/* Return the value of the context variable `innermost`: a new reference, or NULL. */
+static PyObject *get_context_value(void)
 {
     PyObject *found = NULL;
 
@@ -127,7 +195,7 @@ static PyObject *context_value(void)
  * longer. */
 static struct open *find_innermost(void)
 {
-    PyObject *found = context_value();
+    PyObject *found = get_context_value();
     struct open *open = (struct open *)found;
 
     if (!found)
@@ -136,19 +204,30 @@ static struct open *find_innermost(void)
         Py_DECREF(found);
         return NULL;
     }
-    drop_ended(&open);
+    open = skip_ended(open);
     if (open)
-        drop_ended(&open->outer);
+        drop_ended(open);
     return open;
 }
 
-/* Return the id + 1 of the innermost span in the list OPEN that is around the code that runs now,
- * or 0. */
-static uint64_t parent_of(const struct open *open)
+/* Return 1 + the id of the parent of OPEN: the innermost span around it that contains the code that
+ * runs now. Returns 0 if there is none. */
+static uint64_t find_parent(struct open *open)
 {
-    while (open && !is_around(open))
-        open = open->outer;
-    return open ? (uint64_t)open->id + 1 : 0;
+    /* `frames` stays uninitialised, because clearing it would take long */
+    struct generators running;
+    struct open *around = get_outer(open);
+    uint64_t id;
+
+    running.count = -1;
+    while (around && !is_around(around, &running)) {
+        struct open *outer = get_outer(around);
+        Py_DECREF((PyObject *)around);
+        around = outer;
+    }
+    id = around ? (uint64_t)around->id + 1 : 0;
+    Py_XDECREF((PyObject *)around);
+    return id;
 }
 
 /* Make OPEN the innermost span of the context; NULL: none. */
@@ -160,25 +239,19 @@ static void set_innermost(struct open *open)
         PyErr_Clear();
 }
 
-/* Return the frame of the generator or asynchronous generator that is running, or NULL if another
- * function is. A coroutine's frame is suspended while tasks run that it has made, and its span is
- * around these. */
-static const compat_frame *running_generator(void)
+/* Return the running frame if it is a generator's; otherwise NULL. */
+static const compat_frame *find_running_generator(void)
 {
     compat_frame *frame = compat_current_frame(PyThreadState_Get());
-    const int kinds = CO_GENERATOR | CO_ASYNC_GENERATOR;
-    int flags;
 
-    if (!frame || !compat_is_resumed(frame))
-        return NULL;
-    flags = PyCode_Check((PyObject *)compat_code(frame)) ? compat_code(frame)->co_flags : 0;
-    return flags & kinds && !(flags & CO_ITERABLE_COROUTINE) ? frame : NULL;
+    return frame && is_generator(frame) ? frame : NULL;
 }
 
 /* ---- begin and end spans, and write their words ---- */
 
-/* Make room for the words of a span. Returns the time, or 0 if nothing must be written. */
-static uint64_t room_make(struct tracer *t)
+/* Make room in the ring for the words of a span. Returns the time, or 0 if nothing must be
+ * written. */
+static uint64_t make_room(struct tracer *t)
 {
     uint64_t now;
 
@@ -194,17 +267,17 @@ static uint64_t room_make(struct tracer *t)
     return 0;
 }
 
-/* Write the CONTROL_SPAN of OPEN. Returns false if there is no room. */
-static bool span_write(struct tracer *t, const struct open *open, enum span_kind kind,
+/* Write the CONTROL_SPAN for OPEN. Returns false if there is no room. */
+static bool span_write(struct tracer *t, struct open *open, enum span_kind kind,
                        struct fact_text name, const struct attributes *with)
 {
     uint64_t words[2 + RING_SPAN_BYTES / 8] = {0};
     char *texts = (char *)(words + 2);
     const uint32_t bytes = (uint32_t)name.bytes + (uint32_t)with->used;
-    const uint64_t around = parent_of(open->outer);
-    const uint64_t now = room_make(t);
+    const uint64_t around = find_parent(open);
+    const uint64_t now = make_room(t);
 
-    if (!now)
+    if (!now || open->session != P.sessions)
         return false;
     memcpy(texts, name.text, (size_t)name.bytes);
     memcpy(texts + name.bytes, with->text, with->used);
@@ -216,7 +289,7 @@ static bool span_write(struct tracer *t, const struct open *open, enum span_kind
 }
 
 /* Are events of thread T recorded now? */
-static bool records(const struct tracer *t)
+static bool is_recording(const struct tracer *t)
 {
     return t && P.recording && !t->quiet;
 }
@@ -235,7 +308,7 @@ static struct open *open_new(struct open *outer)
     open->id = __atomic_fetch_add(&P.spans, 1, __ATOMIC_RELAXED);
     open->session = P.sessions;
     open->ended = false;
-    open->generator = running_generator();
+    open->generator = find_running_generator();
     open->before = NULL;
     return open;
 }
@@ -252,17 +325,15 @@ PyObject *span_begin(enum span_kind kind, PyObject *name, PyObject *keys, PyObje
     size_t bytes;
     const char *utf8;
 
-    if (!records(t))
+    if (!is_recording(t))
         return NULL;
     fork_check();
     open = open_new(find_innermost());
     if (!open)
         return NULL;
-    utf8 = values_utf8(name, NAME_BYTES, &bytes, &keep);
+    utf8 = values_utf8(name, SIZE_MAX, &bytes, &keep);
     text = (struct fact_text){utf8, (int64_t)bytes};
-    made = redact_text(&text);
-    if (text.bytes > NAME_BYTES)
-        text.bytes = NAME_BYTES;
+    made = redact_text(&text, NAME_BYTES);
     attributes_put(&with, keys, values, 0);
     if (!span_write(t, open, kind, text, &with)) {
         free(made.text);
@@ -278,10 +349,12 @@ PyObject *span_begin(enum span_kind kind, PyObject *name, PyObject *keys, PyObje
  * if it ends in another context than the one in which it began. */
 static void leave_context(struct open *open)
 {
-    OWNED PyObject *found = context_value();
+    OWNED PyObject *found = get_context_value(), *outer = NULL;
 
-    if (found == (PyObject *)open)
-        set_innermost(open->outer);
+    if (found != (PyObject *)open)
+        return;
+    outer = (PyObject *)get_outer(open);
+    set_innermost((struct open *)outer);
 }
 
 void span_end(PyObject *self)
@@ -292,7 +365,7 @@ void span_end(PyObject *self)
     struct tracer *t = tracer_here();
     uint64_t now;
 
-    open->ended = true;
+    world_set(open->ended, true);
     leave_context(open);
     /* a forked child is inside the span, too, but only the parent writes its end */
     if (!t || !P.session)
@@ -302,7 +375,7 @@ void span_end(PyObject *self)
     fork_check();
     if (open->id < P.spans_inherited)
         return;
-    now = room_make(t);
+    now = make_room(t);
     if (now)
         tracer_put_control(t, CONTROL_SPAN_END, open->id, 1, &now);
     else
@@ -343,13 +416,17 @@ struct spanned {
     PyObject_HEAD vectorcallfunc call;
     PyObject *function; /* owned */
     struct span *span;  /* owned */
+    /* owned: wraps the function's result, a generator or the like, so that the span is around each
+     * of its steps (python/dyntrace/_span.py); NULL for an ordinary function */
+    PyObject *stepper;
     PyObject *dict, *weak;
 };
 
-static PyObject *span_around(struct span *span, PyObject *function);
+static PyObject *span_wrap_function(struct span *span, PyObject *function);
 
-/* Get the TYPE of the interpreter that loaded the module; each interpreter has types of its own. */
-static PyTypeObject *type_of_module(PyTypeObject *type, const char *name)
+/* Return the type called NAME of the module that TYPE belongs to, a new reference. Each interpreter
+ * has its own module and types. */
+static PyTypeObject *find_module_type(PyTypeObject *type, const char *name)
 {
     PyObject *module = PyType_GetModule(type);
 
@@ -362,7 +439,7 @@ static struct span *span_allocate(PyTypeObject *type, Py_ssize_t count)
     const Py_ssize_t room = count < VALUES_FREE ? VALUES_FREE : count;
     struct span *span;
 
-    if (count > VALUES_FREE || !spans_free_count) {
+    if (count > VALUES_FREE || P.interpreters || !spans_free_count) {
         span = PyObject_GC_NewVar(struct span, type, room);
         if (span)
             Py_SET_SIZE(span, count);
@@ -411,7 +488,7 @@ static PyObject *span_vectorcall(PyObject *type, PyObject *const *args, size_t n
     if (PyCallable_Check(args[0]) && !keys) {
         OWNED PyObject *name = values_name(args[0]);
         struct span *span = name ? span_new((PyTypeObject *)type, name, NULL, NULL) : NULL;
-        PyObject *made = span ? span_around(span, args[0]) : NULL;
+        PyObject *made = span ? span_wrap_function(span, args[0]) : NULL;
         Py_XDECREF((PyObject *)span);
         return made;
     }
@@ -433,6 +510,7 @@ static void span_free(PyObject *self)
 {
     struct span *span = (struct span *)self;
     PyTypeObject *type = Py_TYPE(self);
+    bool reuse;
 
     if (PyObject_GC_IsTracked(self))
         PyObject_GC_UnTrack(self);
@@ -445,7 +523,8 @@ static void span_free(PyObject *self)
     Py_XDECREF(span->keys);
     for (Py_ssize_t i = 0; i < Py_SIZE(self); i++)
         Py_DECREF(span->values[i]);
-    if (Py_SIZE(self) <= VALUES_FREE && spans_free_count < SPANS_FREE)
+    reuse = !P.interpreters && Py_SIZE(self) <= VALUES_FREE && spans_free_count < SPANS_FREE;
+    if (reuse)
         spans_free[spans_free_count++] = span;
     else
         PyObject_GC_Del(self);
@@ -461,37 +540,55 @@ static PyObject *span_enter(PyObject *self, PyObject *none)
         return Py_NewRef(self);
     open = (struct open *)span_begin(SPAN_OWN, span->name, span->keys, span->values);
     if (open) {
+        world_hold(self);
         open->before = span->open;
-        span->open = (PyObject *)open;
+        world_set(span->open, (PyObject *)open);
+        world_release();
     }
     return Py_NewRef(self);
 }
 
-/* Take from SPAN the open span that ends now, and return a new reference. Several tasks or threads
- * may use one object, so this is the context's innermost span if SPAN has begun it, otherwise the
- * span that began last. */
-static PyObject *span_take(struct span *span)
+/* Remove FOUND from the list of open spans at LINK; if it is not in the list, remove the list's
+ * first span. Returns the removed span; NULL if the list is empty. */
+static PyObject *list_remove(PyObject **link, PyObject *found)
 {
-    OWNED PyObject *found = context_value();
-    PyObject **link = &span->open;
+    PyObject **at = link;
     PyObject *taken;
 
-    while (*link && *link != found)
-        link = &((struct open *)*link)->before;
-    if (!*link)
-        link = &span->open;
-    taken = *link;
-    *link = ((struct open *)taken)->before;
+    while (*at && *at != found)
+        at = &((struct open *)*at)->before;
+    if (!*at)
+        at = link;
+    taken = *at;
+    if (!taken)
+        return NULL;
+    world_set(*at, ((struct open *)taken)->before);
     ((struct open *)taken)->before = NULL;
+    return taken;
+}
+
+/* Remove the open span that ends now from SPAN, and return its reference; NULL if another thread
+ * has removed the last one. Several tasks or threads may use SPAN at the same time. So the open
+ * span that ends is the innermost of the context if SPAN has begun it; otherwise the one that SPAN
+ * has begun last. */
+static PyObject *span_remove_open(struct span *span)
+{
+    OWNED PyObject *found = get_context_value();
+    PyObject *taken;
+
+    world_hold(span);
+    taken = list_remove(&span->open, found);
+    world_release();
     return taken;
 }
 
 static PyObject *span_exit(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     struct span *span = (struct span *)self;
+    PyObject *ends = unlikely(world_get(span->open) != NULL) ? span_remove_open(span) : NULL;
 
-    if (unlikely(span->open != NULL))
-        span_end(span_take(span));
+    if (ends)
+        span_end(ends);
     Py_RETURN_NONE;
 }
 
@@ -500,7 +597,7 @@ static PyObject *span_decorate(PyObject *self, PyObject *function)
     if (!PyCallable_Check(function))
         return PyErr_Format(PyExc_TypeError, "@span: expected a function, got %s",
                             Py_TYPE(function)->tp_name);
-    return span_around((struct span *)self, function);
+    return span_wrap_function((struct span *)self, function);
 }
 
 static PyObject *span_call(PyObject *self, PyObject *args, PyObject *keywords)
@@ -551,7 +648,9 @@ static PyType_Spec span_spec = {
     .name = "dyntrace.span",
     .basicsize = sizeof(struct span),
     .itemsize = sizeof(PyObject *),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
+    /* only span_vectorcall() may make spans, because object.__new__() would leave members NULL */
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE |
+             Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = span_slots,
 };
 
@@ -686,6 +785,10 @@ static int add_halves(PyTypeObject *span)
     OWNED PyObject *type = PyType_FromSpec(&descriptor_spec);
     OWNED PyObject *of_halves = PyType_FromSpec(&half_spec);
 
+    if (COMPAT_FREE_THREADED)
+        /* Without a GIL CPython's own methods stay: one thread could free a half while another is
+         * finding it. */
+        return 0;
     for (int i = 0; i < HALVES; i++) {
         struct descriptor *made =
             type && of_halves ? PyObject_New(struct descriptor, (PyTypeObject *)type) : NULL;
@@ -713,6 +816,10 @@ static PyObject *spanned_vectorcall(PyObject *self, PyObject *const *args, size_
     const struct span *span = spanned->span;
     PyObject *result, *open;
 
+    if (spanned->stepper) {
+        OWNED PyObject *made = PyObject_Vectorcall(spanned->function, args, nargsf, keys);
+        return made ? PyObject_CallFunction(spanned->stepper, "OO", span, made) : NULL;
+    }
     if (likely(!P.recording))
         return PyObject_Vectorcall(spanned->function, args, nargsf, keys);
     open = span_begin(SPAN_OWN, span->name, span->keys, span->values);
@@ -756,6 +863,7 @@ static int spanned_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT((PyObject *)Py_TYPE(self));
     Py_VISIT(spanned->function);
     Py_VISIT((PyObject *)spanned->span);
+    Py_VISIT(spanned->stepper);
     Py_VISIT(spanned->dict);
     return 0;
 }
@@ -776,6 +884,7 @@ static void spanned_free(PyObject *self)
         PyObject_ClearWeakRefs(self);
     Py_XDECREF(spanned->function);
     Py_XDECREF((PyObject *)spanned->span);
+    Py_XDECREF(spanned->stepper);
     Py_XDECREF(spanned->dict);
     PyObject_GC_Del(self);
     Py_DECREF((PyObject *)type);
@@ -816,20 +925,21 @@ static PyType_Spec spanned_spec = {
     .slots = spanned_slots,
 };
 
-/* Return a function that calls FUNCTION within SPAN, a new reference. For generators and coroutines
- * python/dyntrace/_span.py makes a function of the same kind. */
-static PyObject *span_around(struct span *span, PyObject *function)
+/* Return a function that calls FUNCTION within SPAN, a new reference. */
+static PyObject *span_wrap_function(struct span *span, PyObject *function)
 {
     const int suspended = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
     const bool is_function = PyFunction_Check(function);
-    OWNED PyObject *helpers = NULL, *done = NULL, *type = NULL;
+    OWNED PyObject *helpers = NULL, *stepping = NULL, *stepper = NULL, *done = NULL, *type = NULL;
     struct spanned *made;
 
     if (is_function && ((PyCodeObject *)PyFunction_GET_CODE(function))->co_flags & suspended) {
-        helpers = PyImport_ImportModule("dyntrace._span");
-        return helpers ? PyObject_CallMethod(helpers, "around", "OO", span, function) : NULL;
+        stepping = PyImport_ImportModule("dyntrace._span");
+        stepper = stepping ? PyObject_CallMethod(stepping, "find_stepper", "O", function) : NULL;
+        if (!stepper)
+            return NULL;
     }
-    type = (PyObject *)type_of_module(Py_TYPE((PyObject *)span), "_spanned");
+    type = (PyObject *)find_module_type(Py_TYPE((PyObject *)span), "_spanned");
     helpers = type ? PyImport_ImportModule("functools") : NULL;
     made = helpers ? PyObject_GC_New(struct spanned, (PyTypeObject *)type) : NULL;
     if (!made)
@@ -837,6 +947,7 @@ static PyObject *span_around(struct span *span, PyObject *function)
     made->call = spanned_vectorcall;
     made->function = Py_NewRef(function);
     made->span = (struct span *)Py_NewRef((PyObject *)span);
+    made->stepper = Py_XNewRef(stepper);
     made->dict = made->weak = NULL;
     PyObject_GC_Track((PyObject *)made);
     done = PyObject_CallMethod(helpers, "update_wrapper", "OO", made, function);

@@ -11,6 +11,7 @@
 #include "tracer/hooks.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 uint64_t tracer_left_uncounted[LEFT_KINDS];
 
@@ -18,39 +19,45 @@ struct tracer_process tracer_process = {
     .extra = -1, .evaluate = _PyEval_EvalFrameDefault, .left_out = tracer_left_uncounted};
 __thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));
 struct tracer_hooks tracer_hooks;
+struct world_gate tracer_gate;
+__thread char world_self __attribute__((tls_model("initial-exec")));
 
 /* recursive, because a fork handler in Python may fork once more */
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static pid_t forking_pid; /* the process that is in fork(); 0 if none is */
+/* how many threads are in fork(), and in which process */
+static atomic_int forking;
+static _Atomic pid_t forking_pid;
 
 void fork_begins(void)
 {
     forking_pid = getpid();
+    forking++;
 }
 
 void fork_ends(void)
 {
-    forking_pid = 0;
+    forking--;
 }
 
 void fork_child(void)
 {
-    if (!forking_pid)
+    if (!fork_is_near())
         return;
-    forking_pid = 0;
+    forking = 0;
     lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    world_forked(&tracer_gate);
     tracer_hooks.forked();
 }
 
 void fork_check(void)
 {
-    if (unlikely(forking_pid) && getpid() != forking_pid)
+    if (unlikely(fork_is_near()) && getpid() != forking_pid)
         fork_child();
 }
 
 bool fork_is_near(void)
 {
-    return forking_pid;
+    return atomic_load_explicit(&forking, memory_order_relaxed);
 }
 
 void tracer_lock(void)

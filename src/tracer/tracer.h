@@ -31,7 +31,7 @@
 #ifndef DYNTRACE_TRACER_H
 #define DYNTRACE_TRACER_H
 
-#include "tracer/references.h"
+#include "tracer/world.h"
 
 #include "clock.h"
 #include "ring.h"
@@ -265,11 +265,16 @@ struct tracer_process {
     uint32_t entries, compiles, signatures;
     /* how many spans have got an id, and how many of these in a process that forked this one */
     uint32_t spans, spans_inherited;
-    uint32_t sessions;  /* number of sessions joined so far */
-    uint64_t selection; /* a hash of what the first session that marked code selected */
-    bool had_arguments; /* a session had --args, so code objects may have CODE_ARGS */
-    /* code objects may have an earlier session's CODE_ARGS. There is a max_depth then, so that the
-     * fastest ways to record a frame need not look here */
+    uint32_t sessions; /* how many sessions this process has joined */
+    /* a hash of --include, --exclude and --frames user of the first session, by which code was
+     * marked */
+    uint64_t selection;
+    uint32_t uncaught; /* how many facts UNCAUGHT this process has written */
+    /* some session had --args, so the marks of code objects may have CODE_ARGS */
+    bool had_arguments;
+    /* Marks may still have CODE_ARGS from an earlier session, so the mark of each frame's code is
+     * checked again. max_depth is set then, too: the fastest hooks are those without a depth limit,
+     * and they do not read `rechecks`. */
     bool rechecks;
     char standard_library[512];      /* the directory of the standard library; "" if not known */
     PyInterpreterState *interpreter; /* the main interpreter; NULL if it has not loaded us yet */
@@ -308,11 +313,17 @@ enum tracer_place tracer_place(void);
 /* Record the running interpreter, too, in the session that was joined. */
 void tracer_join_interpreter(void);
 
+/* Entered by a thread that joins or leaves a session, or changes the hook, because only one may do
+ * this at a time (tracer/world.h). With a GIL the gate does nothing. */
+extern struct world_gate tracer_gate HIDDEN;
+
 /* tracer_shim.c */
 /* Put the hook into the main interpreter's slot that recording and shim need now. Does nothing in
  * another interpreter. */
 void tracer_rehook(void);
 void tracer_record(bool on);
+/* If the collector has closed the session, stop recording frames. */
+void tracer_record_over(void);
 /* Put the hook into the slot of the running sub-interpreter, or take it out. */
 void tracer_hook_sub(bool on);
 
@@ -335,9 +346,9 @@ void slot_compare(void);
 void slot_look(bool last);
 /* Look at the slot for the last time, because the interpreter or the recording ends. */
 void slot_end(void);
-/* Note that a frame has reached our hook while slot_watched. */
-void slot_reached(void);
-/* Called in a forked child that has a file of its own. */
+/* A frame has reached our hook while slot_watched is set: note this. */
+void slot_note_arrival(void);
+/* In a forked child that has its own file: if our hook is lost, write the loss row again. */
 void slot_forked(void);
 /* Is CODE that of the frame with which slot.c tests whether our hook is called? If so, note that
  * this frame has reached the hook. */
@@ -470,13 +481,16 @@ uintptr_t tracer_name_code(PyCodeObject *code);
 uintptr_t tracer_mark_decided(PyCodeObject *code);
 /* Would frames of CODE be recorded? */
 bool tracer_is_wanted(PyCodeObject *code);
-/* Is CODE the program's own: not of the standard library, of an installed package, or ours? */
-bool tracer_is_users(PyCodeObject *code);
+/* Is CODE the program's own? False for code of the standard library, of installed packages and of
+ * dyntrace. */
+bool tracer_is_user_code(PyCodeObject *code);
 
-/* tracer/values.c */
-/* Return TEXT as UTF-8, cut between two characters if it is longer than MOST bytes. Lone
- * surrogates, which UTF-8 cannot hold, become \udcXX. The result is borrowed from TEXT or from
- * *KEEP, which the caller releases. */
+/* ---- make text of the program's values (tracer/values.c) ---- */
+/* Return how many of the BYTES bytes of UTF8 to keep: at most MOST, and only whole characters. */
+size_t values_cut(const char *utf8, size_t bytes, size_t most);
+/* Return TEXT as UTF-8, at most MOST bytes, cut between characters. Lone surrogates, which UTF-8
+ * cannot express, become \udcXX. The result is borrowed from TEXT or from *KEEP, which the caller
+ * releases. */
 const char *values_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **keep);
 /* Return a new str: the qualified name of OBJECT if it is a function, otherwise the name of its
  * type. */
@@ -502,22 +516,22 @@ void tracer_fix_all_types(bool shim);
 void tracer_unfix_all_types(void);
 /* The hook has seen a call of the __init__ of SELF: note whether it is recorded (WANTED). */
 void tracer_fix_init(PyObject *self, bool wanted);
-/* tracer/compat/mend.c, each function only for a CPython that needs it */
-/* Return the mark of CODE, which is shared between interpreters, and set it to MARK if it has none.
- * Returns 0 if it has none and MARK is 0 (COMPAT_SHARES_CODE). */
-uintptr_t tracer_shared_mark(PyCodeObject *code, uintptr_t mark);
-/* Note that a generator's last frame ended while a trace function is set
+/* ---- repairs that some versions of CPython need (tracer/compat/mend.c) ---- */
+/* Return the mark of CODE, which all interpreters share (COMPAT_SHARES_CODE). If it has none, make
+ * MARK its mark and return MARK; with 0 it gets none. */
+uintptr_t tracer_shared_mark_setdefault(PyCodeObject *code, uintptr_t mark);
+/* A generator has finished while a trace function is set: note it for our trace function
  * (COMPAT_SEND_RAISES_UNDER_HOOK). */
 void tracer_generator_finished(struct tracer *t, PyThreadState *ts);
 
 /* ---- several stacks of frames in a thread (tracer/greenlet.c) ---- */
 /* Return the lowest memory chunk of the running stack, by which stacks are told apart. */
 const void *tracer_stack_bottom(PyThreadState *ts);
-/* Find out which stack runs, because the memory chunk of the frames' data has changed. FRAME is the
- * frame that is about to begin, or NULL. */
-void tracer_switched(struct tracer *t, PyThreadState *ts, compat_frame *frame);
-/* Make another stack of T. BOTTOM is its lowest chunk, or NULL if that is not known yet. Returns
- * NULL without memory. */
+/* The memory chunk with the frames' data has changed: find out which stack of frames runs now.
+ * FRAME is about to begin, or NULL. */
+void tracer_find_running_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame);
+/* Make a further stack of thread T. BOTTOM is its lowest chunk, or NULL if it is not known yet.
+ * Returns NULL without memory. */
 struct tracer_stack *tracer_stack_new(struct tracer *t, const void *bottom);
 void tracer_stacks_release(struct tracer *t);
 /* Set the references that the stacks of thread T have to NULL, without releasing them: the
@@ -529,7 +543,7 @@ static inline __attribute__((always_inline)) void tracer_follow(struct tracer *t
                                                                 compat_frame *frame)
 {
     if (unlikely(compat_chunk(ts) != t->chunk))
-        tracer_switched(t, ts, frame);
+        tracer_find_running_stack(t, ts, frame);
 }
 
 /* Make TS the thread state that owns the stacks of thread T, and let T's present stack be the one
@@ -540,11 +554,11 @@ void tracer_stack_claim(struct tracer *t, PyThreadState *ts);
 /* Insert those running frames of thread state TS that are not recorded into the list of open frames
  * of thread T, each where it belongs. */
 void tracer_inherit(struct tracer *t, PyThreadState *ts);
-/* Remove those inherited frames from T's open ones that have returned. Returns true if there were
- * any. */
-bool tracer_inherited_returned(struct tracer *t);
+/* Remove inherited frames that have returned from the inner end of thread T's open frames. Returns
+ * true if there were any. */
+bool tracer_remove_returned(struct tracer *t);
 void tracer_inherited_release(struct tracer *t);
-static inline bool tracer_is_found(const struct open_frame *open)
+static inline bool tracer_is_inherited(const struct open_frame *open)
 {
     return open && open->code & OPEN_FOUND;
 }

@@ -3,6 +3,15 @@
  * Runs in: the traced process, under the GIL. */
 #include "tracer/tracer.h"
 
+size_t values_cut(const char *utf8, size_t bytes, size_t most)
+{
+    if (bytes <= most)
+        return bytes;
+    while (most && (utf8[most] & 0xc0) == 0x80)
+        most--;
+    return most;
+}
+
 const char *values_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **keep)
 {
     Py_ssize_t length = 0;
@@ -19,10 +28,7 @@ const char *values_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **k
             return "?";
         }
     }
-    if ((size_t)length > most)
-        for (length = (Py_ssize_t)most; (utf8[length] & 0xc0) == 0x80;)
-            length--;
-    *bytes = (size_t)length;
+    *bytes = values_cut(utf8, (size_t)length, most);
     return utf8;
 }
 
@@ -44,7 +50,7 @@ static bool makes_buffer(PyObject *value)
 {
     OWNED PyObject *name =
         COMPAT_HAS_BUFFER_METHOD ? PyUnicode_InternFromString("__buffer__") : NULL;
-    PyObject *method = name ? _PyType_Lookup(Py_TYPE(value), name) : NULL;
+    OWNED PyObject *method = name ? compat_type_lookup(Py_TYPE(value), name) : NULL;
 
     return method && !Py_IS_TYPE(method, &PyWrapperDescr_Type);
 }
@@ -61,8 +67,10 @@ void values_shape(PyObject *value, char *text, size_t room)
         PyErr_Clear();
         return;
     }
-    used += (size_t)snprintf(text, room, "%s%s[", view.format ? " " : "",
-                             view.format ? view.format : "");
+    if (view.format)
+        used = values_cut(view.format, strlen(view.format), room - sizeof " [");
+    used = (size_t)snprintf(text, room, "%s%.*s[", view.format ? " " : "", (int)used,
+                            view.format ? view.format : "");
     for (int i = 0; view.shape && i < view.ndim && used < room; i++)
         used += (size_t)snprintf(text + used, room - used, i ? ", %zd" : "%zd", view.shape[i]);
     if (used < room)

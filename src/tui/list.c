@@ -97,7 +97,7 @@ static struct layout layout_make(const struct list *list, const struct screen *s
         int width;
         int gap = layout.count ? GAP : 0;
         bool scrolled_away = i > 0 && i < list->scroll;
-        if (!column_shown(list, i) || scrolled_away)
+        if (!is_column_shown(list, i) || scrolled_away)
             continue;
         width = natural_width(list, screen, i);
         natural[layout.count] = width;
@@ -152,9 +152,9 @@ static void cell_draw(struct screen *screen, int y, int x, int width, int style,
     screen_put(screen, y, x, width, style, text);
 }
 
-/* Return the text that column COLUMN is compared with: that of the other column of the format
- * AS_DIFFER (`expected` and `actual`), or NULL. */
-static const char *text_beside(const struct list *list, const struct value *row, int column)
+/* The columns `expected` and `actual` have the format AS_DIFFER. Return the text of the one that is
+ * not COLUMN, or NULL. */
+static const char *find_other_text(const struct list *list, const struct value *row, int column)
 {
     const char *beside = NULL;
 
@@ -179,7 +179,7 @@ static void difference_print(char made[CELL_TEXT], const struct list *list,
                              int width)
 {
     const char *text = made;
-    const char *other = text_beside(list, row, column);
+    const char *other = find_other_text(list, row, column);
     size_t same = 0;
     size_t room;
     int used;
@@ -243,7 +243,7 @@ static void row_draw(struct list *list, struct screen *screen, const struct layo
                      size_t at, int y)
 {
     const struct value *row = row_at(list, at);
-    int selected = view_row(&list->view, screen, y, at == list->view.at);
+    int selected = view_row_draw(&list->view, screen, y, at == list->view.at);
 
     for (int i = 0; i < layout->count; i++) {
         int c = layout->at[i].column;
@@ -256,8 +256,8 @@ static void row_draw(struct list *list, struct screen *screen, const struct layo
     }
 }
 
-/* Return the words that are drawn if the list has no rows. They may be written into MADE. */
-static const char *empty_words(const struct list *list, char *made, size_t bytes)
+/* Return what is drawn if the list has no rows. The text may be written into MADE. */
+static const char *empty_message(const struct list *list, char *made, size_t bytes)
 {
     const char *none = block_word(list->block, "none");
 
@@ -285,7 +285,7 @@ static void list_draw(struct view *view, struct screen *screen)
     head_draw(list, screen, &layout);
     if (!view->count) {
         int style = *list->failed ? STYLE_ALARM : STYLE_DIM;
-        view_words(view, screen, style, empty_words(list, made, sizeof made));
+        view_words_draw(view, screen, style, empty_message(list, made, sizeof made));
     }
     for (size_t at = view->top; at < view->top + rows && at < view->count; at++) {
         row_draw(list, screen, &layout, at, y);
@@ -315,7 +315,7 @@ static void column_move(struct list *list, int by)
 {
     int to = list->column + by;
 
-    while (is_column(list, to) && !column_shown(list, to))
+    while (is_column(list, to) && !is_column_shown(list, to))
         to += by;
     if (!is_column(list, to))
         return;
@@ -344,15 +344,16 @@ static void sort_by(struct list *list, int column)
     else
         q->descending = !is_text(column_at(list, column));
     q->sort = column;
-    rows_again(list, false);
-    /* show the first row of the new order, instead of following the chosen row */
+    rows_rearrange(list, false);
+    /* show the first row of the new order, and do not follow the chosen row */
     list->wanted_id = -1;
     view_choose(&list->view, 0);
 }
 
-/* Return the target that TEXT, a line of the template, names for the chosen row. If TEXT is
- * NULL, return the row's own target. */
-static struct target target_of(const struct list *list, struct arena *arena, const char *text)
+/* Return the target for the chosen row that TEXT, a line of the template, names. If TEXT is NULL,
+ * return the target that all columns of the row share. */
+static struct target target_of_chosen_row(const struct list *list, struct arena *arena,
+                                          const char *text)
 {
     const char *lead = text ? text : block_word(list->block, "row");
     const char *names[column_count(list) + 1];
@@ -380,7 +381,7 @@ static void list_lead(struct view *view, struct arena *arena, struct target *tar
         lead = column_at(list, list->column)->lead;
     if (title < 0)
         title = 0;
-    *target = target_of(list, arena, lead);
+    *target = target_of_chosen_row(list, arena, lead);
     if (row && !target->title) /* the target has no title of its own: use the row's title */
         target->title = value_print(arena_take(arena, CELL_TEXT), &row[title], AS_TEXT, 0);
 }
@@ -389,7 +390,7 @@ static void list_subject(struct view *view, struct target *subject)
 {
     struct list *list = (struct list *)view;
 
-    *subject = target_of(list, &view->arena, block_word(list->block, "subject"));
+    *subject = target_of_chosen_row(list, &view->arena, block_word(list->block, "subject"));
 }
 
 /* Return the column that is drawn at column X of the screen, or -1 if there is none. */
@@ -424,7 +425,7 @@ static void list_clicked(struct list *list, const struct key *key)
         again = false;
     }
     if (again)
-        tui_open(list->view.tui);
+        tui_open_target(list->view.tui);
 }
 
 static bool list_request(struct view *view, enum request request, const struct key *key)
@@ -468,9 +469,9 @@ static bool list_search(struct view *view, const char *text, int direction)
     bool was_cut = list->read && list->read->cut;
     bool found;
 
-    if (windowed(list) && list->asking) /* not all ids in which to search have been read yet */
+    if (is_windowed(list) && list->asking) /* the ids in which to search have not all been read */
         return false;
-    if (view->count && windowed(list)) {
+    if (view->count && is_windowed(list)) {
         /* a job searches; later seek_take() goes to the row that the job found */
         rows_seek(list, text, direction);
         return true;
@@ -482,9 +483,9 @@ static bool list_search(struct view *view, const char *text, int direction)
     return found || was_cut;
 }
 
-/* Return the first comparison operator in TEXT, or NULL. Text with an operator is an SQL
- * condition, text without one is words to look for. */
-static const char *operator_in(const char *text)
+/* Return the first comparison operator in TEXT, or NULL. A filter with an operator is an SQL
+ * condition; without one it is words to look for. */
+static const char *find_operator(const char *text)
 {
     static const char *const words[] = {
         " LIKE ", " GLOB ", " IN ", " IN(", " IS ", " BETWEEN ", " NOT ",
@@ -521,9 +522,9 @@ static size_t quoted_bytes(const char *text)
     return end ? (size_t)(end + 1 - text) : 0;
 }
 
-/* If the number at TEXT has a unit (10ms, 2k, 3M), write the number without it, times as
- * nanoseconds. Returns the number of bytes read, or 0 if there is no unit. */
-static size_t unit_put(FILE *out, const char *text)
+/* If the number at TEXT has a unit (10ms, 2k, 3M), write the number that it means; a time in
+ * nanoseconds. Returns how many bytes the number and its unit have, or 0 if there is no unit. */
+static size_t write_number_of_unit(FILE *out, const char *text)
 {
     char *unit;
     double number = strtod(text, &unit);
@@ -548,7 +549,7 @@ static bool is_compared(const struct list *list, struct arena *arena, const char
                         size_t length)
 {
     const char *rest = text + length;
-    const char *operator= operator_in(text);
+    const char *operator= find_operator(text);
 
     if (column_named(list, arena_text(arena, text, length)) < 0 || !operator)
         return false;
@@ -578,7 +579,7 @@ static const char *condition_make(const struct list *list, struct arena *arena, 
         size_t length = quoted_bytes(text);
         bool compared = false;
         if (is_number) {
-            size_t unit = unit_put(out, text);
+            size_t unit = write_number_of_unit(out, text);
             text += unit;
             if (unit)
                 continue;
@@ -602,8 +603,8 @@ static void list_filter(struct view *view, const char *text)
     const char *was = list->q.condition;
 
     list->q.filter = *text ? arena_print(&view->arena, "%s", text) : NULL;
-    list->q.condition = operator_in(text) ? condition_make(list, &view->arena, text) : NULL;
-    rows_again(list, list->q.condition || was);
+    list->q.condition = find_operator(text) ? condition_make(list, &view->arena, text) : NULL;
+    rows_rearrange(list, list->q.condition || was);
 }
 
 static const char *list_column(struct view *view, size_t at)
@@ -621,9 +622,11 @@ static void list_refresh(struct view *view)
 
     if (list->asking || !list->q.sql)
         return;
-    work_drop(list->view.tui->work, list->window); /* fetched rows may be out of date */
-    rows_again(list, true);
-    /* if the cursor is in the first row it stays there, even if another row becomes the first */
+    /* drop the job, because the rows that it fetches may be out of date */
+    work_drop(list->view.tui->work, list->window);
+    rows_rearrange(list, true);
+    /* if the cursor is in the first row it stays there, even if another row comes
+     * to be the first */
     if (!view->at)
         list->wanted_id = -1;
 }
@@ -637,18 +640,18 @@ static char *list_sql(struct view *view)
 
 /* ---- opening and closing the list ---------------------------------------- */
 
-/* Add the column that a template's line "name   format width  => lead" describes. NAME is cut
- * up. */
-static void column_read(struct list *list, char *name)
+/* Add the column that LINE of a template describes: "name   format width  => lead". Writes a NUL
+ * behind the name. The column's texts point into LINE. */
+static void column_read(struct list *list, char *line)
 {
-    char *end = strstr(name, "  ");
+    char *end = strstr(line, "  ");
     const char *format = end + strspn(end, " ");
     size_t word = strcspn(format, " ");
     struct list_column *column = list_add(&list->q.columns);
 
     *end = 0;
     *column = (struct list_column){
-        .name = name,
+        .name = line,
         .format = format_named(format, word),
         .width = (int)strtol(format + word, NULL, 10),
         .lead = strstr(format, "=> "),
@@ -676,7 +679,7 @@ static void list_open(struct view *view)
     }
     q->sort = column_named(list, q->key);
     view->head = 1;
-    rows_ask(list);
+    rows_query(list);
 }
 
 static void list_close(struct view *view)
@@ -695,7 +698,7 @@ const struct view_ops list_ops = {
     .jobs = 6,
     .open = list_open,
     .close = list_close,
-    .settle = list_settle,
+    .update = list_update,
     .draw = list_draw,
     .request = list_request,
     .refresh = list_refresh,

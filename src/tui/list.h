@@ -135,8 +135,9 @@ static inline int column_count(const struct list *list)
     return (int)list->q.columns.count;
 }
 
-/* Is COLUMN drawn? An empty column is hidden unless it is chosen or the rows are sorted by it. */
-static inline bool column_shown(const struct list *list, int column)
+/* Is COLUMN drawn? A column without values is hidden unless it is chosen or the rows
+ * are sorted by it. */
+static inline bool is_column_shown(const struct list *list, int column)
 {
     return column_at(list, column)->format != AS_HIDDEN &&
            (!column_at(list, column)->empty || column == list->column || column == list->q.sort);
@@ -152,7 +153,7 @@ static inline int column_named(const struct list *list, const char *name)
     return column;
 }
 
-static inline bool windowed(const struct list *list)
+static inline bool is_windowed(const struct list *list)
 {
     return list->q.key != NULL;
 }
@@ -169,19 +170,18 @@ const struct value *row_at(const struct list *list, size_t at);
 /* Does ROW contain TEXT in a column that is shown? If PLAIN, the stored values are compared,
  * otherwise the texts that are drawn. */
 bool row_has(const list_columns *columns, const struct value *row, const char *text, bool plain);
-/* Start the query for the rows. The first time the query reads a screenful, or the quick
- * columns. */
-void rows_ask(struct list *list);
-/* Apply a new order or filter. A whole list rearranges the rows that it has, unless ASK is set;
- * then, and in a windowed list, the query runs again. */
-void rows_again(struct list *list, bool ask);
-/* Search the rows of a windowed list for TEXT in a job. */
+/* Start the query for the rows. The first query reads only a screenful, or only the
+ * quick columns. */
+void rows_query(struct list *list);
+/* Show the rows in a new order, or with a new filter. A whole list rearranges the rows that it has,
+ * unless ASK. If ASK, and in a windowed list, the query runs again. */
+void rows_rearrange(struct list *list, bool ask);
+/* Start a job that searches the rows of a windowed list for TEXT. */
 void rows_seek(struct list *list, const char *text, int direction);
-void rows_forget(struct list *list);
-/* The functions of list_ops that are in rows.c. list_moment() goes to a moment by the column
- * `at`. */
+void rows_free(struct list *list);
+/* Operations of lists that are in rows.c. list_moment() goes to a moment by the column `at`. */
 bool list_export(struct view *view, const char *path);
 void list_moment(struct view *view, int64_t at_ns, bool near);
-void list_settle(struct view *view);
+void list_update(struct view *view);
 
 #endif

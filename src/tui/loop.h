@@ -21,8 +21,8 @@ struct rates {
     char compiling[100];            /* "compiling NAME for 4 s" while a compile runs, or "" */
 };
 
-/* Read the trace that is being recorded, and update RATES. */
-void rates_look(struct rates *rates, struct db *db);
+/* Read from DB, a trace that is being recorded, how the rates are now. */
+void rates_update(struct rates *rates, struct db *db);
 
 /* Print the rates into LINE, which has room for BYTES bytes, in COLUMNS columns, for example
  * "compiling train for 4 s calls 1.2 M/s ▁▃█ ...". If PID is not 0, the memory that process PID
@@ -99,7 +99,7 @@ void loop_open(struct loop *loop, const char *path);
 void loop_reopen(struct loop *loop);
 /* Check whether the trace file was deleted, replaced or written to, and refresh the views of a
  * live trace. */
-void loop_look(struct loop *loop);
+void loop_check_file(struct loop *loop);
 /* Close the trace and all views of it. */
 void loop_leave(struct loop *loop);
 

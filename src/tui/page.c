@@ -95,10 +95,10 @@ static void heading_put(struct doc *doc, struct arena *arena, const struct row *
     line_put(doc, arena, row, text, true);
 }
 
-/* Add the line that TEXT makes of ROW. If FILLING, the row may be left out: when the wrapped
- * line does not fit on the screen, nothing is added and false is returned. */
-static bool filled_put(struct doc *doc, struct arena *arena, const struct row *row,
-                       const char *text, bool filling)
+/* Add the line that TEXT, a line of a template, makes of ROW. If FILLING, and if the wrapped line
+ * does not fit on the screen, add nothing and return false. */
+static bool add_row_if_it_fits(struct doc *doc, struct arena *arena, const struct row *row,
+                               const char *text, bool filling)
 {
     size_t before = doc->lines.count;
 
@@ -112,11 +112,10 @@ static bool filled_put(struct doc *doc, struct arena *arena, const struct row *r
     return true;
 }
 
-/* Add the whole text of the field in REST, at most MOST bytes (or lines, without WRAP). With
- * WRAP the text is one paragraph behind the words of REST, without WRAP its lines are separate
- * lines. */
-static void whole_put(struct doc *doc, struct query *query, const struct row *row, const char *rest,
-                      size_t most, bool wrap)
+/* Add the whole text of the field in REST. If WRAP, it is one paragraph of at most MOST bytes,
+ * behind the words of REST. If not, its lines are separate lines, at most MOST. */
+static void whole_field_put(struct doc *doc, struct query *query, const struct row *row,
+                            const char *rest, size_t most, bool wrap)
 {
     const char *text = field_whole(query, row, rest);
     int words = (int)strcspn(rest, "{");
@@ -189,9 +188,9 @@ static enum line_kind line_kind(const struct template_line *line)
     return LINE_OTHER;
 }
 
-/* Read the number at the beginning of TEXT into *NUMBER, or 0 if TEXT begins with no number.
- * Returns the text behind the number. */
-static const char *number_skip(char *text, long *number)
+/* Read the number at the beginning of TEXT into *NUMBER. If TEXT begins with no number, *NUMBER is
+ * 0. Returns the text behind the number. */
+static const char *number_read_prefix(char *text, long *number)
 {
     char *rest;
 
@@ -206,17 +205,17 @@ static bool row_line_put(const struct page_row *r, const struct template_line *l
 {
     struct doc *doc = r->doc;
     long most;
-    const char *rest = number_skip(line->rest, &most);
+    const char *rest = number_read_prefix(line->rest, &most);
 
     switch (kind) {
     case LINE_HEADING:
         heading_put(doc, r->arena, r->row, line->rest, r->number);
         break;
     case LINE_TEXT:
-        return filled_put(doc, r->arena, r->row, line->rest, r->filling);
+        return add_row_if_it_fits(doc, r->arena, r->row, line->rest, r->filling);
     case LINE_WHOLE:
     case LINE_WRAP:
-        whole_put(doc, r->query, r->row, rest, (size_t)most, kind == LINE_WRAP);
+        whole_field_put(doc, r->query, r->row, rest, (size_t)most, kind == LINE_WRAP);
         break;
     case LINE_CALL:
         part_put(doc, r->db, r->query, line->rest);
@@ -248,7 +247,7 @@ static bool row_put(const struct page_row *r, const struct template_block *block
         enum line_kind kind = line_kind(line);
         bool is_full = r->filling && !has_room(r->doc);
         long last;
-        const char *more = number_skip(line->rest, &last);
+        const char *more = number_read_prefix(line->rest, &last);
         if (kind == LINE_MORE && r->number == last) {
             line_put(r->doc, r->arena, r->row, more, false);
             return false;
@@ -263,9 +262,9 @@ static bool row_put(const struct page_row *r, const struct template_block *block
     return true;
 }
 
-/* A template block can have lines that replace its rows. Add them: those for the WORD "none" if
- * there are no rows, or those for "slow" if a first look leaves the rows out. */
-static void instead_put(struct doc *doc, const struct template_block *block, const char *word)
+/* Add the lines of BLOCK that begin with WORD, in place of its rows. WORD is "none" if there are no
+ * rows, or "slow" if a first look leaves the rows out because the query is slow. */
+static void substitute_put(struct doc *doc, const struct template_block *block, const char *word)
 {
     static const struct row none = {0};
 
@@ -282,7 +281,7 @@ static void instead_put(struct doc *doc, const struct template_block *block, con
 static void block_put(struct doc *doc, struct db *db, const struct template_block *block)
 {
     bool asks = *block->sql;
-    struct query *query = asks ? db_asked(db, block->sql, doc->target.id) : NULL;
+    struct query *query = asks ? db_query_with(db, block->sql, doc->target.id) : NULL;
     int columns = query_columns(query);
     struct value values[columns + 1];
     const char *names[columns + 1];
@@ -307,7 +306,7 @@ static void block_put(struct doc *doc, struct db *db, const struct template_bloc
     }
     if (asks && !r.number) {
         if (!query_failed(query))
-            instead_put(doc, block, "none");
+            substitute_put(doc, block, "none");
     }
     arena_free(&arena);
     query_close(query);
@@ -324,7 +323,7 @@ void page_build(struct doc *doc, struct db *db)
     list_each(block, &template.blocks) {
         doc->dense = doc->dense || block_word(block, "dense");
         if (doc->quick && block_word(block, "slow")) {
-            instead_put(doc, block, "slow");
+            substitute_put(doc, block, "slow");
             doc->more = true;
         } else {
             block_put(doc, db, block);
@@ -333,9 +332,9 @@ void page_build(struct doc *doc, struct db *db)
     template_close(&template);
 }
 
-/* Return TEXT for the screen: tabs become spaces, and long lines are cut. The result is borrowed
- * from DOC. */
-static const char *line_shown(struct doc *doc, const char *text)
+/* Return TEXT as the screen can show it: tabs become blanks, and a long line is cut. The result is
+ * borrowed from DOC. */
+static const char *line_make_safe(struct doc *doc, const char *text)
 {
     int indent = source_indentation(text);
     char *rest = doc_print(doc, "%.1000s", text + strspn(text, " \t"));
@@ -400,7 +399,7 @@ void source_put(struct doc *doc, struct db *db, const struct source *source, int
         struct gutter mark = gutter_at(gutter, gutters, line);
         const char *bold = line == at ? MARK "b" : "";
         const char *left = line == at ? MARK "r-->" MARK "n" : "";
-        const char *text = line_shown(doc, source->lines[line - 1]);
+        const char *text = line_make_safe(doc, source->lines[line - 1]);
         const char *gap = mark.note ? "   " : "";
         const char *note = mark.note ? mark.note : "";
         struct doc_line *put;

@@ -48,7 +48,7 @@ static void view_fit(const struct places *places, struct view *view, bool aside)
         view->rows--;
 }
 
-static struct view *view_begin(struct places *places, const struct target *target, bool aside)
+static struct view *view_create(struct places *places, const struct target *target, bool aside)
 {
     const struct view_ops *ops = view_of(places->tui, target->kind);
     struct view *view = calloc(1, view_op(ops, size));
@@ -63,7 +63,7 @@ static struct view *view_begin(struct places *places, const struct target *targe
     return view;
 }
 
-static void view_end(struct view *view)
+static void view_free(struct view *view)
 {
     if (!view)
         return;
@@ -74,7 +74,7 @@ static void view_end(struct view *view)
 
 /* ---- opening views and going back ---------------------------------------- */
 
-bool place_is(const struct target *target)
+bool is_place(const struct target *target)
 {
     bool numbered = false;
 
@@ -88,7 +88,7 @@ bool place_is(const struct target *target)
     return numbered;
 }
 
-static bool target_same(const struct target *a, const struct target *b)
+static bool is_same_target(const struct target *a, const struct target *b)
 {
     const char *a_where = a->where ? a->where : "";
     const char *b_where = b->where ? b->where : "";
@@ -100,21 +100,21 @@ static bool target_same(const struct target *a, const struct target *b)
     return !strcmp(a_where, b_where);
 }
 
-/* Free VIEW, which has left the stack, unless VIEW is a place. */
-static void view_leave(struct places *places, struct view *view)
+/* VIEW has left the stack. Free it, unless it is a place, which is kept. */
+static void view_drop(struct places *places, struct view *view)
 {
     bool kept = view == places->kept[view->target.kind];
 
     if (!kept)
-        view_end(view);
+        view_free(view);
 }
 
 /* Close the views on top until DEPTH views are left. */
-static void leave_to(struct places *places, int depth)
+static void close_views_above(struct places *places, int depth)
 {
     while (places->depth > depth) {
         places->depth--;
-        view_leave(places, places->stack[places->depth]);
+        view_drop(places, places->stack[places->depth]);
     }
 }
 
@@ -134,7 +134,7 @@ static void view_push(struct places *places, struct view *view)
     struct view **stack = places->stack;
 
     if (places->depth == PLACES_DEEP) {
-        view_leave(places, stack[1]);
+        view_drop(places, stack[1]);
         memmove(&stack[1], &stack[2], (PLACES_DEEP - 2) * sizeof *stack);
         places->depth--;
     }
@@ -144,7 +144,7 @@ static void view_push(struct places *places, struct view *view)
 
 bool places_go(struct places *places, const struct target *target)
 {
-    struct view **kept = place_is(target) ? &places->kept[target->kind] : NULL;
+    struct view **kept = is_place(target) ? &places->kept[target->kind] : NULL;
     struct view *view = kept ? *kept : NULL;
     int at = depth_of(places, view);
 
@@ -152,16 +152,16 @@ bool places_go(struct places *places, const struct target *target)
         return false;
     if (at >= 0) {
         bool again = at == places->depth - 1;
-        leave_to(places, at + 1);
+        close_views_above(places, at + 1);
         if (again) {
-            view_end(view);
-            *kept = view_begin(places, target, false);
+            view_free(view);
+            *kept = view_create(places, target, false);
             places->stack[at] = *kept;
         }
         return again;
     }
     if (places->depth && !kept) {
-        bool shown = target_same(&places_top(places)->target, target);
+        bool shown = is_same_target(&places_top(places)->target, target);
         if (shown)
             return false;
     }
@@ -170,7 +170,7 @@ bool places_go(struct places *places, const struct target *target)
         if (!places->tui->scripted)
             view_do(view, refresh);
     }
-    view = view ? view : view_begin(places, target, false);
+    view = view ? view : view_create(places, target, false);
     if (kept)
         *kept = view;
     view_push(places, view);
@@ -182,7 +182,7 @@ bool places_back(struct places *places)
     bool back = places->depth > 1;
 
     if (back)
-        leave_to(places, places->depth - 1);
+        close_views_above(places, places->depth - 1);
     return back;
 }
 
@@ -190,7 +190,7 @@ void places_split(struct places *places)
 {
     places->tui->split = !places->tui->split;
     if (!places->tui->split) {
-        view_end(places->aside);
+        view_free(places->aside);
         places->aside = NULL;
     }
     places_fit(places);
@@ -223,31 +223,30 @@ void places_refresh(struct places *places)
         view_do(places->stack[i], refresh);
 }
 
-/* Open the target of the line under the cursor beside the view on top, unless it is shown there
- * already. */
-static void aside_settle(struct places *places)
+/* On a split screen, show what Enter would open beside the view on top. */
+static void aside_update(struct places *places)
 {
     struct target target = places_lead(places);
     bool is_known = target.kind || !places_top(places)->busy;
 
-    if (places->aside && target_same(&places->aside->target, &target))
+    if (places->aside && is_same_target(&places->aside->target, &target))
         return;
     if (!is_known)
         return;
-    view_end(places->aside);
+    view_free(places->aside);
     places->aside = NULL;
     if (target.kind)
-        places->aside = view_begin(places, &target, true);
+        places->aside = view_create(places, &target, true);
 }
 
-void places_settle(struct places *places)
+void places_update(struct places *places)
 {
     for (int i = 0; i < places->depth; i++)
-        view_settle(places->stack[i]);
+        view_update(places->stack[i]);
     if (places->tui->split)
-        aside_settle(places);
+        aside_update(places);
     if (places->aside)
-        view_settle(places->aside);
+        view_update(places->aside);
 }
 
 /* ---- drawing the views and the lines around them, and clicks there ------- */
@@ -314,7 +313,7 @@ static int last_place(const struct places *places)
 {
     int at = places->depth - 1;
 
-    while (at > 1 && !place_is(&places->stack[at]->target))
+    while (at > 1 && !is_place(&places->stack[at]->target))
         at--;
     return at > 1 ? at : 1;
 }
@@ -463,7 +462,7 @@ bool places_click(struct places *places, struct key *key)
     if (key->y == 0) {
         int crumb = crumb_at(places, key->x);
         if (crumb >= 0)
-            leave_to(places, crumb + 1);
+            close_views_above(places, crumb + 1);
         return false;
     }
     if (!places->tui->split || !is_beside)
@@ -475,10 +474,10 @@ bool places_click(struct places *places, struct key *key)
 
 void places_close(struct places *places)
 {
-    leave_to(places, 0);
+    close_views_above(places, 0);
     for (int kind = 0; kind < VIEW_KINDS; kind++)
-        view_end(places->kept[kind]);
-    view_end(places->aside);
+        view_free(places->kept[kind]);
+    view_free(places->aside);
     arena_free(&places->lead);
     *places = (struct places){.tui = places->tui};
 }

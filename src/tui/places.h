@@ -38,7 +38,7 @@ static inline struct view *places_top(const struct places *places)
 }
 
 /* Is TARGET a place: a view that a number key opens? */
-bool place_is(const struct target *target);
+bool is_place(const struct target *target);
 
 /* Open the view that TARGET names. If it is a place that is on the stack already, go back to it. If
  * TARGET is on top already, a place is opened anew, and true is returned; any other view stays as
@@ -59,7 +59,7 @@ struct target places_lead(struct places *places);
 /* After the screen was resized or split: give each view its new position and size. */
 void places_fit(struct places *places);
 
-void places_settle(struct places *places);
+void places_update(struct places *places);
 void places_refresh(struct places *places);
 
 /* places_draw() draws the view on top, and the one beside it. places_bar_draw() draws the first

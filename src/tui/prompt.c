@@ -53,8 +53,8 @@ void tui_prompt_past_keep(struct prompt *prompt)
     free(prompt->path);
 }
 
-/* Add the line to the history, and remove an older copy of it. */
-static void past_add(struct prompt *prompt)
+/* Add the line that was typed to the history, and remove an older copy of it. */
+static void history_add(struct prompt *prompt)
 {
     char *line = say_print("%s%s", prompt->label, prompt->text);
     HistEvent event;
@@ -68,9 +68,9 @@ static void past_add(struct prompt *prompt)
     free(line);
 }
 
-/* Show the line that was typed BY lines earlier at a prompt with this label, or later if BY is
- * negative. */
-static void past_move(struct prompt *prompt, int by)
+/* Show an earlier line of the history, typed at a prompt with the same label. BY is how many lines
+ * to go back, or forward if BY is negative. */
+static void history_move(struct prompt *prompt, int by)
 {
     size_t back = prompt->back + (size_t)by;
     size_t left = back;
@@ -91,8 +91,9 @@ static void past_move(struct prompt *prompt, int by)
     replace_bytes(prompt, 0, strlen(prompt->text), line);
 }
 
-/* Return the beginning of the character after (BY is 1) or before (-1) the one at AT. */
-static size_t rune_step(const struct prompt *prompt, size_t at, int by)
+/* Return where the next character begins, seen from the one at AT. BY 1: the next one to the right;
+ * BY -1: to the left. */
+static size_t next_rune(const struct prompt *prompt, size_t at, int by)
 {
     if (by < 0 ? !at : !prompt->text[at])
         return at;
@@ -163,11 +164,11 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
     case K_ENTER:
         prompt->active = false;
         if (end)
-            past_add(prompt);
+            history_add(prompt);
         return true;
     case K_BACKSPACE:
         prompt->active = end > 0;
-        replace_bytes(prompt, rune_step(prompt, at, -1), at, "");
+        replace_bytes(prompt, next_rune(prompt, at, -1), at, "");
         break;
     case K_ESCAPE:
     case K_CONTROL('c'):
@@ -176,15 +177,15 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
         break;
     case K_DELETE:
     case K_CONTROL('d'):
-        replace_bytes(prompt, at, rune_step(prompt, at, 1), "");
+        replace_bytes(prompt, at, next_rune(prompt, at, 1), "");
         break;
     case K_LEFT:
     case K_CONTROL('b'):
-        prompt->at = rune_step(prompt, at, -1);
+        prompt->at = next_rune(prompt, at, -1);
         break;
     case K_RIGHT:
     case K_CONTROL('f'):
-        prompt->at = rune_step(prompt, at, 1);
+        prompt->at = next_rune(prompt, at, 1);
         break;
     case K_HOME:
     case K_CONTROL('a'):
@@ -205,11 +206,11 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
         break;
     case K_UP:
     case K_CONTROL('p'):
-        past_move(prompt, 1);
+        history_move(prompt, 1);
         break;
     case K_DOWN:
     case K_CONTROL('n'):
-        past_move(prompt, -1);
+        history_move(prompt, -1);
         break;
     case K_TAB:
         complete_word(prompt);

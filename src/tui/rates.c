@@ -16,9 +16,9 @@
 enum { CALLS, HITS, COMPILES, RECOMPILES };
 enum { MEMORY_COLUMNS = 18, BARS_LEAST = 3 };
 
-/* Describe the compile that has been running longest. A compile's row is written when the
- * compile begins. */
-static void compiling_look(struct rates *rates, struct db *db)
+/* Describe the compile that has been running longest, because a compile has a row in the trace as
+ * soon as it begins. */
+static void compiling_read(struct rates *rates, struct db *db)
 {
     struct timespec now;
 
@@ -43,7 +43,7 @@ static double rate_of(int64_t now, int64_t before, double seconds)
     return now > before ? (double)(now - before) / seconds : 0;
 }
 
-void rates_look(struct rates *rates, struct db *db)
+void rates_update(struct rates *rates, struct db *db)
 {
     int64_t now_ms = clock_monotonic_ms();
     double seconds = (double)(now_ms - rates->at_ms) / 1e3;
@@ -71,7 +71,7 @@ void rates_look(struct rates *rates, struct db *db)
     }
     memcpy(rates->sums, sums, sizeof sums);
     rates->at_ms = now_ms;
-    compiling_look(rates, db);
+    compiling_read(rates, db);
 }
 
 /* Return how wide the bars of the rate with the index I are, if the bars of all rates share ROOM

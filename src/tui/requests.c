@@ -39,7 +39,7 @@ static bool do_wait(struct tui *tui)
 }
 
 /* Return the row that the chosen line of the view on top is about. */
-static struct target subject(struct loop *loop)
+static struct target chosen_subject(struct loop *loop)
 {
     struct target subject = {0};
 
@@ -56,7 +56,7 @@ static bool moment_show(struct loop *loop, bool near)
 
     if (!view_op(view->ops, moment))
         return false;
-    if (near || subject(loop).at_ns != loop->face.moment_ns)
+    if (near || chosen_subject(loop).at_ns != loop->face.moment_ns)
         view_op(view->ops, moment)(view, loop->face.moment_ns, near);
     return true;
 }
@@ -64,7 +64,7 @@ static bool moment_show(struct loop *loop, bool near)
 static void do_go(struct tui *tui, const struct target *target)
 {
     struct loop *loop = (struct loop *)tui;
-    struct target was = subject(loop);
+    struct target was = chosen_subject(loop);
     bool again;
 
     if (was.at_ns > 0)
@@ -182,8 +182,8 @@ const struct tui_calls loop_calls = {
     .ask = do_ask,
 };
 
-/* Return HAS. If HAS is false, also show the message OTHERWISE. */
-static bool check_can(struct loop *loop, bool has, const char *otherwise)
+/* Return HAS. If it is false, show the message OTHERWISE. */
+static bool can_or_say_why(struct loop *loop, bool has, const char *otherwise)
 {
     if (!has)
         tui_say(&loop->face, "%s", otherwise);
@@ -198,9 +198,9 @@ static void search_from(struct loop *loop, int direction)
     bool searches = view_op(ops, search) || view_op(ops, has);
     bool found;
 
-    if (!check_can(loop, *text, "nothing was searched for; / begins"))
+    if (!can_or_say_why(loop, *text, "nothing was searched for; / begins"))
         return;
-    if (!check_can(loop, searches, "there is nothing to search in this view"))
+    if (!can_or_say_why(loop, searches, "there is nothing to search in this view"))
         return;
     if (view_op(ops, search))
         found = view_op(ops, search)(view, text, direction);
@@ -212,9 +212,9 @@ static void search_from(struct loop *loop, int direction)
 
 static const struct key no_key = {KEY_NONE, 0, 0};
 
-/* Go to line NUMBER. In views without lines, such as replay and the timeline, go NUMBER - 1
- * steps down from the beginning. */
-static void line_go(struct loop *loop, long number)
+/* Go to the line with the number NUMBER. In views without lines, such as replay and timeline, go to
+ * the beginning and then NUMBER - 1 steps down. */
+static void go_to_line(struct loop *loop, long number)
 {
     struct view *view = loop_top(loop);
 
@@ -229,8 +229,9 @@ static void line_go(struct loop *loop, long number)
         view_op(view->ops, request)(view, REQUEST_DOWN, &no_key);
 }
 
-/* Go to the moment NS in the view on top, or in the timeline if that view shows no moments. */
-static void moment_go(struct loop *loop, int64_t ns)
+/* Go to the moment NS in the view on top. If this view shows no moments, go there
+ * in the timeline. */
+static void go_to_moment(struct loop *loop, int64_t ns)
 {
     loop->face.moment_ns = ns > 1 ? ns : 1;
     if (!moment_show(loop, true)) {
@@ -239,16 +240,17 @@ static void moment_go(struct loop *loop, int64_t ns)
     }
 }
 
-/* Return the moment from which "+1s" counts: that of the chosen line, or the last one shown. */
+/* Return the moment from which a typed "+1s" counts: that of the chosen line, or the one that
+ * was shown last. */
 static int64_t moment_now(struct loop *loop)
 {
-    int64_t here = subject(loop).at_ns;
+    int64_t here = chosen_subject(loop).at_ns;
 
     return here ? here : loop->face.moment_ns;
 }
 
-/* Run the command `:view REST`. REST is the number of a row, or what the view's prompt would ask
- * for, or a filter. */
+/* Run the command `:view REST` that the user typed. REST may be the id of a row, an answer to the
+ * prompt of the view, or a filter. */
 static void view_command(struct loop *loop, enum view_kind kind, const char *rest)
 {
     const struct view_ops *ops = view_of(&loop->face, kind);
@@ -265,7 +267,8 @@ static void view_command(struct loop *loop, enum view_kind kind, const char *res
         return;
     view = loop_top(loop);
     if (view_op(view->ops, input)) {
-        loop->prompt.active = false; /* REST answers the question that the view has just asked */
+        /* the view has just asked a question, and REST is the answer to it */
+        loop->prompt.active = false;
         view_op(view->ops, input)(view, rest);
     } else {
         view_do(view, filter, rest);
@@ -292,8 +295,9 @@ static int request_named(const char *name)
     return i;
 }
 
-/* May REST be used as the answer to the prompt that REQUEST would open? */
-static bool is_answer(struct loop *loop, int request, const char *rest)
+/* May REST, which the user typed behind a command, be the answer to the prompt that
+ * REQUEST would open? */
+static bool may_be_answer(struct loop *loop, int request, const char *rest)
 {
     const struct view_ops *ops = loop_top(loop)->ops;
 
@@ -333,9 +337,9 @@ static void run_command(struct loop *loop, char *text)
     if (!*name)
         return;
     if (moment_read(name, false, moment_now(loop), &ns))
-        moment_go(loop, ns);
+        go_to_moment(loop, ns);
     else if (!*end && number > 0)
-        line_go(loop, number);
+        go_to_line(loop, number);
     else if (is_quit(name))
         loop->quit = true;
     else if (!strcmp(name, "open") && *rest)
@@ -344,7 +348,7 @@ static void run_command(struct loop *loop, char *text)
         tui_go(&loop->face, &(struct target){.kind = VIEW_DYNTRACE, .where = whole});
     else if (kind)
         view_command(loop, kind, rest);
-    else if (is_answer(loop, request, rest))
+    else if (may_be_answer(loop, request, rest))
         loop_answer(loop, (enum request)request, rest);
     else if (request < REQUESTS)
         loop_request(loop, (enum request)request, &no_key);
@@ -354,7 +358,7 @@ static void run_command(struct loop *loop, char *text)
 
 /* ---- interrupting or ending the program of `run --live` ------------------ */
 
-/* A signal for the program, the question before it is sent, and the message after. */
+/* A signal for the program, the question that is asked before, and the message afterwards. */
 struct ending {
     int signal;
     const char *asked, *sent;
@@ -372,13 +376,13 @@ static struct ending ending_of(const struct loop *loop, enum request request)
                            "kill the program (SIGKILL)? y/n: ", "the program was killed (SIGKILL)"};
 }
 
-/* Send signal NUMBER to the program; 0 only checks that the program can be reached. Returns
- * false if not, which has been reported. */
+/* Send the signal NUMBER to the program; 0 only checks that the program can be reached. Returns
+ * false if it cannot, which has been reported. */
 static bool program_signal(struct loop *loop, int number)
 {
     const bool runs = loop->options->running && loop->options->program_fd >= 0;
 
-    if (!check_can(loop, runs, "no program runs under this screen: that is for run --live"))
+    if (!can_or_say_why(loop, runs, "no program runs under this screen: that is for run --live"))
         return false;
     if (syscall(SYS_pidfd_send_signal, loop->options->program_fd, number, NULL, 0) == 0)
         return true;
@@ -388,13 +392,13 @@ static bool program_signal(struct loop *loop, int number)
 }
 
 /* Ask before the signal is sent, because a mistyped key must not end hours of work. */
-static void ending_ask(struct loop *loop, enum request request)
+static void confirm_signal(struct loop *loop, enum request request)
 {
     if (program_signal(loop, 0))
         ask_line(loop, request, ending_of(loop, request).asked, "");
 }
 
-static void ending_answer(struct loop *loop, enum request request, const char *text)
+static void answer_confirmation(struct loop *loop, enum request request, const char *text)
 {
     struct ending ending = ending_of(loop, request);
     const bool yes = !strcasecmp(text, "y") || !strcasecmp(text, "yes");
@@ -436,13 +440,13 @@ void loop_answer(struct loop *loop, enum request asked, char *text)
         break;
     case REQUEST_MOMENT:
         if (moment_read(text, true, moment_now(loop), &ns))
-            moment_go(loop, ns);
+            go_to_moment(loop, ns);
         else if (*text)
             tui_alarm(&loop->face, "%s: not a moment such as 0.3, 15.2s, +100ms", text);
         break;
     case REQUEST_INTERRUPT:
     case REQUEST_KILL:
-        ending_answer(loop, asked, text);
+        answer_confirmation(loop, asked, text);
         break;
     default:
         run_command(loop, text);
@@ -456,7 +460,7 @@ static void copy_text(struct loop *loop)
     struct view *view = loop_top(loop);
     char *sql = view_op(view->ops, sql) ? view_op(view->ops, sql)(view) : NULL;
 
-    if (check_can(loop, sql, "this view is not one query")) {
+    if (can_or_say_why(loop, sql, "this view is not one query")) {
         screen_copy(loop->face.screen, sql);
         tui_say(&loop->face, "copied: %.300s", sql);
     }
@@ -468,16 +472,16 @@ static void export_view(struct loop *loop)
     struct view *view = loop_top(loop);
     char name[80];
 
-    if (!check_can(loop, view_op(view->ops, export), "this view cannot be exported"))
+    if (!can_or_say_why(loop, view_op(view->ops, export), "this view cannot be exported"))
         return;
     snprintf(name, sizeof name, "%s.%s", view_name(view->target.kind), view_op(view->ops, writes));
     ask_line(loop, REQUEST_EXPORT, "write to: ", name);
 }
 
 /* Open the view KIND for the row that the chosen line is about. */
-static void go_subject(struct loop *loop, enum view_kind kind)
+static void go_to_subject(struct loop *loop, enum view_kind kind)
 {
-    struct target about = subject(loop);
+    struct target about = chosen_subject(loop);
 
     if (about.kind || about.at_ns || !tui_wait(&loop->face))
         tui_go(&loop->face,
@@ -485,10 +489,10 @@ static void go_subject(struct loop *loop, enum view_kind kind)
                    .kind = kind, .id = about.id, .at_ns = about.at_ns, .about = about.kind});
 }
 
-/* Open the call that called the one under the cursor. */
-static void caller_go(struct loop *loop)
+/* Open the caller of the call under the cursor. */
+static void go_to_caller(struct loop *loop)
 {
-    struct target about = subject(loop);
+    struct target about = chosen_subject(loop);
     int64_t caller = 0;
 
     if (about.kind == VIEW_CALL)
@@ -513,7 +517,8 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
         return;
     if ((request == REQUEST_SQL || request == REQUEST_WHATIF) &&
         view->target.kind == bindings[request].view)
-        request = REQUEST_INPUT; /* the view is open already, so ask for another query or setting */
+        /* the view is open already, so let it ask for another query or setting */
+        request = REQUEST_INPUT;
     switch (request) {
     case REQUEST_BACK:
         if (places_back(&loop->places))
@@ -524,18 +529,18 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
             tui_say(tui, "this is the first view; q or :quit ends");
         break;
     case REQUEST_INPUT:
-        if (check_can(loop, view_op(view->ops, asks), "nothing is typed into this view"))
+        if (can_or_say_why(loop, view_op(view->ops, asks), "nothing is typed into this view"))
             ask_line(loop, request, view_op(view->ops, asks),
                      view->target.where ? view->target.where : "");
         break;
     case REQUEST_OPEN:
-        tui_open(tui);
+        tui_open_target(tui);
         break;
     case REQUEST_SPLIT:
         places_split(&loop->places);
         break;
     case REQUEST_CALLER:
-        caller_go(loop);
+        go_to_caller(loop);
         break;
     case REQUEST_MOMENT:
         ask_line(loop, request, "go to: ", "");
@@ -544,11 +549,14 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
         tui_go(tui, &(struct target){.kind = VIEW_HELP, .about = view->target.kind});
         break;
     case REQUEST_FILTER:
-        if (check_can(loop, view_op(view->ops, filter), "there are no rows to filter in this view"))
+        if (can_or_say_why(loop, view_op(view->ops, filter),
+                           "there are no rows to filter in this view"))
             ask_line(loop, request, "filter: ", "");
         break;
     case REQUEST_REFRESH:
-        if (tui_wait(tui)) /* wait, because the running queries read the trace as it was */
+        /* The running queries see the trace as it was before the refresh. So the key is handled
+         * again when they have ended. */
+        if (tui_wait(tui))
             break;
         if (loop->replaced)
             loop_reopen(loop);
@@ -567,11 +575,11 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
     case REQUEST_REPLAY:
     case REQUEST_TIMELINE:
     case REQUEST_WHATIF:
-        go_subject(loop, bindings[request].view);
+        go_to_subject(loop, bindings[request].view);
         break;
     case REQUEST_INTERRUPT:
     case REQUEST_KILL:
-        ending_ask(loop, request);
+        confirm_signal(loop, request);
         break;
     case REQUEST_SEARCH:
         ask_line(loop, request, "/", "");
@@ -608,8 +616,8 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
     default:
         if (!bindings[request].view && tui_wait(tui))
             break;
-        if (check_can(loop, bindings[request].view,
-                      "that means nothing in this view; ? lists the keys"))
+        if (can_or_say_why(loop, bindings[request].view,
+                           "that means nothing in this view; ? lists the keys"))
             tui_go(tui, &(struct target){.kind = bindings[request].view});
     }
 }

@@ -19,8 +19,9 @@ enum {
 
 /* ---- writing the SQL of a list ------------------------------------------- */
 
-/* Write the condition that some text column contains the word of LENGTH bytes at WORD. */
-static void word_put(FILE *out, const struct question *q, const char *word, size_t length)
+/* Write an SQL condition: some text column contains the word at WORD, which has LENGTH bytes. */
+static void write_word_condition(FILE *out, const struct question *q, const char *word,
+                                 size_t length)
 {
     fputs("(0", out);
     list_each(column, &q->columns) {
@@ -35,8 +36,8 @@ static void word_put(FILE *out, const struct question *q, const char *word, size
     fputs(")", out);
 }
 
-/* Write the condition that each word of the filter is in some text column. */
-static void words_put(FILE *out, const struct question *q)
+/* Write an SQL condition: each word of the filter is in some text column. */
+static void write_words_condition(FILE *out, const struct question *q)
 {
     const char *word = q->filter + strspn(q->filter, " ");
     const char *between = "";
@@ -44,16 +45,16 @@ static void words_put(FILE *out, const struct question *q)
     while (*word) {
         size_t length = strcspn(word, " ");
         fputs(between, out);
-        word_put(out, q, word, length);
+        write_word_condition(out, q, word, length);
         between = " AND ";
         word += length;
         word += strspn(word, " ");
     }
 }
 
-/* Write " WHERE ..." for the rows that are shown; FILTER includes the user's filter. Returns
- * false if nothing was written, because all rows are shown. */
-static bool where_put(FILE *out, const struct question *q, bool filter)
+/* Write " WHERE ..." with the conditions on the rows that are shown. FILTER: include the user's
+ * filter. Returns false if nothing was written, because all rows are shown. */
+static bool write_where(FILE *out, const struct question *q, bool filter)
 {
     if (q->where)
         fprintf(out, " WHERE (%s)", q->where);
@@ -63,12 +64,12 @@ static bool where_put(FILE *out, const struct question *q, bool filter)
     if (q->condition)
         fprintf(out, "%s\n", q->condition);
     else
-        words_put(out, q);
+        write_words_condition(out, q);
     putc(')', out);
     return true;
 }
 
-static void order_put(FILE *out, const struct question *q)
+static void write_order_by(FILE *out, const struct question *q)
 {
     const char *by = q->columns.at[q->sort].name;
 
@@ -80,10 +81,10 @@ static void order_put(FILE *out, const struct question *q)
         fprintf(out, ", %s", q->key);
 }
 
-/* Write the condition and order that find the last shown row at or before moment ?1. */
-static void moment_put(FILE *out, const struct question *q, bool filter)
+/* Write the SQL condition and order that select the last row at or before the moment ?1. */
+static void write_moment_condition(FILE *out, const struct question *q, bool filter)
 {
-    bool part = where_put(out, q, filter);
+    bool part = write_where(out, q, filter);
 
     fprintf(out, "%s at <= ?1 ORDER BY at DESC, %s DESC LIMIT 1", part ? " AND" : " WHERE", q->id);
 }
@@ -107,11 +108,11 @@ char *question_sql(const struct question *q, enum ask what, bool first)
     out = open_memstream(&made, &bytes);
     fprintf(out, "SELECT %s FROM (%s\n)", ids ? q->id : "*", quick ? q->quick : q->sql);
     if (what == ASK_MOMENT) {
-        moment_put(out, q, filter);
+        write_moment_condition(out, q, filter);
     } else {
-        where_put(out, q, filter);
+        write_where(out, q, filter);
         if (q->sort >= 0 && sqlite_sorts)
-            order_put(out, q);
+            write_order_by(out, q);
     }
     if (what == ASK_IDS)
         fprintf(out, " LIMIT %d", first ? FIRST_IDS : IDS_MOST + 1);
@@ -152,7 +153,7 @@ static void row_read(struct list_job *ask, struct query *query)
     ask->row_count++;
 }
 
-static void ask_rows(struct list_job *ask, struct query *query)
+static void read_rows(struct list_job *ask, struct query *query)
 {
     if (query && !ask->width)
         say_error("this finds no rows: only SELECT does");
@@ -170,19 +171,19 @@ static int64_t job_id(const struct list_job *job, size_t at)
     return job->base + (job->ids.count ? job->ids.at[at] : (int64_t)at);
 }
 
-/* Compute *OFFSET, the difference of ID and the first id. Returns false if it does not fit into
- * 32 bits. */
-static bool offset_of(const struct list_job *ask, int64_t id, int64_t *offset)
+/* Compute *OFFSET, the difference between ID and the first id. Returns false if it does not
+ * fit into 32 bits. */
+static bool compute_id_offset(const struct list_job *ask, int64_t id, int64_t *offset)
 {
     if (__builtin_sub_overflow(id, ask->base, offset))
         return false;
     return *offset == (int32_t)*offset;
 }
 
-/* Store the ids. An id is stored as its offset from the first id. While the ids are consecutive,
- * the offset is the row's number, and no offsets are stored. After the first gap the offsets of
- * all rows are stored. */
-static void ask_ids(struct list_job *ask, struct query *query)
+/* Store the ids that QUERY selects. An id is stored as its offset from the first id. As long as the
+ * ids are consecutive, this is the row's number, and no offsets are stored. After the first gap,
+ * the offsets of all rows are stored. */
+static void read_ids(struct list_job *ask, struct query *query)
 {
     while (!ask->cut && query_step(query)) {
         int64_t id = query_integer(query, 0);
@@ -190,7 +191,7 @@ static void ask_ids(struct list_job *ask, struct query *query)
         bool gap;
         if (!ask->id_count)
             ask->base = id;
-        ask->cut = ask->id_count == IDS_MOST || !offset_of(ask, id, &offset);
+        ask->cut = ask->id_count == IDS_MOST || !compute_id_offset(ask, id, &offset);
         if (ask->cut)
             break;
         gap = offset != (int64_t)ask->id_count;
@@ -212,15 +213,15 @@ static bool id_step(struct list_job *ask, struct query *query, size_t at)
     return query_step(query);
 }
 
-static void ask_window(struct list_job *ask, struct query *query)
+static void read_window(struct list_job *ask, struct query *query)
 {
     for (size_t i = 0; i < ask->id_count && !query_failed(query); i++)
         /* add a row of NULLs if the row has been deleted meanwhile */
         row_read(ask, id_step(ask, query, i) ? query : NULL);
 }
 
-/* Does the row with id number AT contain the text of ASK? */
-static bool seek_at(struct list_job *ask, struct query *query, size_t at)
+/* Does the row whose id has the index AT contain the text that the job searches for? */
+static bool contains_sought_text(struct list_job *ask, struct query *query, size_t at)
 {
     bool found;
 
@@ -233,8 +234,9 @@ static bool seek_at(struct list_job *ask, struct query *query, size_t at)
     return found;
 }
 
-/* Search from the row behind `from` in the job's direction, starting over at the end. */
-static void ask_seek(struct list_job *ask, struct query *query)
+/* Search the rows, beginning behind the row `from` in the job's direction. At the end the
+ * search starts over. */
+static void search_rows(struct list_job *ask, struct query *query)
 {
     size_t count = ask->id_count;
     size_t step = ask->direction > 0 ? 1 : count - 1;
@@ -243,18 +245,18 @@ static void ask_seek(struct list_job *ask, struct query *query)
         if (query_failed(query) || atomic_load(&ask->job.cancelled))
             break;
         ask->from = (ask->from + step) % count;
-        ask->found = seek_at(ask, query, ask->from);
+        ask->found = contains_sought_text(ask, query, ask->from);
     }
 }
 
-static void ask_moment(struct list_job *ask, struct query *query)
+static void find_moment(struct list_job *ask, struct query *query)
 {
     query_bind_integer(query, 1, ask->moment_ns);
     ask->found = query_step(query);
     ask->base = ask->found ? query_integer(query, 0) : -1;
 }
 
-static void ask_export(struct list_job *ask, struct query *query)
+static void write_export(struct list_job *ask, struct query *query)
 {
     struct out_file out = {0};
     struct table *table;
@@ -279,8 +281,8 @@ static void list_run(struct job *job, struct db *db)
 {
     typedef void ask_run(struct list_job * ask, struct query * query);
     static ask_run *const runs[] = {
-        [ASK_ROWS] = ask_rows, [ASK_IDS] = ask_ids,       [ASK_WINDOW] = ask_window,
-        [ASK_SEEK] = ask_seek, [ASK_MOMENT] = ask_moment, [ASK_EXPORT] = ask_export,
+        [ASK_ROWS] = read_rows,   [ASK_IDS] = read_ids,       [ASK_WINDOW] = read_window,
+        [ASK_SEEK] = search_rows, [ASK_MOMENT] = find_moment, [ASK_EXPORT] = write_export,
     };
     struct list_job *ask = (struct list_job *)job;
     struct query *query = db_query(db, ask->sql);
@@ -352,12 +354,12 @@ static const struct value *value_at(const struct list_job *job, size_t row, int 
 
 const struct value *row_at(const struct list *list, size_t at)
 {
-    const struct list_job *job = windowed(list) ? list->window : list->read;
+    const struct list_job *job = is_windowed(list) ? list->window : list->read;
 
     if (at >= list->view.count || !job)
         return NULL;
-    if (windowed(list))
-        /* for a row before the window this wraps to a huge number, which fails the check below */
+    if (is_windowed(list))
+        /* for a row before the window this gives a huge number, which the check below rejects */
         at -= job->from;
     else
         at = list->order[at];
@@ -375,7 +377,7 @@ static int64_t id_at(const struct list *list, size_t at)
 
     if (at >= list->view.count)
         return -1;
-    if (windowed(list))
+    if (is_windowed(list))
         return job_id(list->read, at);
     row = list->id < 0 ? NULL : row_at(list, at);
     if (!row)
@@ -384,9 +386,9 @@ static int64_t id_at(const struct list *list, size_t at)
     return id->type == QUERY_INTEGER ? id->integer : -1;
 }
 
-/* Choose the row with the id `wanted_id`, on the same line of the screen. If there is no such
- * row, the cursor stays on its line. */
-static void place_restore(struct list *list)
+/* Put the cursor on the row with the id `wanted_id`, on the same line of the screen. If there is no
+ * such row, the cursor stays where it is. */
+static void cursor_restore(struct list *list)
 {
     struct view *view = &list->view;
     size_t above = view->at >= view->top ? view->at - view->top : 0;
@@ -446,42 +448,42 @@ static void order_make(struct list *list)
     }
     if (list->q.sort >= 0 && list->view.count)
         qsort_r(list->order, list->view.count, sizeof *list->order, order_compare, list);
-    place_restore(list);
+    cursor_restore(list);
 }
 
 /* ---- starting queries ---------------------------------------------------- */
 
 static void rows_start(struct list *list, bool first)
 {
-    enum ask what = windowed(list) ? ASK_IDS : ASK_ROWS;
+    enum ask what = is_windowed(list) ? ASK_IDS : ASK_ROWS;
     struct list_job *job = job_make(list, &list->asking, what, first);
 
     work_start(work_of(list), &job->job);
 }
 
-void rows_ask(struct list *list)
+void rows_query(struct list *list)
 {
     bool is_quick = list->q.quick && !list->ready;
 
-    rows_start(list, windowed(list) || is_quick);
+    rows_start(list, is_windowed(list) || is_quick);
 }
 
-void rows_again(struct list *list, bool ask)
+void rows_rearrange(struct list *list, bool ask)
 {
-    bool sqlite_asked = ask || windowed(list) || list->q.cut;
+    bool sqlite_asked = ask || is_windowed(list) || list->q.cut;
 
     list->wanted_id = list->ready ? id_at(list, list->view.at) : -1;
     if (sqlite_asked && list->q.sql) {
         work_drop(work_of(list), list->seeking);
         work_drop(work_of(list), list->fetching);
-        rows_ask(list);
+        rows_query(list);
     } else if (list->ready) {
         order_make(list);
     }
 }
 
-/* Copy COUNT ids, from number FROM on, to JOB. */
-static void ids_give(const struct list *list, struct list_job *job, size_t from, size_t count)
+/* Copy COUNT ids to JOB, beginning with the one that has the index FROM. */
+static void ids_copy(const struct list *list, struct list_job *job, size_t from, size_t count)
 {
     const struct list_job *read = list->read;
     int32_t *ids;
@@ -506,7 +508,7 @@ void rows_seek(struct list *list, const char *text, int direction)
     job->text = strdup(text);
     job->direction = direction;
     job->from = list->view.at;
-    ids_give(list, job, 0, list->view.count);
+    ids_copy(list, job, 0, list->view.count);
     work_start(work_of(list), &job->job);
 }
 
@@ -518,14 +520,14 @@ void list_moment(struct view *view, int64_t at_ns, bool near)
     list->moment_ns = has_moments ? at_ns : 0;
 }
 
-/* If list_moment() was called, start the job that finds the row of that moment, once all rows
- * are there. */
-static void moment_settle(struct list *list)
+/* If list_moment() was called, start the job that finds the row of that moment, as soon as all rows
+ * have been read. */
+static void moment_update(struct list *list)
 {
-    bool is_settled = list->ready && !list->asking && !list->seeking;
+    bool is_ready = list->ready && !list->asking && !list->seeking;
     struct list_job *job;
 
-    if (!list->moment_ns || !is_settled)
+    if (!list->moment_ns || !is_ready)
         return;
     job = job_make(list, &list->seeking, ASK_MOMENT, false);
     job->moment_ns = list->moment_ns;
@@ -546,7 +548,7 @@ bool list_export(struct view *view, const char *path)
     return true;
 }
 
-void rows_forget(struct list *list)
+void rows_free(struct list *list)
 {
     work_drop(work_of(list), list->read);
     work_drop(work_of(list), list->window);
@@ -586,13 +588,13 @@ static bool is_column_empty(const struct list_job *job, int column)
     return job->row_count;
 }
 
-/* Mark the columns that are empty in all rows, so that they are hidden. Does nothing unless the
- * result is WHOLE and the list has a template. */
-static void empty_find(struct list *list, const struct list_job *job, bool whole)
+/* Mark the columns that are empty in all rows, so that they are hidden. Does so only if WHOLE,
+ * which means that all rows have been read, and if the list has a template. */
+static void empty_columns_mark(struct list *list, const struct list_job *job, bool whole)
 {
     bool hides = whole && list->block;
 
-    if (windowed(list))
+    if (is_windowed(list))
         return;
     for (int i = 0; i < job->width; i++)
         column_at(list, i)->empty = hides && is_column_empty(job, i);
@@ -615,8 +617,9 @@ static const char *answer_fault(struct list *list, const struct list_job *job)
     return "the columns are others than before";
 }
 
-/* Append the names of the columns to the error message of a filter that named an unknown column. */
-static void columns_name(struct list *list)
+/* A filter named a column that does not exist: add the names of all columns to the
+ * error message. */
+static void error_add_columns(struct list *list)
 {
     for (int i = 0; i < column_count(list); i++) {
         size_t used = strlen(list->failed);
@@ -631,7 +634,7 @@ static void rows_take(struct list *list, struct list_job *job, bool whole)
     int columns = column_count(list);
 
     list->read = job;
-    if (job->cut && !windowed(list))
+    if (job->cut && !is_windowed(list))
         list->q.cut = true;
     list->view.count = job->id_count;
     list->order = calloc(job->row_count + 1, sizeof *list->order);
@@ -640,15 +643,16 @@ static void rows_take(struct list *list, struct list_job *job, bool whole)
     if (list->column >= columns)
         list->column = 0;
     list->id = column_named(list, block_word(list->block, "id"));
-    empty_find(list, job, whole);
+    empty_columns_mark(list, job, whole);
 }
 
-/* Sort the new rows, and put the cursor back on its row. WHOLE as in rows_take(). */
-static void places_take(struct list *list, bool whole)
+/* Sort the new rows, and put the cursor back on the row where it was. WHOLE: all rows
+ * have been read. */
+static void rows_arrange(struct list *list, bool whole)
 {
-    if (windowed(list)) {
-        if (whole) /* if more rows will come, the cursor's row may be among them */
-            place_restore(list);
+    if (is_windowed(list)) {
+        if (whole) /* if more rows will come, the row that the cursor was on may be among them */
+            cursor_restore(list);
         return;
     }
     order_make(list);
@@ -675,14 +679,14 @@ static void answer_take(struct list *list)
     fault = answer_fault(list, job);
     snprintf(list->failed, sizeof list->failed, "%s", fault ? fault : "");
     if (fault && strstr(fault, "no such column"))
-        columns_name(list);
+        error_add_columns(list);
     more = job->first && !fault && !cancelled;
-    if (windowed(list) && job->id_count < FIRST_IDS)
+    if (is_windowed(list) && job->id_count < FIRST_IDS)
         more = false;
     /* the query was cancelled, so the rows on the screen are still valid */
     still_true = fault && cancelled;
     if (!list->ready || !still_true)
-        rows_forget(list);
+        rows_free(list);
     list->ready = true;
     if (fault) {
         work_drop(work_of(list), job);
@@ -693,7 +697,7 @@ static void answer_take(struct list *list)
          * sort and filter */
         again = !was_cut && list->q.cut && ordered;
     }
-    places_take(list, !more);
+    rows_arrange(list, !more);
     if (more || again)
         rows_start(list, false);
 }
@@ -724,8 +728,8 @@ static bool has_window(const struct list *list, size_t from, size_t to)
     return window && window->from <= from && to <= window->from + window->row_count;
 }
 
-/* Fetch the rows on the screen for a windowed list, unless they have been fetched. */
-static void window_settle(struct list *list)
+/* For a windowed list: start fetching the rows on the screen, unless they have been fetched. */
+static void window_update(struct list *list)
 {
     const struct view *view = &list->view;
     struct work *work = work_of(list);
@@ -749,10 +753,10 @@ static void window_settle(struct list *list)
         return;
     job = job_make(list, &list->fetching, ASK_WINDOW, false);
     job->from = from;
-    ids_give(list, job, from, to - from);
+    ids_copy(list, job, from, to - from);
     work_start(work, &job->job);
     if (work_wait(work, &job->job, FETCH_WAIT_MS))
-        window_settle(list);
+        window_update(list);
 }
 
 /* Make the note of the view, such as "filter: words by total ↓ 1/20". */
@@ -787,7 +791,7 @@ static void seek_take(struct list *list)
 
     if (seek->what == ASK_MOMENT) {
         list->wanted_id = seek->base;
-        place_restore(list);
+        cursor_restore(list);
     } else if (seek->found) {
         view_choose(&list->view, seek->from);
     } else if (!cancelled) {
@@ -810,7 +814,7 @@ static void export_take(struct list *list)
     work_drop(work_of(list), list->exporting);
 }
 
-void list_settle(struct view *view)
+void list_update(struct view *view)
 {
     struct list *list = (struct list *)view;
     struct work *work = view->tui->work;
@@ -823,8 +827,8 @@ void list_settle(struct view *view)
         export_take(list);
     if (list->ready)
         view_choose(view, view->at);
-    moment_settle(list);
-    if (windowed(list) && list->ready)
-        window_settle(list);
+    moment_update(list);
+    if (is_windowed(list) && list->ready)
+        window_update(list);
     note_make(list);
 }

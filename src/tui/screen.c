@@ -50,10 +50,10 @@ static wchar_t ascii_of(unsigned long rune)
     return rune && at ? (wchar_t)ascii[at - runes] : L'?';
 }
 
-/* Does RUNE move its neighbours, or have a width on which terminals disagree? These are
- * controls, marks and overrides of the writing direction, line separators, joiners and variation
- * selectors. */
-static bool rune_moves(unsigned long rune)
+/* Does the character RUNE move its neighbours, or do terminals disagree about its width? These
+ * are controls, marks and overrides of the writing direction, line separators, joiners and
+ * variation selectors. */
+static bool is_rune_unsafe(unsigned long rune)
 {
     return rune < 0xa0 || rune == 0xad || rune == 0x061c || (rune >= 0x200b && rune <= 0x200f) ||
            (rune >= 0x2028 && rune <= 0x202e) || (rune >= 0x2060 && rune <= 0x206f) ||
@@ -103,7 +103,7 @@ static int glyph_read(const struct screen *screen, const char **text, wchar_t ma
     made[1] = 0;
     if (!screen->ascii)
         columns = wcwidth(made[0]);
-    if (rune_moves(rune) || columns < 0)
+    if (is_rune_unsafe(rune) || columns < 0)
         return swprintf(made, GLYPH, L"\\u%04x", (unsigned)rune & 0x1fffff);
     return columns;
 }
@@ -291,7 +291,7 @@ static const char *terminal_capability(const char *name)
 }
 
 /* Restore the terminal. Safe in signal handlers: calls only write(2) and tcsetattr(3). */
-static void rescue_now(void)
+static void terminal_restore(void)
 {
     if (!rescue.armed)
         return;
@@ -303,8 +303,9 @@ static void rescue_now(void)
 
 static void on_deadly_signal(int number)
 {
-    rescue_now();
-    raise(number); /* kills the process: SA_RESETHAND has restored the default action */
+    terminal_restore();
+    /* this kills the process, because SA_RESETHAND has restored the default action */
+    raise(number);
 }
 
 static volatile sig_atomic_t size_changed, stop_asked;
@@ -322,9 +323,9 @@ static void on_stop(int unused)
     stop_asked = 1;
 }
 
-/* Handle SIGTSTP by HANDLER. ncurses' own handler is not used, because it discards keys that are
- * typed before the screen is back. */
-static void stop_take(void (*handler)(int number))
+/* Let HANDLER handle SIGTSTP, in place of ncurses' own handler, which would discard keys that are
+ * typed before the screen is drawn again. */
+static void stop_handler_set(void (*handler)(int number))
 {
     struct sigaction action = {.sa_handler = handler};
 
@@ -332,7 +333,7 @@ static void stop_take(void (*handler)(int number))
         sigaction(SIGTSTP, &action, NULL);
 }
 
-static void signals_take(void)
+static void signals_install(void)
 {
     static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE,  SIGABRT,
                                  SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGXCPU};
@@ -348,7 +349,7 @@ static void signals_take(void)
         if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
             sigaction(deadly[i], &action, NULL);
     }
-    bounds_at_end(rescue_now);
+    bounds_at_end(terminal_restore);
     sigaction(SIGWINCH, &resize, NULL);
     sigaction(SIGCONT, &resize, NULL);
 }
@@ -429,12 +430,13 @@ static const char *terminal_start(void)
         return "the terminal named by TERM cannot move its cursor; try TERM=xterm";
     if (tcgetattr(STDOUT_FILENO, &rescue.modes) != 0)
         return strerror(errno);
-    del_curterm(cur_term); /* free it again: it was only needed for the checks above */
-    /* before newterm(), because ncurses leaves signals alone that have a handler */
-    signals_take();
+    /* free it, because it was needed only for the checks above; newterm() makes its own */
+    del_curterm(cur_term);
+    /* do this before newterm(): ncurses leaves signals alone that have a handler */
+    signals_install();
     if (!(terminal = newterm(NULL, stdout, keys_file)))
         return "ncurses cannot start on this terminal";
-    stop_take(on_stop);
+    stop_handler_set(on_stop);
     snprintf(rescue.text, sizeof rescue.text, "%s%s%s%s%s", terminal_capability("sgr0"),
              terminal_capability("rmkx"), terminal_capability("cnorm"),
              terminal_capability("rmcup"),
@@ -561,12 +563,12 @@ static void terminal_lend(void)
     def_prog_mode();
     endwin();
     rescue.armed = 0;
-    stop_take(SIG_DFL);
+    stop_handler_set(SIG_DFL);
 }
 
 static void terminal_return(void)
 {
-    stop_take(on_stop);
+    stop_handler_set(on_stop);
     rescue.armed = 1;
     /* draw now: otherwise, if the next key is Q, endwin() does not restore the terminal again */
     refresh();

@@ -47,8 +47,8 @@ void doc_text(struct doc *doc, const char *text, int indent, size_t most)
         doc_line(doc, "%*s" MARK "d(more: dyntrace show prints all)", indent, "");
 }
 
-void doc_beside(struct doc *doc, const char *left, int columns, const char *right,
-                struct target target)
+void doc_add_halves(struct doc *doc, const char *left, int columns, const char *right,
+                    struct target target)
 {
     struct doc_line *line =
         doc_line(doc, "%s " MARK "d│" MARK "n %s", doc_fit(doc, left, columns), right);
@@ -118,7 +118,7 @@ static void doc_free(struct job *job)
     arena_free(&doc->arena);
 }
 
-static void doc_ask(struct text *text, bool quick, bool whole)
+static void start_doc_build(struct text *text, bool quick, bool whole)
 {
     const struct view *view = &text->view;
     struct work *work = view->tui->work;
@@ -148,7 +148,7 @@ void text_restart(struct view *view)
     bool slow = view->ops->slow;
 
     text->stale = true;
-    doc_ask(text, !slow, slow);
+    start_doc_build(text, !slow, slow);
 }
 
 void text_input(struct view *view, const char *text)
@@ -164,7 +164,7 @@ static void text_refresh(struct view *view)
     struct text *text = (struct text *)view;
 
     if (!text->asked)
-        doc_ask(text, false, true);
+        start_doc_build(text, false, true);
 }
 
 /* Return the chosen line. Returns NULL if there is none, or if the text is out of date. */
@@ -190,9 +190,9 @@ static bool half_choose(struct text *text, bool right)
     return true;
 }
 
-/* Go to TARGET, the previous or next row of key p or n. If TARGET has this view's kind, the view
- * shows TARGET instead of its own target. Returns false if TARGET is empty. */
-static bool beside_go(struct text *text, const struct target *target)
+/* Go to TARGET, the row for the key p or n. If a view of the same kind shows it, this view shows
+ * TARGET from now on. Returns false if TARGET is empty. */
+static bool neighbour_open(struct text *text, const struct target *target)
 {
     if (target->kind == text->view.target.kind) {
         text->view.target = *target;
@@ -225,9 +225,9 @@ static void doc_failed(struct doc *doc, const char *why)
         doc->start++;
 }
 
-/* Drop the doc FAILED. The text that is shown stays, because it is still true, and gets a line
- * with the error. */
-static void keep_shown(struct text *text, struct doc *failed)
+/* Drop FAILED, a text that could not be made. The text that is shown stays, because it is still
+ * true, and gets a line with the error. */
+static void keep_shown_text(struct text *text, struct doc *failed)
 {
     struct view *view = &text->view;
     struct doc *doc = text->doc;
@@ -253,7 +253,7 @@ static void answer_take(struct text *text)
     text->asked = NULL;
     text->stale = false;
     if (error && text->doc) {
-        keep_shown(text, doc);
+        keep_shown_text(text, doc);
         return;
     }
     work_drop(view->tui->work, text->doc);
@@ -271,7 +271,7 @@ static void answer_take(struct text *text)
     }
     more = doc->more || doc->cut;
     if (more && !error)
-        doc_ask(text, doc->cut, true);
+        start_doc_build(text, doc->cut, true);
 }
 
 /* Was the text made for another size of the view? Its lines are wrapped at the
@@ -288,7 +288,7 @@ static bool is_resized(const struct text *text)
     return doc->columns != view->columns;
 }
 
-static void text_settle(struct view *view)
+static void text_update(struct view *view)
 {
     struct text *text = (struct text *)view;
     bool done = text->asked && work_done(view->tui->work, &text->asked->job);
@@ -296,7 +296,7 @@ static void text_settle(struct view *view)
     if (done)
         answer_take(text);
     else if (!text->asked && is_resized(text))
-        doc_ask(text, false, true);
+        start_doc_build(text, false, true);
     view_choose(view, view->at);
     view->note[0] = 0;
     if (view->count > (size_t)view->rows)
@@ -309,7 +309,7 @@ static void line_draw(const struct text *text, struct screen *screen, size_t at)
     const struct doc_line *line = &text->doc->lines.at[at];
     const char *searched = view->tui->searched;
     int y = view->y + (int)(at - view->top);
-    int selected = view_row(view, screen, y, at == view->at);
+    int selected = view_row_draw(view, screen, y, at == view->at);
     bool found = searched[0] && strcasestr(line->text, searched);
     int style = (found ? STYLE_MATCH : STYLE_NORMAL) | selected;
     int half = line->half - text->skip; /* the column of the screen where the right half begins */
@@ -326,11 +326,11 @@ static void text_draw(struct view *view, struct screen *screen)
 {
     struct text *text = (struct text *)view;
     size_t end = view->top + (size_t)view->rows;
-    bool empty = view_empty(view, screen, text->doc);
+    bool empty = view_empty_draw(view, screen, text->doc);
     const char *error = empty ? NULL : text->doc->job.error;
 
     if (error && !view->count)
-        view_words(view, screen, STYLE_ALARM, error);
+        view_words_draw(view, screen, STYLE_ALARM, error);
     if (end > view->count)
         end = view->count;
     for (size_t at = view->top; at < end; at++)
@@ -352,8 +352,9 @@ static bool line_is_part(struct view *view, size_t at, const char *unused)
     return line_of(view, at)->part;
 }
 
-/* Set TARGET to what the chosen line, or its chosen half, leads to. */
-static void text_lead(struct view *view, struct arena *arena, struct target *target)
+/* Set TARGET to what the chosen line leads to; if the line has halves, what the chosen
+ * half leads to. */
+static void text_find_target(struct view *view, struct arena *arena, struct target *target)
 {
     struct text *text = (struct text *)view;
     const struct doc_line *line = chosen_line(text);
@@ -384,7 +385,7 @@ static void text_click(struct text *text, const struct key *key)
         return;
     right = key->x >= line_of(view, view->at)->half;
     if (!half_choose(text, right) && again)
-        tui_open(view->tui);
+        tui_open_target(view->tui);
 }
 
 static bool text_request(struct view *view, enum request request, const struct key *key)
@@ -400,11 +401,11 @@ static bool text_request(struct view *view, enum request request, const struct k
     }
     switch (request) {
     case REQUEST_PREVIOUS:
-        return is_shown && beside_go(text, &text->doc->previous);
+        return is_shown && neighbour_open(text, &text->doc->previous);
     case REQUEST_SEARCH_NEXT:
         if (!is_shown || view->searched)
             return false;
-        return beside_go(text, &text->doc->next);
+        return neighbour_open(text, &text->doc->next);
     case REQUEST_LEFT:
     case REQUEST_RIGHT:
         if (!half_choose(text, request == REQUEST_RIGHT))
@@ -500,13 +501,13 @@ const struct view_ops text_ops = {
     .asked = 1,
     .jobs = 2,
     .open = text_restart,
-    .settle = text_settle,
+    .update = text_update,
     .draw = text_draw,
     .request = text_request,
     .refresh = text_refresh,
     .has = line_has,
     .export = text_export,
-    .lead = text_lead,
+    .lead = text_find_target,
     .place = text_place,
     .subject = text_subject,
     .writes = "txt",

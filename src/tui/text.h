@@ -106,9 +106,9 @@ void doc_target(struct doc *doc, struct target target);
 #define doc_count(doc, count) table_count(arena_take(&(doc)->arena, TABLE_HUMAN), count)
 #define doc_time(doc, ns) table_duration(arena_take(&(doc)->arena, TABLE_HUMAN), ns)
 
-/* Add a line of two halves: LEFT in COLUMNS columns, and RIGHT, whose target is TARGET. */
-void doc_beside(struct doc *doc, const char *left, int columns, const char *right,
-                struct target target);
+/* Add a line of two halves: LEFT, which is COLUMNS wide, and RIGHT, which leads to TARGET. */
+void doc_add_halves(struct doc *doc, const char *left, int columns, const char *right,
+                    struct target target);
 
 /* Add TEXT, which has style marks, wrapped into as many lines as it needs. All of them lead to
  * TARGET. TEXT must live as long as DOC. */

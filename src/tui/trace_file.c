@@ -25,9 +25,9 @@ void loop_reopen(struct loop *loop)
     work_reconnect(loop->face.work);
 }
 
-/* Show a message that says how the recorded program ended. The program is the first process of
- * the trace. */
-static void end_say(struct loop *loop, const char *state)
+/* Show how the recorded program ended in a message. The program is the first
+ * process of the trace. */
+static void show_end(struct loop *loop, const char *state)
 {
     struct query *query =
         db_query(loop->face.db, "SELECT ended FROM process_tree ORDER BY path LIMIT 1");
@@ -49,7 +49,7 @@ static void live_set(struct loop *loop, bool live)
     places_fit(&loop->places);
 }
 
-void loop_look(struct loop *loop)
+void loop_check_file(struct loop *loop)
 {
     struct stat st;
     int64_t version;
@@ -71,7 +71,7 @@ void loop_look(struct loop *loop)
     /* at its end, a recording replaces the live file by the finished trace */
     if (loop->replaced)
         loop_reopen(loop);
-    rates_look(&loop->rates, loop->face.db);
+    rates_update(&loop->rates, loop->face.db);
     version = db_integer(loop->face.db, 0, "PRAGMA data_version");
     if (version == loop->version)
         return;
@@ -85,7 +85,7 @@ void loop_look(struct loop *loop)
     places_refresh(&loop->places);
     if (!recording) {
         live_set(loop, false);
-        end_say(loop, state);
+        show_end(loop, state);
     }
     free(state);
 }

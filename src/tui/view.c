@@ -328,7 +328,7 @@ size_t text_cut(const char *text, size_t room)
     return cut;
 }
 
-void view_words(struct view *view, struct screen *screen, int style, const char *words)
+void view_words_draw(struct view *view, struct screen *screen, int style, const char *words)
 {
     int width = view->columns - 4;
     int last = view->y + view->rows - 1;
@@ -345,13 +345,13 @@ void view_words(struct view *view, struct screen *screen, int style, const char 
     }
 }
 
-bool view_empty(struct view *view, struct screen *screen, const void *shown)
+bool view_empty_draw(struct view *view, struct screen *screen, const void *shown)
 {
     int style = view->failed ? STYLE_ALARM : STYLE_DIM;
     const char *words = view->failed ? view->failed : "…";
 
     if (!shown)
-        view_words(view, screen, style, words);
+        view_words_draw(view, screen, style, words);
     return !shown;
 }
 
@@ -362,11 +362,11 @@ static job_held *jobs_of(struct view *view)
     return (job_held *)(view + 1);
 }
 
-void view_settle(struct view *view)
+void view_update(struct view *view)
 {
     int asked = view_op(view->ops, asked);
 
-    view_do(view, settle);
+    view_do(view, update);
     view->busy = false;
     for (int i = 0; i < asked; i++)
         if (jobs_of(view)[i])
@@ -402,7 +402,7 @@ bool view_take_(struct view *view, job_held *asked, job_held *shown)
     return !view->failed;
 }
 
-int view_row(const struct view *view, struct screen *screen, int y, bool chosen)
+int view_row_draw(const struct view *view, struct screen *screen, int y, bool chosen)
 {
     if (!chosen || view->aside)
         return STYLE_NORMAL;

@@ -106,7 +106,7 @@ struct view_ops {
     int asked, jobs;
     void (*open)(struct view *view);  /* optional: begin to show the view's target, which is set */
     void (*close)(struct view *view); /* optional: free what the view owns, except its jobs */
-    void (*settle)(struct view *view);
+    void (*update)(struct view *view);
     void (*draw)(struct view *view, struct screen *screen);
     /* handle REQUEST; returns false if the view does not handle it */
     bool (*request)(struct view *view, enum request request, const struct key *key);
@@ -216,24 +216,24 @@ bool view_find(struct view *view, int direction, view_fits *fits, const char *te
 bool view_click(struct view *view, const struct key *key, bool *again);
 /* view_update() takes the results of the view's jobs. view_close() drops the jobs, and frees
  * what the view owns. */
-void view_settle(struct view *view);
+void view_update(struct view *view);
 void view_close(struct view *view);
 /* Return where to break TEXT, of which ROOM bytes fit into a line: at the last blank among them.
  * Returns ROOM if all of TEXT fits, and 0 if there is no blank. */
 size_t text_cut(const char *text, size_t room);
-/* view_words() draws WORDS in place of lines. view_empty() does this if SHOWN is NULL, with the
- * reason or "…" as the words, and returns true. */
-void view_words(struct view *view, struct screen *screen, int style, const char *words);
-bool view_empty(struct view *view, struct screen *screen, const void *shown);
+/* view_words_draw() draws WORDS where lines would be. view_empty_draw() draws view->failed or "…"
+ * there if SHOWN is NULL, and then returns true. */
+void view_words_draw(struct view *view, struct screen *screen, int style, const char *words);
+bool view_empty_draw(struct view *view, struct screen *screen, const void *shown);
 
 /* If the job ASKED of the view has ended, drop the job SHOWN, put ASKED in its place, and return
  * true. If ASKED failed, SHOWN stays, and view->failed gets the reason. */
 #define view_take(view, asked, shown) view_take_(view, (job_held *)&(asked), (job_held *)&(shown))
 typedef struct job *job_held __attribute__((may_alias));
 bool view_take_(struct view *view, job_held *asked, job_held *shown);
-/* Draw the background of a line, with a mark if the line is CHOSEN. Returns the style to add to
- * the line's own styles. */
-int view_row(const struct view *view, struct screen *screen, int y, bool chosen);
+/* Draw the background of a line. If the line is CHOSEN, draw a mark. Returns the style to add to
+ * the styles of the line's texts. */
+int view_row_draw(const struct view *view, struct screen *screen, int y, bool chosen);
 
 /* Open the view of TARGET on top of the others. TARGET is copied. */
 static inline void tui_go(struct tui *tui, const struct target *target)
@@ -241,8 +241,8 @@ static inline void tui_go(struct tui *tui, const struct target *target)
     tui->calls->go(tui, target);
 }
 
-/* Open the target of the line under the cursor. */
-static inline void tui_open(struct tui *tui)
+/* Open what the line under the cursor leads to. */
+static inline void tui_open_target(struct tui *tui)
 {
     tui->calls->open(tui);
 }

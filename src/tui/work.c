@@ -85,9 +85,9 @@ static struct job *job_next(const struct work *work)
     return job;
 }
 
-/* Store an error that was reported while a job ran. Only the first error is kept, because later
- * errors follow from it. If the job was cancelled, the error is "cancelled". */
-static void job_said(void *context, const char *line)
+/* Keep LINE, an error that was reported while a job ran. Only the first error is kept, because
+ * later ones follow from it. If the job was cancelled, the error is "cancelled". */
+static void job_keep_error(void *context, const char *line)
 {
     struct job *job = context;
     const char *path = db_path(job->db);
@@ -120,8 +120,8 @@ static struct db *open_connection(const char *path)
     return db;
 }
 
-/* Remove JOB from the list of jobs that have not ended. Call with the lock held. */
-static void job_out(struct work *work, const struct job *job)
+/* Remove JOB from the list of jobs that have not ended. Called with the lock held. */
+static void job_remove(struct work *work, const struct job *job)
 {
     struct job **at = &work->jobs;
 
@@ -149,7 +149,7 @@ static void *work_thread(void *argument)
         work->slow_running += job->slow;
         worker->generation = work->generation;
         pthread_mutex_unlock(&work->lock);
-        say_divert(job_said, job);
+        say_divert(job_keep_error, job);
         /* if no new connection can be opened, the old one still works */
         if (stale && (fresh = open_connection(work->path))) {
             pthread_mutex_lock(&work->lock);
@@ -160,13 +160,13 @@ static void *work_thread(void *argument)
         db_retry(job->db);
         db_on_progress(job->db, job_tick, job);
         if (atomic_load(&job->cancelled))
-            job_said(job, "cancelled");
+            job_keep_error(job, "cancelled");
         else
             job->run(job, job->db);
         db_on_progress(job->db, NULL, NULL);
         say_divert(NULL, NULL);
         pthread_mutex_lock(&work->lock);
-        job_out(work, job);
+        job_remove(work, job);
         work->damaged = work->damaged || (job->error && strstr(job->error, "is damaged"));
         work->slow_running -= job->slow;
         job->db = NULL;
@@ -278,7 +278,7 @@ void work_drop_(struct work *work, struct job *job)
     job->dropped = true;
     idle = !job->db;
     if (idle)
-        job_out(work, job);
+        job_remove(work, job);
     pthread_mutex_unlock(&work->lock);
     if (idle)
         job_free(job);

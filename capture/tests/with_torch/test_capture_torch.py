@@ -56,27 +56,27 @@ for value, warns in cases.items():
 """
 
 
-def test_an_attempt_that_is_left_warns_once(dyntrace):
-    """What torch warns of, of operations that only give a result, is not in a graph that may be left."""
+def test_captured_torch_operations_inside_try_warn_as_uncaptured(dyntrace):
+    """An operation for which torch may warn is in no graph that may be abandoned, so it does not warn twice."""
     alone(dyntrace, "-c", WARNED)
 
 
 @pytest.mark.slow
-def test_corpus(dyntrace):
+def test_captured_corpus_functions_do_as_uncaptured_with_torch(dyntrace):
     functions, differ, graphs, nodes = map(int, re.findall(r"\d+", alone(dyntrace, CAPTURE / "corpus.py", "--library", "torch").splitlines()[-1]))
     assert functions > 500 and differ == 0 and graphs > 500
 
 
 @pytest.mark.slow
-def test_functions_that_hypothesis_chooses(dyntrace):
-    """Torch that a user has may come without it."""
+def test_captured_hypothesis_functions_do_as_uncaptured(dyntrace):
+    """Skipped if hypothesis is not installed."""
     pytest.importorskip("hypothesis")
     last = alone(dyntrace, CAPTURE / "random_functions.py", "--library", "torch", "--hypothesis", "--count", "100").splitlines()[-1]
     functions, differ, graphs, nodes = map(int, re.findall(r"\d+", last))
     assert functions >= 100 and differ == 0 and graphs > 50
 
 
-def test_seed(dyntrace):
+def test_toy_example_has_the_nodes_of_torch_fx(dyntrace):
     rows = [re.split(r"  +", line) for line in re.sub(r"0x\w+", "0x..", alone(dyntrace, "-c", SEED)).splitlines()[2:10]]
     assert [(op, name) for op, name, *_ in rows] == [("placeholder", "a"), ("placeholder", "b"), ("call_function", "abs_1"), ("call_function", "add"),
                                                      ("call_function", "truediv"), ("call_method", "sum_1"), ("call_function", "lt"), ("output", "output")]
@@ -115,8 +115,8 @@ print("later" in names)
 
 
 @pytest.mark.parametrize("option", ["--force", "--capture"])
-def test_beside_a_compiler_of_torchs(dyntrace, tmp_path, option):
-    """A function that both compile: neither sees the other's entries, and a callback that torch puts back is still ours."""
+def test_capture_and_torch_compile_in_one_program(dyntrace, tmp_path, option):
+    """Both compile one function: neither uses the cache entries of the other, and torch restores the callback that the program has set."""
     (tmp_path / "program.py").write_text(BOTH)
     plain = subprocess.run([sys.executable, tmp_path / "program.py"], capture_output=True, text=True, timeout=600,
                            env=dict(os.environ, PYTHONPATH=str(Path(dyntrace).parent / "lib" / "python")))

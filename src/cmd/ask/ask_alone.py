@@ -15,9 +15,9 @@ import re
 path = re.sub('/python3[.][0-9]+/', '/python%d.%d/' % sys.version_info[:2], sys.argv[1]) + '/_dyntrace' + suffix  # pip has a folder for each Python
 module = _imp.create_dynamic(b.ModuleSpec('_dyntrace', e.ExtensionFileLoader('_dyntrace', path), origin=path))
 _imp.exec_dynamic(module)
-def call(): pass
-def calls():
-    for _ in range(200000): call()
-calls()
-costs = [module._cost(calls) for _ in range(5)]
+def do_nothing(): pass
+def call_often():
+    for _ in range(200000): do_nothing()
+call_often()
+costs = [module._cost(call_often) for _ in range(5)]
 print(*('%.1f' % (min(c[i] for c in costs) / 200000) for i in (0, 1)))

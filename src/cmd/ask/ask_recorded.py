@@ -5,12 +5,12 @@
 # The import of torch._dynamo is stopped at its first submodule: dyntrace has attached to torch by then, and the whole
 # import takes long.
 import sys, time
-def call(): pass
-def calls():
+def do_nothing(): pass
+def time_calls():
     begin = time.perf_counter_ns()
-    for _ in range(200000): call()
+    for _ in range(200000): do_nothing()
     return (time.perf_counter_ns() - begin) / 200000
-ns, why = min(calls() for _ in range(6)), ''
+ns, why = min(time_calls() for _ in range(6)), ''
 import importlib.util
 class Enough(BaseException): pass
 class Stop:

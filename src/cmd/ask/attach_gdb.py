@@ -38,12 +38,12 @@ UNSAFE = re.compile(
 PYTHON = re.compile(r"^_?PyEval_")
 
 
-def call(function, result, types, *values):
+def gdb_call(function, result, types, *values):
     words = ", ".join(str(int(value)) for value in values)
     return gdb.parse_and_eval("((%s (*)(%s)) &%s)(%s)" % (result, types, function, words))
 
 
-def has(function):
+def address_or_zero(function):
     try:
         return address(function)
     except gdb.error:
@@ -54,8 +54,8 @@ def address(function):
     return int(gdb.parse_and_eval("(unsigned long) &%s" % function))
 
 
-def names():
-    """The functions of the thread, innermost first, up to the first that runs Python."""
+def function_names():
+    """Return the thread's C functions, innermost first, up to one that evaluates Python."""
     found, frame = [], gdb.newest_frame()
     while frame and len(found) < 64:
         found.append(frame.name() or "?")
@@ -72,25 +72,25 @@ def is_safe(found):
     return not any(UNSAFE.match(name) for name in found)
 
 
-def sleeps(found):
+def is_sleeping(found):
     return any(SLEEPS.match(name) for name in found[:6]) or any(WAITS.match(n) for n in found)
 
 
-def state_of_thread():
-    """(has a thread state, has the GIL)"""
-    own = int(call("PyGILState_GetThisThreadState", "unsigned long", "void"))
-    # made public, under another name, by 3.13
-    public = has("PyThreadState_GetUnchecked")
+def read_thread_state():
+    """Return whether the thread has a Python thread state, and whether it has the GIL."""
+    own = int(gdb_call("PyGILState_GetThisThreadState", "unsigned long", "void"))
+    # CPython 3.13 has the function under a public name
+    public = address_or_zero("PyThreadState_GetUnchecked")
     name = "PyThreadState_GetUnchecked" if public else "_PyThreadState_UncheckedGet"
-    running = int(call(name, "unsigned long", "void"))
+    running = int(gdb_call(name, "unsigned long", "void"))
     return bool(own), own == running
 
 
-def put_text(page_known):
-    """Put the text into a page of the process. Returns its address and size."""
+def write_code(page_known):
+    """Write the code to a new page of the process. Returns the page's address and size."""
     size = (len(before) + len(after) + 64 + 4095) & ~4095
     types = "unsigned long, unsigned long, int, int, int, long"
-    page = int(call("mmap", "unsigned long", types, 0, size, 3, 0x22, -1, 0)) & (2**64 - 1)
+    page = int(gdb_call("mmap", "unsigned long", types, 0, size, 3, 0x22, -1, 0)) & (2**64 - 1)
     if page >= 2**64 - 4096:
         raise gdb.error("there is no memory for its code")
     numbers = "%d, %d" % ((page, size) if page_known else (0, 0))
@@ -99,47 +99,47 @@ def put_text(page_known):
     return page, size
 
 
-def run_here():
-    page, size = put_text(False)
-    kept = int(call("PyGILState_Ensure", "int", "void"))
-    call("PyRun_SimpleString", "int", "unsigned long", page)
-    call("PyGILState_Release", "void", "int", kept)
-    call("munmap", "int", "unsigned long, unsigned long", page, size)
+def run_now():
+    page, size = write_code(False)
+    kept = int(gdb_call("PyGILState_Ensure", "int", "void"))
+    gdb_call("PyRun_SimpleString", "int", "unsigned long", page)
+    gdb_call("PyGILState_Release", "void", "int", kept)
+    gdb_call("munmap", "int", "unsigned long, unsigned long", page, size)
 
 
-def run_soon():
-    page, size = put_text(True)
+def add_pending_call():
+    page, size = write_code(True)
     types = "unsigned long, unsigned long"
-    failed = int(call("Py_AddPendingCall", "int", types, address("PyRun_SimpleString"), page))
+    failed = int(gdb_call("Py_AddPendingCall", "int", types, address("PyRun_SimpleString"), page))
     if failed:
-        call("munmap", "int", "unsigned long, unsigned long", page, size)
+        gdb_call("munmap", "int", "unsigned long, unsigned long", page, size)
         raise gdb.error("too many other calls are pending in it")
     return page
 
 
-def threads():
-    """The threads, the main one first."""
+def list_threads():
+    """Return the threads of the process, the main thread first."""
     found = gdb.selected_inferior().threads()
     return sorted(found, key=lambda thread: (thread.ptid[1] != pid, thread.num))
 
 
-def attempt():
-    """What to print, or None: try once more."""
+def try_threads():
+    """Try each thread. Returns the text to print, or None if no thread can run the code now."""
     first = True
-    for thread in threads():
+    for thread in list_threads():
         thread.switch()
-        found = names()
+        found = function_names()
         if not is_safe(found):
             first = False
             continue
-        if first and not int(call("Py_IsInitialized", "int", "void")):
+        if first and not int(gdb_call("Py_IsInitialized", "int", "void")):
             return "cannot its Python is not initialised"
-        has_state, has_gil = state_of_thread()
-        if has_state and not has_gil and sleeps(found):
-            run_here()
+        has_state, has_gil = read_thread_state()
+        if has_state and not has_gil and is_sleeping(found):
+            run_now()
             return "done"
         if first and has_gil and has_state and not blocked:
-            return "later %d" % run_soon()
+            return "later %d" % add_pending_call()
         first = False
     return None
 
@@ -153,7 +153,7 @@ def main():
         for library in LIBRARIES:
             gdb.execute("sharedlibrary " + library, to_string=True)
         try:
-            answer = attempt()
+            answer = try_threads()
         finally:
             gdb.execute("detach", to_string=True)
         if answer:
@@ -165,4 +165,4 @@ def main():
 try:
     print("\nattach: " + main())
 except gdb.error as error:
-    print("\nattach: cannot gdb: %s" % str(error).partition("\n")[0])
+    print("\nattach: cannot gdb: %s" % str(error).partition("\n")[0].rstrip("."))

@@ -21,25 +21,25 @@ except ImportError as error:
              "`pip install pyarrow`, or name a Python that has it with --python")
 
 
-def read(length):
-    """As many bytes of the input, as pyarrow has them."""
+def read_buffer(length):
+    """Read LENGTH bytes of the input. Returns them as a pyarrow buffer."""
     found = sys.stdin.buffer.read(length)
     if len(found) < length:
         raise EOFError
     return pyarrow.py_buffer(found)
 
 
-def column(kind, rows):
-    """A bit for each row that is there, and a number: of a text where it ends in the bytes that follow."""
-    valid, numbers = read(-(-rows // 8)), read(rows * 8)
+def read_column(kind, rows):
+    """Read a column: validity bits, a number for each row and, for texts, their bytes: a text's number is its end in them."""
+    valid, numbers = read_buffer(-(-rows // 8)), read_buffer(rows * 8)
     if kind != pyarrow.string():
         return pyarrow.Array.from_buffers(kind, rows, [valid, numbers])
     ends = array.array("q", bytes(8) + numbers.to_pybytes())
-    return pyarrow.Array.from_buffers(kind, rows, [valid, pyarrow.py_buffer(array.array("i", ends)), read(ends[-1])])
+    return pyarrow.Array.from_buffers(kind, rows, [valid, pyarrow.py_buffer(array.array("i", ends)), read_buffer(ends[-1])])
 
 
 def rows_write(out, rows):
-    columns = [column(field.type, rows) for field in out.schema]
+    columns = [read_column(field.type, rows) for field in out.schema]
     out.write_batch(pyarrow.RecordBatch.from_arrays(columns, schema=out.schema), row_group_size=rows)
 
 

@@ -40,15 +40,16 @@ struct target {
  * "detach". */
 bool target_read(struct target *target, const char *word, const char *command);
 
-/* Read what /proc tells about process PID, another of the user of TARGET, with its namespaces.
- * Returns false if it is none. */
-bool target_like(struct target *other, const struct target *target, pid_t pid);
+/* Read what /proc tells about process PID into OTHER. Returns false if the process has ended, or
+ * belongs to another user than TARGET. */
+bool target_read_same_user(struct target *other, const struct target *target, pid_t pid);
 
-/* Is the process still there? */
-bool target_lives(const struct target *target);
+/* Is the process TARGET still alive? */
+bool target_is_alive(const struct target *target);
 
-/* Read again whether it is in a session, and whether it listens. */
-void target_look(struct target *target);
+/* Read the members `session` and `listens` of TARGET again. They change when the process joins or
+ * leaves a session. */
+void target_reread_session(struct target *target);
 
 /* ---- making the process run Python code (inject.c) ----------------------- */
 

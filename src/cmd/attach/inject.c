@@ -36,6 +36,9 @@
 #include "versions.h"
 
 extern const char attach_start_py[], attach_gdb_py[];
+/* the library that is preloaded into gdb, made from cmd/attach/gdb_ptrace.c */
+extern const unsigned char gdb_ptrace_so[];
+extern const unsigned gdb_ptrace_so_bytes;
 
 enum {
     WHY_BYTES = 600,
@@ -59,14 +62,15 @@ struct reply {
 
 /* ---- making the Python code that the process runs ------------------------ */
 
-static void put_hex(FILE *out, const char *text)
+static void write_as_hex(FILE *out, const char *text)
 {
     for (; *text; text++)
         fprintf(out, "%02x", (unsigned char)*text);
 }
 
-/* Return the path of inject/ as TARGET sees it, or NULL. Owned by the callee. */
-static const char *inject_there(const struct target *target)
+/* Return the path of inject/, the directory of sitecustomize.py, as TARGET sees it. Returns NULL if
+ * TARGET does not see it. Owned by the callee. */
+static const char *find_inject(const struct target *target)
 {
     static const char *const places[] = {
         "/usr/lib/dyntrace/inject",
@@ -88,36 +92,37 @@ static const char *inject_there(const struct target *target)
     return NULL;
 }
 
-/* Return the text that makes the process join DIRECTORY, or leave its session if that is "". It has
- * two parts: the place of its memory comes between them, if it is in memory of its own. The caller
- * frees both. */
-static char *make_text(const char *directory, const char *inject, char **after)
+/* Return Python code that makes the process join the session in DIRECTORY, or leave its session if
+ * DIRECTORY is "". The code is in two pieces: the result, and *AFTER. Between them the caller puts
+ * the address and the size of the memory page that holds the code, in hexadecimal. If the code is
+ * in no such page, the caller puts "0, 0". The caller frees both pieces. */
+static char *make_python_code(const char *directory, const char *inject, char **after)
 {
     char *before = NULL;
     size_t bytes;
     FILE *out = open_memstream(&before, &bytes);
 
     fputs("exec(compile(bytes.fromhex('", out);
-    put_hex(out, "session, inject, page, size = '");
+    write_as_hex(out, "session, inject, page, size = '");
     for (const char *p = directory; *p; p++)
         fprintf(out, "%02x%02x", "0123456789abcdef"[(unsigned char)*p >> 4],
                 "0123456789abcdef"[*p & 15]);
-    put_hex(out, "', '");
+    write_as_hex(out, "', '");
     for (const char *p = inject; *p; p++)
         fprintf(out, "%02x%02x", "0123456789abcdef"[(unsigned char)*p >> 4],
                 "0123456789abcdef"[*p & 15]);
-    put_hex(out, "', ");
+    write_as_hex(out, "', ");
     fclose(out);
     out = open_memstream(after, &bytes);
-    put_hex(out, "\n");
-    put_hex(out, attach_start_py);
+    write_as_hex(out, "\n");
+    write_as_hex(out, attach_start_py);
     fputs("'),'<dyntrace>','exec'),{})", out);
     fclose(out);
     return before;
 }
 
-/* Become the user of TARGET for good. */
-static bool become(const struct target *target)
+/* Become the user of TARGET irrevocably. Returns false, with errno set, on error. */
+static bool become_user(const struct target *target)
 {
     const struct passwd *user = getpwuid(target->uid);
     int failed;
@@ -132,7 +137,7 @@ static bool become(const struct target *target)
 /* ---- running a program such as gdb as a child ---------------------------- */
 
 /* Wait for the child PID. Returns its waitpid() status, or -1. */
-static int wait_for(pid_t pid)
+static int wait_for_child(pid_t pid)
 {
     int status = -1;
 
@@ -144,7 +149,7 @@ static int wait_for(pid_t pid)
 }
 
 /* Read TEXT, cut to ROOM bytes, from FD until its end. */
-static void read_all(int fd, char *text, size_t room)
+static void read_until_end(int fd, char *text, size_t room)
 {
     size_t length = 0;
 
@@ -159,9 +164,9 @@ static void read_all(int fd, char *text, size_t room)
     text[length] = 0;
 }
 
-/* In a child: execute ARGV with SOURCE as its descriptor 3. With AS it runs as the user of that
- * process and, if it is in namespaces of its own, there. */
-static void execute(const char *const *argv, int source, const struct target *as)
+/* In a child: execute ARGV, with SOURCE as descriptor 3. If AS is not NULL, run ARGV as the user of
+ * the process AS, and in that process's namespaces if they are not ours. */
+static void execute_as(const char *const *argv, int source, const struct target *as)
 {
     const bool enters = as && *as->root;
     int pidfd = enters ? (int)syscall(SYS_pidfd_open, as->pid, 0) : -1;
@@ -173,16 +178,17 @@ static void execute(const char *const *argv, int source, const struct target *as
     if (enters) /* setns() puts only later children into the pid namespace */
         pid = fork();
     if (pid) {
-        status = wait_for(pid);
+        status = wait_for_child(pid);
         _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 126);
     }
-    if (as && !become(as))
+    if (as && !become_user(as))
         _exit(126);
     if (source == 3)
         fcntl(source, F_SETFD, 0);
     else
         dup2(source, 3);
     unsetenv("DEBUGINFOD_URLS");
+    unsetenv("LD_PRELOAD"); /* gdb hangs if a sanitizer's runtime is preloaded into it */
     execvp(argv[0], (char *const *)(uintptr_t)argv);
     _exit(errno == ENOENT ? 127 : 126);
 }
@@ -207,20 +213,20 @@ static int run_program(const char *const *argv, const char *code, const struct t
         dup2(null, 0);
         dup2(ends[1], 1);
         dup2(ends[1], 2);
-        execute(argv, source, as);
+        execute_as(argv, source, as);
     }
     close(ends[1]);
     close(source);
-    read_all(ends[0], text, pid > 0 ? room : 1);
+    read_until_end(ends[0], text, pid > 0 ? room : 1);
     close(ends[0]);
-    return wait_for(pid);
+    return wait_for_child(pid);
 }
 
 /* ---- making the process run Python code by gdb --------------------------- */
 
-/* Return whether the kernel allows us to debug process PID; if not, the reason is in WHY. A child
- * tries it by PTRACE_SEIZE, which does not stop the process, and which ends with the child. */
-static bool may_trace(pid_t pid, char *why)
+/* Does the kernel allow us to debug process PID? If not, stores the reason in WHY. A child tries
+ * PTRACE_SEIZE, which does not stop the process. The child's end detaches from the process. */
+static bool is_tracing_allowed(pid_t pid, char *why)
 {
     int status;
     pid_t child;
@@ -229,7 +235,7 @@ static bool may_trace(pid_t pid, char *why)
     child = fork();
     if (child == 0)
         _exit(ptrace(PTRACE_SEIZE, pid, NULL, NULL) ? errno : 0);
-    status = wait_for(child);
+    status = wait_for_child(child);
     if (status == 0)
         return true;
     snprintf(why, WHY_BYTES,
@@ -247,7 +253,14 @@ static enum inject_result run_gdb(const struct target *target, const char *befor
                                   const char *after, bool blocked, char *why)
 {
     static const char start[] = "python exec(open('/proc/self/fd/3').read())";
-    const char *const argv[] = {"gdb",
+    int made = memfd_create("gdb_ptrace", MFD_CLOEXEC);
+    /* use a number from 4 on, because gdb reads the code from descriptor 3 */
+    int library = fcntl(made, F_DUPFD, 4);
+    bool is_whole = write(made, gdb_ptrace_so, gdb_ptrace_so_bytes) == gdb_ptrace_so_bytes;
+    char *preload = say_print(is_whole ? "LD_PRELOAD=/proc/self/fd/%d" : "--", library);
+    const char *const argv[] = {"env",
+                                preload,
+                                "gdb",
                                 "-q",
                                 "-nx",
                                 "-nh",
@@ -269,6 +282,9 @@ static enum inject_result run_gdb(const struct target *target, const char *befor
     int status = run_program(argv, code, NULL, answer, ANSWER_BYTES);
 
     free(code);
+    free(preload);
+    close(made);
+    close(library);
     line = strstr(answer, "\nattach: ");
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
         snprintf(why, WHY_BYTES,
@@ -323,11 +339,11 @@ static bool run_remote(const struct target *target, const char *directory, const
 
 /* ---- choosing between sys.remote_exec() and gdb -------------------------- */
 
-static enum inject_result run_here(const struct target *target, const struct request *request,
-                                   char *why)
+static enum inject_result run_remote_or_gdb(const struct target *target,
+                                            const struct request *request, char *why)
 {
     const char *session = *request->directory ? request->directory : target->session;
-    const char *inject = inject_there(target);
+    const char *inject = find_inject(target);
     enum inject_result result;
     char *before, *after;
 
@@ -339,10 +355,10 @@ static enum inject_result run_here(const struct target *target, const struct req
             library_directory(NULL));
         return INJECT_CANNOT;
     }
-    before = make_text(request->directory, inject, &after);
+    before = make_python_code(request->directory, inject, &after);
     if (!request->blocked && run_remote(target, session, before, after))
         result = INJECT_LATER;
-    else if (!may_trace(target->pid, why))
+    else if (!is_tracing_allowed(target->pid, why))
         result = INJECT_CANNOT;
     else
         result = run_gdb(target, before, after, request->blocked, why);
@@ -351,14 +367,15 @@ static enum inject_result run_here(const struct target *target, const struct req
     return result;
 }
 
-/* Make the text of a pending call empty. */
-static void cancel_here(const struct target *target)
+/* Cancel the pending call that run_gdb() added to the process: replace the call's code by the empty
+ * string. */
+static void cancel_pending_call(const struct target *target)
 {
     char path[64];
     int fd;
 
     snprintf(path, sizeof path, "/proc/%d/mem", (int)target->pid);
-    fd = pending_page && target_lives(target) ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+    fd = pending_page && target_is_alive(target) ? open(path, O_WRONLY | O_CLOEXEC) : -1;
     if (fd < 0)
         return;
     if (pwrite(fd, "", 1, (off_t)pending_page) != 1) {
@@ -370,7 +387,7 @@ static void cancel_here(const struct target *target)
 
 /* ---- the helper process, which keeps root's rights ----------------------- */
 
-static void serve(int link, const struct target *target)
+static void serve_requests(int link, const struct target *target)
 {
     struct request request;
 
@@ -379,9 +396,9 @@ static void serve(int link, const struct target *target)
         struct target other;
         request.directory[sizeof request.directory - 1] = 0;
         if (request.cancel)
-            cancel_here(target);
-        else if (target_like(&other, target, request.pid))
-            reply.result = run_here(&other, &request, reply.why);
+            cancel_pending_call(target);
+        else if (target_read_same_user(&other, target, request.pid))
+            reply.result = run_remote_or_gdb(&other, &request, reply.why);
         send(link, &reply, sizeof reply, MSG_NOSIGNAL);
     }
 }
@@ -403,12 +420,12 @@ bool inject_open(struct injector *injector, const struct target *target)
     if (pid == 0) {
         close(ends[0]);
         setsid();
-        serve(ends[1], target);
+        serve_requests(ends[1], target);
         _exit(0);
     }
     close(ends[1]);
     injector->link = ends[0];
-    if (pid < 0 || !become(target)) {
+    if (pid < 0 || !become_user(target)) {
         say_error("attach: cannot become the user of process %d: %s", (int)target->pid,
                   strerror(errno));
         return false;
@@ -423,15 +440,15 @@ void inject_close(struct injector *injector)
     injector->link = -1;
 }
 
-static enum inject_result ask(const struct injector *injector, const struct target *target,
-                              const struct request *request, char *why)
+static enum inject_result request_run(const struct injector *injector, const struct target *target,
+                                      const struct request *request, char *why)
 {
     struct reply reply = {INJECT_CANNOT, "is out of reach"};
 
     if (injector->link < 0) {
         if (request->cancel)
-            cancel_here(target);
-        return request->cancel ? INJECT_DONE : run_here(target, request, why);
+            cancel_pending_call(target);
+        return request->cancel ? INJECT_DONE : run_remote_or_gdb(target, request, why);
     }
     if (send(injector->link, request, sizeof *request, MSG_NOSIGNAL) < 0 ||
         recv(injector->link, &reply, sizeof reply, 0) != sizeof reply)
@@ -451,7 +468,7 @@ enum inject_result inject_run(const struct injector *injector, const struct targ
             return INJECT_LATER;
     }
     snprintf(request.directory, sizeof request.directory, "%s", directory ? directory : "");
-    return ask(injector, target, &request, why);
+    return request_run(injector, target, &request, why);
 }
 
 void inject_cancel(const struct injector *injector, const struct target *target)
@@ -459,5 +476,5 @@ void inject_cancel(const struct injector *injector, const struct target *target)
     const struct request request = {.cancel = true};
     char why[WHY_BYTES];
 
-    ask(injector, target, &request, why);
+    request_run(injector, target, &request, why);
 }

@@ -56,7 +56,7 @@ static bool status_read(pid_t pid, struct status *status)
     return status->state;
 }
 
-bool target_lives(const struct target *target)
+bool target_is_alive(const struct target *target)
 {
     return process_is((uint32_t)target->pid, target->started);
 }
@@ -78,8 +78,9 @@ static void find_session(const char *path, char session[PATH_MAX])
         session[0] = 0;
 }
 
-/* Store the minor version of CPython that the library PATH belongs to. */
-static void find_minor(const char *path, int *minor)
+/* If the file name PATH tells a version of CPython, store the minor version in MINOR: 12 for
+ * libpython3.12.so and for _json.cpython-312-x86_64-linux-gnu.so. */
+static void find_python_minor(const char *path, int *minor)
 {
     const char *name = basename(path);
     const char *tag = strstr(name, ".cpython-3");
@@ -91,7 +92,7 @@ static void find_minor(const char *path, int *minor)
         *minor = found;
 }
 
-void target_look(struct target *target)
+void target_reread_session(struct target *target)
 {
     char path[64], line[PATH_MAX + 128];
     struct status status;
@@ -106,7 +107,7 @@ void target_look(struct target *target)
         if (!name)
             continue;
         name[strcspn(name, "\n")] = 0;
-        find_minor(name, &target->minor);
+        find_python_minor(name, &target->minor);
         extension |= !strncmp(basename(name), "_dyntrace.", 10);
         if (!target->session[0])
             find_session(name, target->session);
@@ -157,8 +158,10 @@ static bool is_stuck(pid_t pid)
     return true;
 }
 
-/* Return why the process cannot be attached to, or with LEAVES be detached from; or NULL. */
-static const char *why_not(const struct target *target, const struct status *status, bool leaves)
+/* Return why the process cannot be attached to or, if LEAVES, detached from. Returns NULL if it
+ * can. */
+static const char *find_refusal(const struct target *target, const struct status *status,
+                                bool leaves)
 {
     static char text[300];
     const struct passwd *user = getpwuid(status->uid);
@@ -201,8 +204,9 @@ static const char *why_not(const struct target *target, const struct status *sta
     return NULL;
 }
 
-/* Are the files of process PID in another mount namespace than ours, or below another root? */
-static bool is_elsewhere(pid_t pid)
+/* Does process PID see other files than we do? It does in another mount namespace, or with another
+ * root directory. */
+static bool sees_other_files(pid_t pid)
 {
     char path[64], theirs[64] = "", ours[64] = "";
     struct stat root, own;
@@ -232,12 +236,12 @@ static void target_fill(struct target *target, const struct status *status)
         target->exe[0] = 0;
     target->python = python_is(target->exe);
     sscanf(basename(target->exe), "python3.%d", &target->minor);
-    target_look(target);
-    if (is_elsewhere(target->pid))
+    target_reread_session(target);
+    if (sees_other_files(target->pid))
         snprintf(target->root, sizeof target->root, "/proc/%d/root", (int)target->pid);
 }
 
-bool target_like(struct target *other, const struct target *target, pid_t pid)
+bool target_read_same_user(struct target *other, const struct target *target, pid_t pid)
 {
     struct status status;
     uint32_t parent;
@@ -274,7 +278,7 @@ bool target_read(struct target *target, const char *word, const char *command)
         return false;
     }
     target_fill(target, &status);
-    why = why_not(target, &status, !strcmp(command, "detach"));
+    why = find_refusal(target, &status, !strcmp(command, "detach"));
     if (why) {
         say_error("%s: process %ld %s", command, pid, why);
         return false;

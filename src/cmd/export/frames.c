@@ -105,8 +105,9 @@ static void piece_write(FILE *out, const struct piece *piece)
 
 /* ---- texts about threads and code objects, made once for many frames ----- */
 
-/* Return the members of the first COLUMNS columns of QUERY as JSON without braces. */
-static struct piece members_make(struct query *query, int from, int columns)
+/* Make the JSON members for COLUMNS columns of QUERY's row, from column FROM on. The text has no
+ * braces around it. */
+static struct piece make_json_members(struct query *query, int from, int columns)
 {
     struct piece piece = {0};
     char *text = NULL;
@@ -126,8 +127,8 @@ static struct piece members_make(struct query *query, int from, int columns)
     return piece;
 }
 
-/* Return the first COLUMNS columns of QUERY as cells of CSV. */
-static struct piece cells_make(const struct writer *w, struct query *query, int columns)
+/* Make CSV cells of the first COLUMNS columns of QUERY's row. */
+static struct piece make_csv_cells(const struct writer *w, struct query *query, int columns)
 {
     const char *names[columns + 1];
     struct piece piece = {0};
@@ -149,36 +150,39 @@ static struct piece cells_make(const struct writer *w, struct query *query, int 
     return piece;
 }
 
-/* Read the thread of the current row: columns for the pieces, then its end. */
-static struct pieces thread_read(const struct writer *w, struct query *query, int columns)
+/* Make the texts of the thread in QUERY's row from the first COLUMNS columns. The next column is
+ * the thread's end. */
+static struct pieces thread_pieces_make(const struct writer *w, struct query *query, int columns)
 {
     struct pieces made = {
         .has_end = query_type(query, columns) != QUERY_NULL,
         .end_ns = query_integer(query, columns),
     };
 
-    made.before = w->format ? cells_make(w, query, columns) : members_make(query, 0, columns);
+    made.before =
+        w->format ? make_csv_cells(w, query, columns) : make_json_members(query, 0, columns);
     return made;
 }
 
-/* Read the code object of the current row. */
-static struct pieces code_read(const struct writer *w, struct query *query)
+/* Make the texts of the code object in QUERY's row. */
+static struct pieces code_pieces_make(const struct writer *w, struct query *query)
 {
     enum { NAMED = 2, PLACED = 2, CELLS = 5 };
     struct pieces made = {0};
 
     if (w->format) {
-        made.before = cells_make(w, query, CELLS);
+        made.before = make_csv_cells(w, query, CELLS);
     } else {
-        made.before = members_make(query, 0, NAMED);
-        made.after = members_make(query, NAMED, PLACED);
+        made.before = make_json_members(query, 0, NAMED);
+        made.after = make_json_members(query, NAMED, PLACED);
     }
     return made;
 }
 
-/* Return the pieces of ID, which QUERY reads the first time. Borrowed until the next call. */
-static const struct pieces *pieces_of(struct writer *w, struct map *ids, struct query *query,
-                                      int64_t id)
+/* Return the texts of ID, a code object or a thread, borrowed until the next call. IDS maps ids to
+ * texts that were made before; for other ids QUERY reads the row to make them from. */
+static const struct pieces *pieces_get(struct writer *w, struct map *ids, struct query *query,
+                                       int64_t id)
 {
     enum { THREAD_MEMBERS = 2, THREAD_CELLS = 4 };
     int64_t *index = map_put(ids, id);
@@ -189,16 +193,16 @@ static const struct pieces *pieces_of(struct writer *w, struct map *ids, struct 
         query_bind_integer(query, 1, id);
         query_step(query);
         if (query == w->code)
-            *made = code_read(w, query);
+            *made = code_pieces_make(w, query);
         else
-            *made = thread_read(w, query, w->format ? THREAD_CELLS : THREAD_MEMBERS);
+            *made = thread_pieces_make(w, query, w->format ? THREAD_CELLS : THREAD_MEMBERS);
         *index = (int64_t)w->all.count;
     }
     return &w->all.at[*index - 1];
 }
 
-/* Read the words of the vocabulary KIND. */
-static void words_read(struct writer *w, const char *kind, const char *words[WORDS])
+/* Read the vocabulary KIND into WORDS, so that WORDS[n] is the word with number n. */
+static void read_vocabulary(struct writer *w, const char *kind, const char *words[WORDS])
 {
     struct query *query =
         db_query(w->to->db, "SELECT value, name FROM enum WHERE kind = ?1 AND name NOTNULL");
@@ -212,7 +216,7 @@ static void words_read(struct writer *w, const char *kind, const char *words[WOR
     query_close(query);
 }
 
-static const char *word_of(const char *const words[WORDS], bool is_null, int64_t value)
+static const char *vocabulary_word(const char *const words[WORDS], bool is_null, int64_t value)
 {
     bool is_known = !is_null && value >= 0 && value < WORDS;
 
@@ -226,9 +230,9 @@ static struct writer writer_open(const struct frames_to *to, enum table_format f
     const char *thread = is_csv ? "export/frame_thread_cells" : "export/frame_thread";
     struct writer w = {.to = to, .format = format};
 
-    words_read(&w, "frame.kind", w.kinds);
-    words_read(&w, "outcome", w.outcomes);
-    words_read(&w, "frame.exit", w.exits);
+    read_vocabulary(&w, "frame.kind", w.kinds);
+    read_vocabulary(&w, "outcome", w.outcomes);
+    read_vocabulary(&w, "frame.exit", w.exits);
     w.code = db_query(to->db, schema_statement(code));
     w.thread = db_query(to->db, schema_statement(thread));
     return w;
@@ -248,7 +252,7 @@ static void writer_close(struct writer *w)
     arena_free(&w->arena);
 }
 
-static int64_t id_of(bool is_null, uint64_t id)
+static int64_t id_or_none(bool is_null, uint64_t id)
 {
     return is_null ? NO_ID : (int64_t)id;
 }
@@ -262,26 +266,27 @@ struct about {
     bool is_open;
 };
 
-static struct about about_of(struct writer *w, const struct row_frame *frame, unsigned nulls)
+static struct about about_read(struct writer *w, const struct row_frame *frame, unsigned nulls)
 {
-    int64_t thread_id = id_of(row_null(nulls, frame, thread_id), frame->thread_id);
-    int64_t code_id = id_of(row_null(nulls, frame, code_id), frame->code_id);
-    /* reading `thread` may move `code` */
-    size_t code_at = (size_t)(pieces_of(w, &w->codes, w->code, code_id) - w->all.at);
-    const struct pieces *thread = pieces_of(w, &w->threads, w->thread, thread_id);
+    int64_t thread_id = id_or_none(row_null(nulls, frame, thread_id), frame->thread_id);
+    int64_t code_id = id_or_none(row_null(nulls, frame, code_id), frame->code_id);
+    /* reading the thread may move the array, so keep the index of the code object */
+    size_t code_at = (size_t)(pieces_get(w, &w->codes, w->code, code_id) - w->all.at);
+    const struct pieces *thread = pieces_get(w, &w->threads, w->thread, thread_id);
 
     return (struct about){
         .code = &w->all.at[code_at],
         .thread = thread,
-        .kind = word_of(w->kinds, row_null(nulls, frame, kind), frame->kind),
-        .outcome = word_of(w->outcomes, row_null(nulls, frame, outcome), frame->outcome),
-        .exit = word_of(w->exits, row_null(nulls, frame, exit), frame->exit),
+        .kind = vocabulary_word(w->kinds, row_null(nulls, frame, kind), frame->kind),
+        .outcome = vocabulary_word(w->outcomes, row_null(nulls, frame, outcome), frame->outcome),
+        .exit = vocabulary_word(w->exits, row_null(nulls, frame, exit), frame->exit),
         .is_open = row_null(nulls, frame, end_ns),
     };
 }
 
-/* Count a frame. Returns false if writing has to stop. */
-static bool frame_counted(struct writer *w, int64_t frame_id)
+/* Count a frame that was written, and call `tick` once every TICK frames. Returns false if writing
+ * must stop. */
+static bool count_written_frame(struct writer *w, int64_t frame_id)
 {
     w->frames++;
     return w->frames % TICK || w->to->tick(w->to->context, frame_id);
@@ -303,7 +308,7 @@ static bool event_write(void *context, const int64_t *values, unsigned nulls)
     struct writer *w = context;
     const struct row_frame *frame = (const struct row_frame *)values;
     FILE *out = w->to->out;
-    const struct about about = about_of(w, frame, nulls);
+    const struct about about = about_read(w, frame, nulls);
     int64_t end_ns = frame->end_ns;
 
     if (about.is_open)
@@ -329,7 +334,7 @@ static bool event_write(void *context, const int64_t *values, unsigned nulls)
     if (frame->exit != EXIT_RETURN)
         word_write(out, ",\"exit\":\"", about.exit);
     fputs_unlocked(about.is_open ? ",\"open\":true}}" : "}}", out);
-    return frame_counted(w, frame->frame_id);
+    return count_written_frame(w, frame->frame_id);
 }
 
 void frames_write_events(const struct frames_to *to, struct json *json)
@@ -362,7 +367,7 @@ static bool line_write(void *context, const int64_t *values, unsigned nulls)
     struct writer *w = context;
     const struct row_frame *frame = (const struct row_frame *)values;
     FILE *out = w->to->out;
-    const struct about about = about_of(w, frame, nulls);
+    const struct about about = about_read(w, frame, nulls);
     int64_t end_ns = about.is_open ? about.thread->end_ns : frame->end_ns;
     bool has_end = !about.is_open || about.thread->has_end;
     bool is_timed = has_end && !row_null(nulls, frame, start_ns);
@@ -382,7 +387,7 @@ static bool line_write(void *context, const int64_t *values, unsigned nulls)
     if (!row_null(nulls, frame, cache_entry_id))
         number_write(out, frame->cache_entry_id);
     fputs_unlocked("\r\n", out);
-    return frame_counted(w, frame->frame_id);
+    return count_written_frame(w, frame->frame_id);
 }
 
 bool frames_write_csv(const struct frames_to *to, enum table_format format)

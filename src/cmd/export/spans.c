@@ -35,24 +35,25 @@ struct lanes {
     int64_t left_out; /* number of spans that fitted into no lane */
 };
 
-static struct item *innermost(struct lane *lane)
+static struct item *innermost_open_span(struct lane *lane)
 {
     return lane->open.count ? &lane->open.at[lane->open.count - 1] : NULL;
 }
 
-/* Does ITEM nest in LANE? Takes from the open spans those that ended before it. */
-static bool lane_fits(struct lane *lane, const struct item *item)
+/* Does the span ITEM nest in the open spans of LANE? Open spans that ended before ITEM began are
+ * removed from the lane. */
+static bool fits_in_lane(struct lane *lane, const struct item *item)
 {
-    while (lane->open.count && innermost(lane)->end_ns <= item->start_ns)
+    while (lane->open.count && innermost_open_span(lane)->end_ns <= item->start_ns)
         lane->open.count--;
-    return !lane->open.count || innermost(lane)->end_ns >= item->end_ns;
+    return !lane->open.count || innermost_open_span(lane)->end_ns >= item->end_ns;
 }
 
-static void lanes_add(struct lanes *lanes, struct item item)
+static void add_span_to_lane(struct lanes *lanes, struct item item)
 {
     size_t at = 0;
 
-    while (at < lanes->used && !lane_fits(&lanes->at[at], &item))
+    while (at < lanes->used && !fits_in_lane(&lanes->at[at], &item))
         at++;
     if (at == LANES) {
         lanes->left_out++;
@@ -64,7 +65,7 @@ static void lanes_add(struct lanes *lanes, struct item item)
     *list_add(&lanes->at[at].open) = item;
 }
 
-static void event_write(struct json *json, const char *type, int64_t frame, int64_t at)
+static void span_event_write(struct json *json, const char *type, int64_t frame, int64_t at)
 {
     json_line(json);
     json_object(json, NULL);
@@ -74,11 +75,13 @@ static void event_write(struct json *json, const char *type, int64_t frame, int6
     json_end(json);
 }
 
-/* Write the ends of LANE's open spans that end at AT or before. */
-static void ends_write(struct json *json, struct lane *lane, int64_t first, int64_t at)
+/* Write the end of each open span of LANE that ends at AT or earlier. FIRST is the index of the
+ * first span name in shared.frames. */
+static void write_span_ends(struct json *json, struct lane *lane, int64_t first, int64_t at)
 {
-    while (lane->open.count && innermost(lane)->end_ns <= at) {
-        event_write(json, "C", first + innermost(lane)->name, innermost(lane)->end_ns);
+    while (lane->open.count && innermost_open_span(lane)->end_ns <= at) {
+        span_event_write(json, "C", first + innermost_open_span(lane)->name,
+                         innermost_open_span(lane)->end_ns);
         lane->open.count--;
     }
 }
@@ -104,11 +107,11 @@ static void lane_write(struct json *json, struct lane *lane, int64_t first, cons
     json_list(json, "events");
     lane->open.count = 0;
     list_each(item, &lane->items) {
-        ends_write(json, lane, first, item->start_ns);
-        event_write(json, "O", first + item->name, item->start_ns);
+        write_span_ends(json, lane, first, item->start_ns);
+        span_event_write(json, "O", first + item->name, item->start_ns);
         *list_add(&lane->open) = *item;
     }
-    ends_write(json, lane, first, INT64_MAX);
+    write_span_ends(json, lane, first, INT64_MAX);
     json_end(json);
     json_end(json);
     free(name);
@@ -136,8 +139,8 @@ void spans_write_profiles(struct db *db, struct json *json, int64_t first)
         query_reset(spans);
         query_bind_integer(spans, 1, query_integer(thread, 0));
         while (query_step(spans))
-            lanes_add(&lanes, (struct item){query_integer(spans, 0), query_integer(spans, 1),
-                                            query_integer(spans, 2)});
+            add_span_to_lane(&lanes, (struct item){query_integer(spans, 0), query_integer(spans, 1),
+                                                   query_integer(spans, 2)});
         for (size_t i = 0; i < lanes.used; i++) {
             lane_write(json, &lanes.at[i], first, query_text(thread, 1, NULL), i);
             list_free(&lanes.at[i].items);

@@ -103,7 +103,7 @@ static void marks_free(struct source_marks *marks)
     arena_free(&marks->arena);
 }
 
-static bool is_at(const struct source_mark *mark, const char *file, int64_t line)
+static bool is_mark_at_line(const struct source_mark *mark, const char *file, int64_t line)
 {
     return mark->line == line && !strcmp(mark->file, file);
 }
@@ -122,10 +122,10 @@ static bool is_marked(const struct source_marks *marks, const char *file, int64_
 
 /* ---- printing source lines ----------------------------------------------- */
 
-/* Print line LINE of FILE with its marks. TEXT is its source, or NULL; PLACE is its name if it is
- * not in the function, or NULL. */
-static void line_html(struct page_text *page, const struct source_marks *marks, const char *file,
-                      int64_t line, const char *text, const char *place)
+/* Print line LINE of FILE with its marks. TEXT is the line's source, or NULL. PLACE is NULL, or the
+ * file's name if the line is outside of the function that is being printed. */
+static void line_html_print(struct page_text *page, const struct source_marks *marks,
+                            const char *file, int64_t line, const char *text, const char *place)
 {
     fact(page, "line", line);
     fact(page, "place", place);
@@ -133,7 +133,7 @@ static void line_html(struct page_text *page, const struct source_marks *marks, 
     fact(page, "marked", is_marked(marks, file, line, line));
     page_text_row(page, "pages/html/line", 0);
     list_each(mark, &marks->at) {
-        if (!is_at(mark, file, line))
+        if (!is_mark_at_line(mark, file, line))
             continue;
         fact(page, "what", mark->what);
         fact(page, "count", mark->count);
@@ -143,9 +143,10 @@ static void line_html(struct page_text *page, const struct source_marks *marks, 
     page_text_row(page, "pages/html/line_end", 0);
 }
 
-/* Print the function's source: all lines, or those around its marks if there are many. */
-static void function_html(struct page_text *page, const struct source_marks *marks,
-                          const struct source *source, int64_t last)
+/* Print the source of the function: all lines or, if there are many, only the lines around its
+ * marks. LAST is the function's last line. */
+static void function_html_print(struct page_text *page, const struct source_marks *marks,
+                                const struct source *source, int64_t last)
 {
     bool is_whole = last - now.advised->first_line < LINES_WHOLE;
     bool is_gap = false;
@@ -156,7 +157,7 @@ static void function_html(struct page_text *page, const struct source_marks *mar
             is_marked(marks, now.advised->file, line - LINES_AROUND, line + LINES_AROUND);
         bool is_shown = is_whole || is_near || line == now.advised->first_line;
         if (is_shown) {
-            line_html(page, marks, now.advised->file, line, source->lines[line - 1], NULL);
+            line_html_print(page, marks, now.advised->file, line, source->lines[line - 1], NULL);
             is_gap = false;
         } else if (!is_gap) {
             page_text_row(page, "pages/html/gap", 0);
@@ -174,18 +175,20 @@ static bool is_inside(const struct source_mark *mark, int64_t last)
     return is_between && !strcmp(mark->file, now.advised->file);
 }
 
-/* Is MARK outside of the function's lines, and the first mark of its line? */
-static bool is_elsewhere(const struct source_marks *marks, const struct source_mark *mark,
-                         int64_t last)
+/* Is MARK outside of the function that is being printed, whose last line is LAST? If a line has
+ * several marks, returns true only for the first mark. */
+static bool is_first_elsewhere(const struct source_marks *marks, const struct source_mark *mark,
+                               int64_t last)
 {
-    bool is_first = mark == marks->at.at || !is_at(mark - 1, mark->file, mark->line);
+    bool is_first = mark == marks->at.at || !is_mark_at_line(mark - 1, mark->file, mark->line);
 
     return is_first && !is_inside(mark, last);
 }
 
-/* Print the marked lines outside of the function, which it reaches by calls that were compiled with
- * it. LAST is the function's last line. */
-static void elsewhere_html(struct page_text *page, const struct source_marks *marks, int64_t last)
+/* Print the marked lines outside of the function that is being printed. They belong to functions
+ * that it calls and that were compiled with it (inlined). LAST is the function's last line. */
+static void elsewhere_html_print(struct page_text *page, const struct source_marks *marks,
+                                 int64_t last)
 {
     struct lines *lines = db_lines(page->db);
     int64_t count = 0;
@@ -193,7 +196,7 @@ static void elsewhere_html(struct page_text *page, const struct source_marks *ma
     int64_t left;
 
     list_each(mark, &marks->at) {
-        count += is_elsewhere(marks, mark, last);
+        count += is_first_elsewhere(marks, mark, last);
         important += !is_inside(mark, last) && mark->what != MARK_GUARD;
     }
     if (!count)
@@ -203,17 +206,17 @@ static void elsewhere_html(struct page_text *page, const struct source_marks *ma
     page_text_row(page, "pages/html/elsewhere", 0);
     left = ELSEWHERE_MOST;
     list_each(mark, &marks->at) {
-        if (!is_elsewhere(marks, mark, last) || left-- <= 0)
+        if (!is_first_elsewhere(marks, mark, last) || left-- <= 0)
             continue;
-        line_html(page, marks, mark->file, mark->line, lines_text(lines, mark->file, mark->line),
-                  mark->file);
+        line_html_print(page, marks, mark->file, mark->line,
+                        lines_text(lines, mark->file, mark->line), mark->file);
     }
     left = count - ELSEWHERE_MOST;
     fact(page, "left", left > 0 ? left : FACT_UNKNOWN);
     page_text_row(page, "pages/html/elsewhere_end", 0);
 }
 
-static void source_html(struct page_text *page)
+static void source_html_print(struct page_text *page)
 {
     struct source_marks marks = marks_read(page->db);
     const char *why_not = NULL;
@@ -221,31 +224,34 @@ static void source_html(struct page_text *page)
     int64_t last = now.advised->first_line;
     bool has_line;
 
-    has_line = source && now.advised->first_line <= (int64_t)source->count;
+    /* check `last`, because a program can give a code object any first line, even 0 */
+    has_line = last >= 1 && source && last <= (int64_t)source->count;
+    if (source && !has_line)
+        why_not = last < 1 ? "the function has no line" : "the file has no such line any more";
     if (has_line)
-        last = source_end(source, now.advised->first_line);
+        last = source_end(source, last);
     else
         source = NULL;
     if (source && marks.at.count) {
-        function_html(page, &marks, source, last);
+        function_html_print(page, &marks, source, last);
     } else if (marks.at.count) {
-        fact(page, "why_not", why_not ? why_not : "the file has no such line any more");
+        fact(page, "why_not", why_not);
         page_text_row(page, "pages/html/sourceless", 0);
         last = 0;
     }
-    elsewhere_html(page, &marks, last);
+    elsewhere_html_print(page, &marks, last);
     marks_free(&marks);
 }
 
 /* ---- printing the section "What would help" ------------------------------ */
 
-static void remedies_html(struct page_text *page, const char *ask)
+static void remedies_html_print(struct page_text *page, const char *ask)
 {
     struct why why = {.db = page->db, .progress = now.report->progress};
 
     if (find_only(page->db, ask, &why.code)) {
         why_gather(&why);
-        why_follow(&why);
+        why_add_remedies(&why);
         why_whatif(&why);
         if (!db_failed(page->db))
             why_remedies_print(&why, page->out, page->way);
@@ -254,8 +260,8 @@ static void remedies_html(struct page_text *page, const char *ask)
     why_free(&why);
 }
 
-static void advised_html(struct report *report, struct page_text *page,
-                         const struct advised *advised)
+static void advised_html_print(struct report *report, struct page_text *page,
+                               const struct advised *advised)
 {
     now.report = report;
     now.advised = advised;
@@ -263,9 +269,9 @@ static void advised_html(struct report *report, struct page_text *page,
     fact(page, "file", advised->file);
     fact(page, "line", advised->first_line);
     page_text_row(page, "pages/html/advised", 0);
-    remedies_html(page, advised->ask);
+    remedies_html_print(page, advised->ask);
     page_text_row(page, "pages/html/remedies_end", 0);
-    source_html(page);
+    source_html_print(page);
     page_text_row(page, "pages/html/advised_end", 0);
 }
 
@@ -283,7 +289,7 @@ void advice_html(struct report *report, struct page_text *page)
             .file = arena_print(&arena, "%s", query_text(query, FILE_NAME, NULL)),
             .first_line = query_integer(query, FIRST_LINE),
             .ask = arena_print(&arena, "%s", query_text(query, ASK, NULL)),
-            .ids = arena_print(&arena, "%s", query_text(query, IDS, NULL)),
+            .ids = arena_print(&arena, "%s", query_whole(query, IDS, NULL)),
         };
     /* close it first, because db_each() requires that no statement is running */
     query_close(query);
@@ -291,7 +297,7 @@ void advice_html(struct report *report, struct page_text *page)
         report_link(report, "advice", "what would help");
         page_text_row(page, "pages/html/advice", 0);
         list_each(advised, &all) {
-            advised_html(report, page, advised);
+            advised_html_print(report, page, advised);
         }
         page_text_row(page, "pages/html/advice_end", 0);
     }

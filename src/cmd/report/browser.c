@@ -50,8 +50,8 @@ void browser_place_remove(const char *place)
     free(directory);
 }
 
-/* Return PATH as a file: address; the caller frees it. */
-static char *address_of(const char *path)
+/* Return the file:// address of PATH. The caller frees it. */
+static char *address_make(const char *path)
 {
     char absolute[PATH_MAX];
     char *address = NULL;
@@ -72,9 +72,9 @@ static char *address_of(const char *path)
     return address;
 }
 
-/* Return COMMAND (BYTES long) as a line for a shell whose $1 is the address. The caller frees
- * it. */
-static char *shell_line(const char *command, size_t bytes)
+/* Return COMMAND, which has BYTES bytes, as a shell command in which $1 is the address of the page.
+ * The caller frees it. */
+static char *shell_line_make(const char *command, size_t bytes)
 {
     const char *place = memmem(command, bytes, "%s", 2);
     bool is_behind;
@@ -112,12 +112,12 @@ static bool line_run(const char *line, const char *address)
 bool browser_open(const char *path)
 {
     const char *commands = prose_or(getenv("BROWSER"), system_browsers);
-    char *address = address_of(path);
+    char *address = address_make(path);
     bool ok = false;
 
     for (const char *at = commands; *at && !ok;) {
         size_t bytes = strcspn(at, ":");
-        char *line = shell_line(at, bytes);
+        char *line = shell_line_make(at, bytes);
         ok = bytes && line_run(line, address);
         free(line);
         at += bytes + (at[bytes] == ':');

@@ -69,7 +69,7 @@ void report_calls_read(struct report *report)
     counts_free(&counts);
 }
 
-bool report_decided(const struct report *report)
+bool report_has_decisions(const struct report *report)
 {
     return report->sums.asked || report->calls[OUTCOME_PLAIN] || report->turned_away;
 }
@@ -97,6 +97,8 @@ const char *report_state(const struct report *report)
 {
     const char *state = report->state ? report->state : "unknown";
 
+    if (db_integer(report->db, 0, schema_statement("report/is-copied")))
+        return "what could be read of a damaged file";
     if (!strcmp(state, "recovered"))
         return "recovered after the recorder was killed";
     if (strcmp(state, "recording") != 0)
@@ -124,8 +126,8 @@ static void fact_put(const struct facts_to *to, const char *name, const char *va
         to->put(to->to, name, value);
 }
 
-/* Pass on the number of frames: "41.2 M, of which 3 still open". */
-static void frames_put(const struct report *report, const struct facts_to *to)
+/* Pass the fact `frames` to TO, with a value such as "41.2 M, of which 3 still open". */
+static void put_frames_fact(const struct report *report, const struct facts_to *to)
 {
     bool is_later = report->live != LIVE_NO && report->frames == 0;
     const char *later = is_later ? " (single frames are stored at the end)" : "";
@@ -143,36 +145,25 @@ static void frames_put(const struct report *report, const struct facts_to *to)
     fact_put(to, "frames", text);
 }
 
-/* Pass on which frames and values are stored. */
-static void stored_put(const struct report *report, const struct facts_to *to)
+/* Pass facts to TO that tell which frames and which values the trace stores. */
+static void put_stored_fact(const struct report *report, const struct facts_to *to)
 {
     struct db *db = report->db;
-    int64_t shortest = db_meta_integer(db, "min_duration_ns", 0);
     char *left_out = doubts_left_out(db);
     char *settings = doubts_settings(db);
-    char human[TABLE_HUMAN];
-    char text[TEXT_BYTES];
 
-    fact_put(to, "which", doubts_frames(db));
+    fact_put(to, "which", doubts_frames_text(db));
     fact_put(to, "left out", left_out);
     fact_put(to, "values", doubts_values(db));
     fact_put(to, "settings", settings);
-    snprintf(text, sizeof text, "frames under %s are in the totals only",
-             table_duration(human, shortest));
-    if (shortest <= 0 && db_meta_integer(db, "thin", 0) > 0)
-        snprintf(text, sizeof text,
-                 "of functions called over a million times the first million calls, the slowest, "
-                 "and one in %lld of the rest; the totals have all",
-                 (long long)db_meta_integer(db, "thin", 0));
-    else if (shortest <= 0)
-        *text = 0;
-    fact_put(to, "stored", *text ? text : NULL);
+    fact_put(to, "stored", doubts_totals_only_text(db));
     free(left_out);
     free(settings);
 }
 
-/* Return the value of the fact NAME in the current row. MADE has room for a number. */
-static const char *value_words(struct query *query, const char *name, char *made)
+/* Return the value of the fact NAME in QUERY's current row as text, or NULL. A number is written to
+ * the buffer MADE. */
+static const char *value_format(struct query *query, const char *name, char *made)
 {
     int64_t value = query_integer(query, 1);
 
@@ -199,12 +190,12 @@ void report_facts(struct report *report, void (*put)(void *to, const char *name,
     db_rows(query, report->db, schema_statement("report/facts"))
     {
         const char *name = query_text(query, 0, NULL);
-        fact_put(&all, name, value_words(query, name, human));
+        fact_put(&all, name, value_format(query, name, human));
         if (query_type(query, 2) != QUERY_NULL)
             fact_put(&all, "", query_text(query, 2, NULL));
         if (!strcmp(name, "frames")) {
-            frames_put(report, &all);
-            stored_put(report, &all);
+            put_frames_fact(report, &all);
+            put_stored_fact(report, &all);
         }
     }
 }

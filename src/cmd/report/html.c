@@ -29,7 +29,7 @@ static struct {
     struct picture *picture;
 } now;
 
-static void fact_html(void *to, const char *name, const char *value)
+static void fact_html_print(void *to, const char *name, const char *value)
 {
     struct page_text *page = to;
 
@@ -45,28 +45,28 @@ static void cards_bind(const void *context, struct query *query)
     query_bind_integer(query, 2, report->sums.asked);
     query_bind_integer(query, 3, report->sums.hits);
     query_bind_integer(query, 4, report->sums.python);
-    query_bind_integer(query, 5, report_decided(report));
+    query_bind_integer(query, 5, report_has_decisions(report));
 }
 
 /* ---- comparing the ranks of the job -------------------------------------- */
 
 /* If the trace is of a finished job with several ranks, compare the ranks. Otherwise return NULL.
  * The caller closes the result with db_close. */
-static struct db *ranks_of(const struct report *report)
+static struct db *compare_ranks(const struct report *report)
 {
     char *file = (char *)db_file(report->db);
     bool ended = report->state && strcmp(report->state, "recording");
 
     return ended && db_integer(report->db, 0, schema_statement("report/is-job"))
-               ? ranks_compared((char *[]){file, NULL}, NULL)
+               ? ranks_compare((char *[]){file, NULL}, NULL)
                : NULL;
 }
 
 /* ---- printing the page ------------------------------------------------------------ */
 
-/* Print JSON that stands in an HTML element. Every "<" is escaped, so that no name can end the
- * element; in JSON "<" occurs only in strings. */
-static void json_html(FILE *out, const char *json)
+/* Print JSON inside an HTML element. Every "<" is escaped, so that no name can end the element. In
+ * JSON, "<" occurs only in strings. */
+static void json_html_print(FILE *out, const char *json)
 {
     for (const char *at = json; *at; at++) {
         if (*at == '<')
@@ -80,7 +80,7 @@ static void pictures_put(FILE *out)
 {
     char *json = picture_json(now.picture);
 
-    json_html(out, json);
+    json_html_print(out, json);
     free(json);
 }
 
@@ -107,10 +107,10 @@ static void part_put(struct page_text *page, const char *name, struct query *row
     else if (!strcmp(name, "findings"))
         findings_print(page->db, page->out, TEMPLATE_HTML, NULL);
     else if (!strcmp(name, "facts"))
-        report_facts(report, fact_html, page);
+        report_facts(report, fact_html_print, page);
     else if (!strcmp(name, "pictures"))
         pictures_put(page->out);
-    else if (!strcmp(name, "outcomes") && report_decided(report))
+    else if (!strcmp(name, "outcomes") && report_has_decisions(report))
         report_table(report, "outcomes", true);
 }
 
@@ -124,8 +124,8 @@ static void head_put(struct page_text *page)
     page_text_row(page, "pages/html/head", 0);
 }
 
-/* Print a block of schemas/pages/html.txt whose only field is the number {one}. */
-static void part_of_page(struct page_text *page, const char *block)
+/* Print a block of schemas/pages/html.txt that has only one field, the number {one}. */
+static void block_print(struct page_text *page, const char *block)
 {
     int64_t one = 1;
 
@@ -143,22 +143,22 @@ static void sections_put(struct page_text *page)
                                          "limits",     "own_functions", "longest",       "waiting",
                                          "packages",   "functions",     "guard_costs",   "guards"};
     struct report *report = now.report;
-    struct db *ranks = ranks_of(report);
+    struct db *ranks = compare_ranks(report);
 
     /* losses come first, because they make the tables below uncertain */
     report_table(report, "losses", false);
     report_link(report, "overview", "overview");
-    part_of_page(page, "pages/html/overview");
+    block_print(page, "pages/html/overview");
     advice_html(report, page);
     for (size_t i = 0; ranks && i < array_count(compared); i++)
         report_table_of(report, ranks, compared[i], false);
     db_close(ranks);
     for (size_t i = 0; i < array_count(tables); i++)
         report_table(report, tables[i], false);
-    fact(page, "counted", doubts_counted(page->db));
+    fact(page, "unstored", doubts_unstored_text(page->db));
     page_text_row(page, "pages/html/pictures", 0);
     report_link(report, "recording", "recording");
-    part_of_page(page, "pages/html/recording");
+    block_print(page, "pages/html/recording");
     report_table(report, "processes", false);
     report_table(report, "glossary", false);
 }

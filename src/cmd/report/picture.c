@@ -63,7 +63,7 @@ static int longest_first(const void *a, const void *b)
     return order ? order : list_order(x->id, y->id);
 }
 
-static void longest_keep(struct picture *picture)
+static void keep_longest_frames(struct picture *picture)
 {
     qsort(picture->frames, picture->count, sizeof *picture->frames, longest_first);
     if (picture->count < LONGEST)
@@ -92,7 +92,7 @@ static void picture_push(void *context, struct track *track)
         .depth = depth,
     };
     if (picture->count == 2 * LONGEST)
-        longest_keep(picture);
+        keep_longest_frames(picture);
 }
 
 struct rows {
@@ -110,22 +110,22 @@ static void row_put(struct rows *rows, size_t count, const int64_t *values)
     json_end(json);
 }
 
-/* Note that the names of THREAD_ID and CODE_ID are needed. */
-static void need_names(struct rows *rows, int64_t thread_id, int64_t code_id)
+/* Note that the names of THREAD_ID and CODE_ID must be written. */
+static void mark_names_needed(struct rows *rows, int64_t thread_id, int64_t code_id)
 {
     *map_put(&rows->threads, thread_id) = 1;
     *map_put(&rows->codes, code_id) = 1;
 }
 
-/* Write a box of the timeline: thread, code, start, length, and two more values. */
-static void lane_row(struct rows *rows, const int64_t values[6])
+/* Write a row of the timeline: thread, code, start, length, and two more values. */
+static void lane_row_put(struct rows *rows, const int64_t values[6])
 {
-    need_names(rows, values[0], values[1]);
+    mark_names_needed(rows, values[0], values[1]);
     row_put(rows, 6, values);
 }
 
-/* Write a column of the current row. Control characters in text become escapes. */
-static void member_put(struct rows *rows, struct query *query, int column)
+/* Write one column of QUERY's current row. Control characters in a text become escapes. */
+static void write_row_member(struct rows *rows, struct query *query, int column)
 {
     struct json *json = &rows->json;
     enum query_type type = query_type(query, column);
@@ -143,7 +143,7 @@ static void member_put(struct rows *rows, struct query *query, int column)
     free(safe);
 }
 
-static void timeline_rows(struct rows *rows, struct picture *picture)
+static void timeline_rows_put(struct rows *rows, struct picture *picture)
 {
     struct json *json = &rows->json;
     struct report *report = picture->report;
@@ -154,18 +154,18 @@ static void timeline_rows(struct rows *rows, struct picture *picture)
         const int64_t values[] = {
             f->thread_id, f->code_id, f->start_ns, f->ns, f->depth, f->id,
         };
-        lane_row(rows, values);
+        lane_row_put(rows, values);
     }
     json_end(json);
     json_list(json, "compiles");
     db_rows(query, report->db, schema_statement("report/picture_compiles"))
     {
-        need_names(rows, query_integer(query, 0), query_integer(query, 1));
+        mark_names_needed(rows, query_integer(query, 0), query_integer(query, 1));
         json_list(json, NULL);
         for (int i = 0; i < 4; i++)
             json_integer(json, NULL, query_integer(query, i));
-        member_put(rows, query, 4);
-        member_put(rows, query, 5);
+        write_row_member(rows, query, 4);
+        write_row_member(rows, query, 5);
         json_end(json);
     }
     json_end(json);
@@ -175,7 +175,7 @@ static void timeline_rows(struct rows *rows, struct picture *picture)
         const int64_t values[] = {
             m->thread_id, m->code_id, m->start_ns, 0, m->outcome, m->lookup_id,
         };
-        lane_row(rows, values);
+        lane_row_put(rows, values);
     }
     json_end(json);
     json_list(json, "outcomes");
@@ -184,9 +184,9 @@ static void timeline_rows(struct rows *rows, struct picture *picture)
     json_end(json);
 }
 
-/* Write the boxes of NODE's callees, the longest first. *LEFT is how many more boxes are
- * allowed. */
-static void flame_rows(struct rows *rows, const struct node *nodes, uint32_t node, int *left)
+/* Write the boxes of the functions that NODE called, and of those that these called, the longest
+ * first. *LEFT is the number of boxes that may still be written. */
+static void flame_rows_put(struct rows *rows, const struct node *nodes, uint32_t node, int *left)
 {
     int64_t least_ns = nodes[0].total_ns / 4000 + 1;
 
@@ -202,13 +202,14 @@ static void flame_rows(struct rows *rows, const struct node *nodes, uint32_t nod
         *map_put(n->parent ? &rows->codes : &rows->threads, n->code_id) = 1;
         row_put(rows, 4, values);
         if (n->depth < FLAME_DEPTH)
-            flame_rows(rows, nodes, at, left);
+            flame_rows_put(rows, nodes, at, left);
     }
 }
 
-/* Write a JSON member KEY: the names that STATEMENT selects for the ids in USED. */
-static void names_put(struct rows *rows, struct db *db, const char *key, const char *statement,
-                      const struct map *used)
+/* Write the JSON member KEY: an object with the name of each id in USED. STATEMENT selects the name
+ * of an id. */
+static void write_used_names(struct rows *rows, struct db *db, const char *key,
+                             const char *statement, const struct map *used)
 {
     json_object(&rows->json, key);
     db_rows(query, db, schema_statement(statement))
@@ -217,7 +218,7 @@ static void names_put(struct rows *rows, struct db *db, const char *key, const c
             continue;
         json_list(&rows->json, query_text(query, 0, NULL));
         for (int i = 1; i < 4; i++)
-            member_put(rows, query, i);
+            write_row_member(rows, query, i);
         json_end(&rows->json);
     }
     json_end(&rows->json);
@@ -235,7 +236,7 @@ struct picture *picture_read(struct report *report)
     stacks_walk(report->db, &picture->stacks,
                 &(struct walk){
                     .context = picture, .fold = true, .tick = picture_tick, .push = picture_push});
-    longest_keep(picture);
+    keep_longest_frames(picture);
     tree_link(&picture->stacks.tree);
     return picture;
 }
@@ -251,13 +252,13 @@ char *picture_json(struct picture *picture)
 
     json_object(&rows.json, NULL);
     json_integer(&rows.json, "span", picture->end_ns > 0 ? picture->end_ns : 1);
-    timeline_rows(&rows, picture);
+    timeline_rows_put(&rows, picture);
     json_integer(&rows.json, "all", tree->nodes.at[0].total_ns);
     json_list(&rows.json, "boxes");
-    flame_rows(&rows, tree->nodes.at, 0, &left);
+    flame_rows_put(&rows, tree->nodes.at, 0, &left);
     json_end(&rows.json);
-    names_put(&rows, report->db, "codes", "report/picture_codes", &rows.codes);
-    names_put(&rows, report->db, "threads", "report/picture_threads", &rows.threads);
+    write_used_names(&rows, report->db, "codes", "report/picture_codes", &rows.codes);
+    write_used_names(&rows, report->db, "threads", "report/picture_threads", &rows.threads);
     json_end(&rows.json);
     fclose(rows.json.out);
     map_free(&rows.codes);

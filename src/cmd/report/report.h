@@ -65,7 +65,7 @@ void report_calls_read(struct report *report);
  *
  * report_percent: return PART in percent of the calls from which shares are computed
  * (trace/counts.h), or a negative number if there are no such calls. */
-bool report_decided(const struct report *report);
+bool report_has_decisions(const struct report *report);
 double report_percent(const struct report *report, int64_t part);
 
 /* Return the state of the trace in words, such as "still recording". */

@@ -41,7 +41,7 @@ struct sheet {
     struct row row;
 };
 
-static int column_at(struct query *query, const char *name, size_t bytes)
+static int find_column(struct query *query, const char *name, size_t bytes)
 {
     int at = query_columns(query);
 
@@ -89,7 +89,7 @@ static struct column column_read(const struct sheet *sheet, const char *rest)
         what = strchr(heading, '(');
     }
     name = column.cell + 1;
-    column.at = column_at(sheet->query, name, strcspn(name, ":}"));
+    column.at = find_column(sheet->query, name, strcspn(name, ":}"));
     if (what)
         snprintf(column.what, HEADING_BYTES, "%.*s", (int)strcspn(what + 1, ")"), what + 1);
     if (heading)
@@ -99,9 +99,9 @@ static struct column column_read(const struct sheet *sheet, const char *rest)
     return column;
 }
 
-/* Take from the optional columns of SHEET, for which OPTIONAL is true, those in which no row has a
- * value. The statement runs once for all of them. */
-static void columns_leave_out(struct sheet *sheet, bool *optional)
+/* Remove each column of SHEET that is optional and NULL in every row. OPTIONAL tells for each
+ * column whether it is optional. The statement runs once to check all of them. */
+static void columns_remove_empty(struct sheet *sheet, bool *optional)
 {
     bool any = true;
     int kept = 0;
@@ -134,13 +134,13 @@ static void columns_read(struct sheet *sheet, const struct template_block *block
         sheet->columns[sheet->count] = column_read(sheet, line->rest);
         sheet->count++;
     }
-    columns_leave_out(sheet, optional);
+    columns_remove_empty(sheet, optional);
 }
 
 /* ---- printing cells ------------------------------------------------------ */
 
-/* Return the value of COLUMN for people, or NULL if it is NULL. */
-static const char *cell_words(struct sheet *sheet, const struct column *column)
+/* Return the value of COLUMN in the current row as people read it, or NULL if the value is NULL. */
+static const char *cell_format(struct sheet *sheet, const struct column *column)
 {
     enum template_way way = sheet->report->page ? TEMPLATE_HTML : TEMPLATE_CELL;
 
@@ -151,13 +151,13 @@ static const char *cell_words(struct sheet *sheet, const struct column *column)
     return template_print(&sheet->arena, &sheet->row, way, column->cell, column->bytes);
 }
 
-/* Print the cell `_what` of a cause. It unfolds to the guard, its source lines, and the what-if
- * setting without which the recompile would not have happened. */
-static void opened_html(struct sheet *sheet, const struct column *column)
+/* Print the cell `_what`, which tells the cause of a recompile. The cell unfolds: it shows the
+ * guard, its source lines, and the setting of `replay --what-if` that avoids the recompile. */
+static void unfolding_cell_print(struct sheet *sheet, const struct column *column)
 {
     FILE *out = sheet->report->out;
-    /* two more columns of the cause follow _guard_id */
-    int guard = column_at(sheet->query, "_guard_id", strlen("_guard_id"));
+    /* _guard_id is the third column from the end of a cause's columns */
+    int guard = find_column(sheet->query, "_guard_id", strlen("_guard_id"));
     struct cause cause = cause_read(sheet->query, guard - CAUSE_READ + 3);
     char *setting = cause_setting(&cause);
 
@@ -175,11 +175,11 @@ static void opened_html(struct sheet *sheet, const struct column *column)
     free(setting);
 }
 
-static void cell_html(struct sheet *sheet, const struct column *column)
+static void cell_html_print(struct sheet *sheet, const struct column *column)
 {
     FILE *out = sheet->report->out;
     struct query *query = sheet->query;
-    const char *words = cell_words(sheet, column);
+    const char *words = cell_format(sheet, column);
 
     if (!words) {
         fputs("<td class=\"soft\">-</td>", out);
@@ -196,8 +196,8 @@ static void cell_html(struct sheet *sheet, const struct column *column)
         fprintf(out, "<td class=\"w%s%s\">", column->is_code ? " code" : "",
                 is_kind ? " place" : "");
     }
-    if (is_column_named(sheet, column, "_what") && column_at(query, "_guard_id", 9) >= 0)
-        opened_html(sheet, column);
+    if (is_column_named(sheet, column, "_what") && find_column(query, "_guard_id", 9) >= 0)
+        unfolding_cell_print(sheet, column);
     else
         fputs(words, out);
     fputs("</td>", out);
@@ -234,7 +234,7 @@ static void sums_print(const struct report *report, const char *name)
 }
 
 /* Step to the next row and read it. Returns false if there is none. */
-static bool sheet_step(struct sheet *sheet, struct value *values)
+static bool sheet_read_next(struct sheet *sheet, struct value *values)
 {
     bool any = query_step(sheet->query);
 
@@ -246,7 +246,7 @@ static bool sheet_step(struct sheet *sheet, struct value *values)
 
 static bool is_alarm(const struct sheet *sheet)
 {
-    int at = column_at(sheet->query, "_alarm", strlen("_alarm"));
+    int at = find_column(sheet->query, "_alarm", strlen("_alarm"));
 
     return at >= 0 && query_integer(sheet->query, at);
 }
@@ -265,23 +265,23 @@ static int64_t rows_print(struct sheet *sheet, struct value *values, bool any)
     table = table_open(sheet->report->out, format, sheet->count, names);
     while (any) {
         if (is_alarm(sheet))
-            table_alarm(table);
+            table_mark_row_red(table);
         for (int i = 0; i < sheet->count; i++) {
-            const char *words = cell_words(sheet, &sheet->columns[i]);
+            const char *words = cell_format(sheet, &sheet->columns[i]);
             if (words && is_number(sheet, &sheet->columns[i]))
                 table_figure(table, words);
             else
                 table_string(table, words);
         }
         rows++;
-        any = rows != sheet->report->limit && sheet_step(sheet, values);
+        any = rows != sheet->report->limit && sheet_read_next(sheet, values);
     }
     table_close(table);
     return rows;
 }
 
 /* Print the rows of SHEET, which is at the first row, for a browser. Returns the number of rows. */
-static int64_t rows_html(struct sheet *sheet, struct value *values, const char *id)
+static int64_t rows_html_print(struct sheet *sheet, struct value *values, const char *id)
 {
     FILE *out = sheet->report->out;
     int64_t rows = 0;
@@ -297,10 +297,10 @@ static int64_t rows_html(struct sheet *sheet, struct value *values, const char *
     while (any) {
         fputs(is_alarm(sheet) ? "<tr class=\"alarm\">" : "<tr>", out);
         for (int i = 0; i < sheet->count; i++)
-            cell_html(sheet, &sheet->columns[i]);
+            cell_html_print(sheet, &sheet->columns[i]);
         fputs("</tr>\n", out);
         rows++;
-        any = rows != sheet->report->limit && sheet_step(sheet, values);
+        any = rows != sheet->report->limit && sheet_read_next(sheet, values);
     }
     fputs("</tbody></table></div>\n", out);
     return rows;
@@ -340,8 +340,8 @@ static void outcomes_bind(const struct report *report, struct query *query)
     free(calls);
 }
 
-/* Print "The first 20 of 35" if more rows than the SHOWN ones exist. */
-static void more_print(const struct sheet *sheet, int64_t shown)
+/* If only SHOWN rows of a table with more rows were printed, print "The first 20 of 35". */
+static void rows_left_out_print(const struct sheet *sheet, int64_t shown)
 {
     const struct report *report = sheet->report;
     const char *words = report->page ? "<p class=\"soft\">The first %" PRId64 " of %" PRId64
@@ -365,8 +365,9 @@ void report_link(struct report *report, const char *id, const char *words)
     snprintf(link->words, sizeof link->words, "%s", words);
 }
 
-/* Print the headings of the table ID for narrow windows, where each cell is a line of its own. */
-static void headings_css(const struct sheet *sheet, const char *id)
+/* Print styles for the table ID in narrow windows: each cell becomes a line, which begins with the
+ * heading of its column. */
+static void headings_css_print(const struct sheet *sheet, const char *id)
 {
     FILE *out = sheet->report->out;
 
@@ -379,8 +380,8 @@ static void headings_css(const struct sheet *sheet, const char *id)
 
 /* Print the table of SHEET, which is at the first row, for a browser, with a heading and a search
  * field. */
-static void table_html(struct report *report, struct sheet *sheet, struct value *values,
-                       const struct template_block *block, const char *name, bool bare)
+static void table_html_print(struct report *report, struct sheet *sheet, struct value *values,
+                             const struct template_block *block, const char *name, bool bare)
 {
     FILE *out = report->out;
     const char *id = prose_or(block_word(block, "id"), name);
@@ -391,13 +392,13 @@ static void table_html(struct report *report, struct sheet *sheet, struct value 
     if (!bare)
         fprintf(out, "<section id=\"%s\">\n", id);
     heading_put(report, name, block_word(block, "title"));
-    headings_css(sheet, id);
+    headings_css_print(sheet, id);
     if (!bare)
         fprintf(out,
                 "<div class=\"tools\"><input type=\"search\" data-for=\"t-%s\" "
                 "placeholder=\"filter rows\" aria-label=\"filter rows\"></div>\n",
                 id);
-    more_print(sheet, rows_html(sheet, values, id));
+    rows_left_out_print(sheet, rows_html_print(sheet, values, id));
     if (!bare)
         fputs("</section>\n", out);
 }
@@ -425,13 +426,13 @@ void report_table_of(struct report *report, struct db *db, const char *path, boo
         names[i] = query_name(sheet.query, i);
     sheet.row = (struct row){values, names, columns};
     columns_read(&sheet, block, report->page ? "page" : "cell");
-    any = sheet_step(&sheet, values);
+    any = sheet_read_next(&sheet, values);
     is_kept = !report->page && block_word(block, "always");
     if (report->page && any) {
-        table_html(report, &sheet, values, block, name, bare);
+        table_html_print(report, &sheet, values, block, name, bare);
     } else if (any || is_kept) {
         heading_put(report, name, block_word(block, "title"));
-        more_print(&sheet, rows_print(&sheet, values, any));
+        rows_left_out_print(&sheet, rows_print(&sheet, values, any));
     }
     query_close(sheet.query);
     arena_free(&sheet.arena);

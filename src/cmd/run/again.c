@@ -32,10 +32,10 @@ static void bytes_add(bytes *to, const char *text)
     memcpy(list_add_many(to, length), text, length);
 }
 
-/* Return WORDS, each with its NUL, as a JSON array without secret values, which the caller frees.
- * Sets *REDACTED if there were such values. */
-static char *words_json(const struct session_options *options, const char *words, size_t length,
-                        bool *redacted)
+/* Return the words in WORDS, which has LENGTH bytes and a NUL after each word, as a JSON array.
+ * Secret values are left out, and then *REDACTED is set. The caller frees the array. */
+static char *words_to_json(const struct session_options *options, const char *words, size_t length,
+                           bool *redacted)
 {
     bytes globs = {0};
     struct secret_rules rules;
@@ -63,15 +63,15 @@ char *again_command(const struct session_options *options, int count, char *cons
 
     for (int i = 0; i < count && !options->no_argv; i++)
         bytes_add(&joined, words[i]);
-    made = words_json(options, joined.at, joined.count, redacted);
+    made = words_to_json(options, joined.at, joined.count, redacted);
     list_free(&joined);
     return made;
 }
 
 /* ---- the options of the recording ---------------------------------------- */
 
-/* Return the word at INDEX of WORDS, which are separated by blanks. The caller frees it. */
-static char *word_at(const char *words, unsigned index)
+/* Return word number INDEX of WORDS, which are separated by blanks. The caller frees it. */
+static char *word_copy(const char *words, unsigned index)
 {
     for (; index; index--)
         words += strcspn(words, " ") + 1;
@@ -82,7 +82,7 @@ static char *word_at(const char *words, unsigned index)
  * default, adds nothing. */
 static void choice_add(bytes *to, const char *name, const char *words, unsigned choice)
 {
-    char *word = word_at(words, choice);
+    char *word = word_copy(words, choice);
 
     if (choice) {
         bytes_add(to, name);
@@ -91,7 +91,7 @@ static void choice_add(bytes *to, const char *name, const char *words, unsigned 
     free(word);
 }
 
-static char *options_json(const struct session_options *options, const char *python)
+static char *options_to_json(const struct session_options *options, const char *python)
 {
     bytes words = {0};
     char *made;
@@ -150,7 +150,7 @@ static void command_line_read(pid_t pid, bytes *words)
         close(fd);
 }
 
-static pid_t parent_of(pid_t pid)
+static pid_t parent_read(pid_t pid)
 {
     char path[64];
     int parent = 0;
@@ -177,10 +177,10 @@ static char *words_before(const struct session_options *options, const bytes *th
 
     if (!longer || theirs->at[before - 1] || memcmp(theirs->at + before, ours->at, ours->count))
         return NULL;
-    return words_json(options, theirs->at, before, redacted);
+    return words_to_json(options, theirs->at, before, redacted);
 }
 
-static char *launcher_json(const struct session_options *options, bool *redacted)
+static char *find_launcher_json(const struct session_options *options, bool *redacted)
 {
     bytes ours = {0};
     pid_t pid = getppid();
@@ -192,7 +192,7 @@ static char *launcher_json(const struct session_options *options, bool *redacted
         command_line_read(pid, &theirs);
         made = words_before(options, &theirs, &ours, redacted);
         list_free(&theirs);
-        pid = parent_of(pid);
+        pid = parent_read(pid);
     }
     list_free(&ours);
     return made;
@@ -212,9 +212,9 @@ void again_fill(struct session_again *again, const struct program *t,
     path = absolute ? say_print("%s", t->path) : say_print("%s/%s", here, t->path);
     again->directory = here;
     again->executable = path;
-    again->options = options_json(options, t->interpreted ? path : NULL);
+    again->options = options_to_json(options, t->interpreted ? path : NULL);
     if (job_fact(JOB_RANK))
-        again->launcher = launcher_json(options, &again->redacted);
+        again->launcher = find_launcher_json(options, &again->redacted);
 }
 
 void again_free(struct session_again *again)

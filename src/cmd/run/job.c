@@ -4,6 +4,7 @@
  * Runs in: the command line. */
 #include "cmd/run/run.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -14,6 +15,7 @@
 #include "lib/say.h"
 
 static volatile pid_t command_pid;
+static volatile pid_t own_pid; /* of the process that passes signals on */
 static volatile sig_atomic_t interrupted;
 
 static const int passed_on[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
@@ -30,35 +32,41 @@ static struct sigaction stops_before[array_count(stops)];
  * the witness gets only signals to the group. */
 static struct {
     pid_t pid;
-    int fd; /* the witness writes the number of each signal as one byte */
-} witness = {-1, -1};
+    /* the pipe from which we read the witness's reports: the number of each signal as one byte */
+    int fd;
+    bool reported[NSIG]; /* signals that the witness has reported, and we have not handled yet */
+} witness = {-1, -1, {false}};
 
 /* With --snapshot-on: the signal that requests a snapshot, and the collector that gets the
  * request. */
 static int snapshot_signal;
 static const struct launch *collector; /* borrowed */
 
-enum { WITNESS_MS = 20 }; /* how long the witness may take to report a signal */
+enum {
+    WITNESS_MS = 20,        /* how long a signal to the group may take to reach the witness */
+    WITNESS_LATE_MS = 1000, /* how long the witness may take to report a signal that it has */
+};
 
 static void witness_start(void)
 {
-    sigset_t set;
+    sigset_t set, before;
     siginfo_t info;
     const pid_t parent = getpid();
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC))
         return;
+    sigemptyset(&set);
+    for (size_t i = 0; i < array_count(passed_on); i++)
+        sigaddset(&set, passed_on[i]);
+    /* before fork(), so that the witness misses no signal, however late it gets a processor */
+    sigprocmask(SIG_BLOCK, &set, &before);
     witness.pid = fork();
     if (witness.pid == 0) {
-        sigemptyset(&set);
-        for (size_t i = 0; i < array_count(passed_on); i++)
-            sigaddset(&set, passed_on[i]);
-        sigprocmask(SIG_BLOCK, &set, NULL);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) /* the parent was killed before prctl() took effect */
             _exit(0);
-        launch_let_go();
+        launch_close_descriptors();
         close(ends[0]);
         for (;;) {
             int number = sigwaitinfo(&set, &info);
@@ -70,6 +78,7 @@ static void witness_start(void)
     close(ends[1]);
     witness.fd = ends[0];
     fcntl(witness.fd, F_SETFL, O_NONBLOCK);
+    sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 static void witness_stop(void)
@@ -83,25 +92,82 @@ static void witness_stop(void)
     witness.pid = witness.fd = -1;
 }
 
-/* Did the witness get signal NUMBER too? */
-static bool witness_saw(int number)
+/* Does the witness have signal NUMBER, but no processor yet to report it? Called in a signal
+ * handler. */
+static bool is_witness_late(int number)
+{
+    char path[40];
+    char text[2048];
+    int fd;
+    ssize_t bytes;
+    const char *state, *pending;
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)witness.pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bytes = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (bytes <= 0)
+        return false;
+    text[bytes] = 0;
+    state = strstr(text, "\nState:\t");
+    pending = strstr(text, "\nShdPnd:\t");
+    if (!state || !pending)
+        return false;
+    return state[8] != 'S' || strtoull(pending + 9, NULL, 16) >> (number - 1) & 1;
+}
+
+/* Wait MS milliseconds for a report of the witness. SIGCHLD may come meanwhile. */
+static bool has_report(int ms)
 {
     struct pollfd fd = {witness.fd, POLLIN, 0};
-    unsigned char byte;
-    bool saw = false;
+    int found;
 
-    if (witness.fd < 0 || poll(&fd, 1, WITNESS_MS) <= 0)
+    do
+        found = poll(&fd, 1, ms);
+    while (found < 0 && errno == EINTR);
+    return found > 0;
+}
+
+/* Has the witness reported signal NUMBER? If not, wait MS milliseconds for its next report. */
+static bool is_reported(int number, int ms)
+{
+    unsigned char byte;
+    bool is_known;
+
+    if (!witness.reported[number] && has_report(ms))
+        while (read(witness.fd, &byte, 1) == 1)
+            witness.reported[byte] = true;
+    is_known = witness.reported[number];
+    witness.reported[number] = false;
+    return is_known;
+}
+
+/* Did the witness get signal NUMBER, too? Then the signal was sent to the whole group. */
+static bool has_witness_seen(int number)
+{
+    const uint64_t began_ns = clock_monotonic_ns();
+
+    if (witness.fd < 0)
         return false;
-    while (read(witness.fd, &byte, 1) == 1)
-        saw |= byte == number;
-    return saw;
+    while (!is_reported(number, WITNESS_MS / 2)) {
+        uint64_t ms = (clock_monotonic_ns() - began_ns) / 1000000;
+        bool may_come = ms < WITNESS_MS || is_witness_late(number);
+        if (ms >= WITNESS_LATE_MS || !may_come)
+            return false;
+    }
+    return true;
 }
 
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     int saved_errno = errno;
+    bool is_for_us;
 
     (void)context;
+    if (getpid() != own_pid) /* a child that has not set its own handlers yet */
+        return;
     if (number == SIGINT)
         interrupted = 1;
     if (number == snapshot_signal && collector) {
@@ -112,9 +178,10 @@ static void on_signal(int number, siginfo_t *info, void *context)
         errno = saved_errno;
         return;
     }
-    /* If si_code > 0, the signal comes from the kernel: a key press, which the whole group gets. */
-    if (info->si_code <= 0 && command_pid > 0 && info->si_pid != command_pid &&
-        !witness_saw(number))
+    /* si_code > 0 means that the kernel sent the signal: a key was pressed, and the whole group got
+     * it */
+    is_for_us = info->si_code <= 0 && info->si_pid != command_pid;
+    if (is_for_us && command_pid > 0 && !has_witness_seen(number))
         kill(command_pid, number);
     errno = saved_errno;
 }
@@ -132,6 +199,10 @@ static void signals_catch(bool screen)
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
     struct sigaction ignore = {.sa_handler = SIG_IGN};
 
+    own_pid = getpid();
+    /* the handler must not interrupt itself, because it reads the witness's reports */
+    for (size_t i = 0; i < array_count(passed_on); i++)
+        sigaddset(&action.sa_mask, passed_on[i]);
     for (size_t i = 0; i < array_count(passed_on); i++)
         sigaction(passed_on[i], &action, NULL);
     for (size_t i = 0; i < array_count(stops); i++)
@@ -140,8 +211,8 @@ static void signals_catch(bool screen)
     signal(SIGXFSZ, SIG_IGN);
 }
 
-/* Become the command, in the child. Does not return. */
-static void command_become(const struct program *t, const struct launch *l, int failure)
+/* In the child process: execute the command T. Does not return. */
+static void command_execute(const struct program *t, const struct launch *l, int failure)
 {
     struct collector_order order = {.what = ORDER_BEGAN, .pid = getpid()};
     ssize_t put;
@@ -150,7 +221,7 @@ static void command_become(const struct program *t, const struct launch *l, int 
         /* if the collector is dead, this fails, and the command runs unrecorded */
         put = write(l->link, &order, sizeof order);
         inject_environment(program_inject(), l->session->directory);
-        live_command();
+        live_connect_command();
     }
     execvp(t->path, t->argv); /* the command is a script without "#!", which /bin/sh runs */
     put = write(failure, &errno, sizeof errno);
@@ -168,13 +239,13 @@ int job_start(const struct program *t, const struct launch *l, bool screen)
     if (pipe2(failure, O_CLOEXEC) || (pid = fork()) < 0)
         error = errno;
     if (pid == 0)
-        command_become(t, l, failure[1]);
+        command_execute(t, l, failure[1]);
     close(failure[1]);
     command_pid = pid;
     collector = l;
     signals_catch(screen);
     witness_start();
-    launch_let_go();
+    launch_close_descriptors();
     while (pid > 0 && read(failure[0], &error, sizeof error) < 0 && errno == EINTR)
         ;
     close(failure[0]);
@@ -191,10 +262,11 @@ enum {
     STOPPED_LOOK_MS = 50
 };
 
-/* Wait, in the sentry, until the command continues, and then continue the process RUN. ENOUGH is a
- * blocked signal that ends the sentry; it cannot arrive between the sentry's check and its SIGCONT.
- * Does not return. The sentry's exit status is 0 if it continued RUN. */
-static void sentry_watch(pid_t run, const sigset_t *enough)
+/* What the sentry does, a helper process (see stop_with_command): it waits until the command
+ * continues, and then continues the process RUN. Does not return. RUN ends the sentry by the signal
+ * in ENOUGH. This signal is blocked, so it cannot arrive between the sentry's check and its
+ * SIGCONT. The sentry exits with 0 if it has continued RUN. */
+static void sentry_run(pid_t run, const sigset_t *enough)
 {
     const struct timespec look = {.tv_nsec = STOPPED_LOOK_MS * 1000000};
     bool stopped = true;
@@ -202,7 +274,7 @@ static void sentry_watch(pid_t run, const sigset_t *enough)
     /* leave the group, so that signals which stop or continue the group do not reach the sentry */
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    launch_let_go();
+    launch_close_descriptors();
     while (stopped && getppid() == run) {
         if (sigtimedwait(enough, NULL, &look) > 0)
             _exit(1);
@@ -232,7 +304,7 @@ static bool stop_with_command(void)
     sigprocmask(SIG_BLOCK, &enough, &before);
     sentry = fork();
     if (sentry == 0)
-        sentry_watch(self, &enough);
+        sentry_run(self, &enough);
     sigprocmask(SIG_SETMASK, &before, NULL);
     raise(SIGSTOP);
     if (sentry < 0)
@@ -262,7 +334,7 @@ int job_wait(struct launch *l, int *ended)
     for (;;) {
         pid_t got = waitpid(command_pid, &status, WUNTRACED | WNOHANG);
         if (got == 0) {
-            int again = l ? launch_look(l) : -1;
+            int again = l ? launch_replace_if_dead(l) : -1;
             ppoll(NULL, 0,
                   again < 0 ? NULL : &(struct timespec){again / 1000, again % 1000 * 1000000},
                   &before);

@@ -65,7 +65,7 @@ bool live_open(void)
     return true;
 }
 
-void live_command(void)
+void live_connect_command(void)
 {
     if (live.slave < 0)
         return;
@@ -112,8 +112,9 @@ static void pass_typed_lines(void)
     }
 }
 
-/* Wait for the end of the screen, then pass the command's output on to our own standard output. */
-static void *live_thread(void *unused)
+/* The function of a thread: wait for the end of the screen, then copy the command's output to our
+ * standard output. */
+static void *live_output_pass(void *unused)
 {
     char bytes[4096];
 
@@ -156,7 +157,8 @@ void live_show(const char *trace)
         _exit(screen_run(trace));
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    live.started = live.screen > 0 && pthread_create(&live.thread, NULL, live_thread, NULL) == 0;
+    live.started =
+        live.screen > 0 && pthread_create(&live.thread, NULL, live_output_pass, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (!live.started)
         say_error("run: --live: the screen cannot be started: %s", strerror(errno));

@@ -140,9 +140,9 @@ int program_find(struct program *t, const char *python, int argc, char **argv)
     return 0;
 }
 
-/* Execute ARGV. A file that the kernel cannot execute is run as a shell script, unless it is a
- * program for another machine. If execution fails, returns with errno set. */
-static void interpreter_become(const char *const *argv)
+/* Execute ARGV. If the kernel cannot execute its file, the file is run as a shell script, unless it
+ * is a program for another machine. Returns only if execution failed, with errno set. */
+static void interpreter_execute(const char *const *argv)
 {
     if (strchr(argv[0], '/')) {
         execv(argv[0], (char **)argv);
@@ -152,7 +152,7 @@ static void interpreter_become(const char *const *argv)
     execvp(argv[0], (char **)argv);
 }
 
-struct asked interpreter_ask(const char *const *argv, bool errors)
+struct asked interpreter_start(const char *const *argv, bool errors)
 {
     struct asked asked = {.fd = -1, .error = EAGAIN};
     int ends[2], failure[2];
@@ -171,7 +171,7 @@ struct asked interpreter_ask(const char *const *argv, bool errors)
         dup2(null, 0);
         dup2(ends[1], 1);
         dup2(errors ? ends[1] : null, 2);
-        interpreter_become(argv);
+        interpreter_execute(argv);
         if (write(failure[1], &errno, sizeof errno) < 0)
             _exit(126);
         _exit(127);
@@ -186,7 +186,7 @@ struct asked interpreter_ask(const char *const *argv, bool errors)
     return asked;
 }
 
-bool interpreter_answer(struct asked *asked, char *text, size_t room)
+bool interpreter_read_answer(struct asked *asked, char *text, size_t room)
 {
     FILE *said = asked->fd < 0 ? NULL : fdopen(asked->fd, "r");
     int error = asked->error;
@@ -204,7 +204,7 @@ bool interpreter_answer(struct asked *asked, char *text, size_t room)
 /* Do we have EXTENSION for the CPython version in the file name of PATH? If the name is wrong, the
  * interpreter will find no extension when it runs, and report that. To ask the interpreter for its
  * version would take as long as starting Python. */
-static bool is_known(const char *path, const char *extension)
+static bool has_extension(const char *path, const char *extension)
 {
     char real[PATH_MAX], pattern[PATH_MAX + 80];
     const char *name = realpath(path, real) ? strrchr(real, '/') : NULL;
@@ -222,7 +222,7 @@ static bool is_known(const char *path, const char *extension)
     return known;
 }
 
-struct asked program_ask(const struct program *t, bool capture)
+struct asked program_ask_version(const struct program *t, bool capture)
 {
     /* without -I, which Python 2 does not know */
     const char *const argv[] = {t->path, "-E", "-S", "-c", ask_which_py, NULL};
@@ -230,13 +230,13 @@ struct asked program_ask(const struct program *t, bool capture)
 
     if (!t->python)
         return (struct asked){.fd = -1};
-    known = is_known(t->path, "_dyntrace");
+    known = has_extension(t->path, "_dyntrace");
     if (capture)
-        known = known && is_known(t->path, "_dyntrace_capture");
-    return known ? (struct asked){.fd = -1} : interpreter_ask(argv, false);
+        known = known && has_extension(t->path, "_dyntrace_capture");
+    return known ? (struct asked){.fd = -1} : interpreter_start(argv, false);
 }
 
-static bool is_debian(void)
+static bool is_debian_package(void)
 {
     return !strcmp(library_directory(NULL), "/usr/lib/dyntrace");
 }
@@ -246,7 +246,7 @@ static const char debian[] = "apt install --reinstall python3-dyntrace";
 const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80])
 {
     bool pip = strstr(library_directory(NULL), "-packages/") ||
-               (is_debian() && strncmp(python, "/usr/bin/", 9));
+               (is_debian_package() && strncmp(python, "/usr/bin/", 9));
     char beside[PATH_MAX + 16], own[PATH_MAX], other[PATH_MAX];
     bool another = snprintf(beside, sizeof beside, "%.*s/dyntrace",
                             (int)(basename(python) - python) - 1, python) > 0 &&
@@ -254,21 +254,21 @@ const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80])
                    realpath("/proc/self/exe", own) && strcmp(own, other);
 
     snprintf(remedy, PATH_MAX + 80,
-             another       ? "%s is another dyntrace: use that"
-             : pip         ? "install dyntrace, or reinstall it, with `%s -m pip`"
-             : is_debian() ? debian
-                           : "build it with `make PYTHONS=%s`",
+             another               ? "%s is another dyntrace: use that"
+             : pip                 ? "install dyntrace, or reinstall it, with `%s -m pip`"
+             : is_debian_package() ? debian
+                                   : "build it with `make PYTHONS=%s`",
              another ? beside : python);
     return remedy;
 }
 
-bool program_fits(const struct program *t, struct asked *asked, bool capture, bool quiet)
+bool program_can_be_recorded(const struct program *t, struct asked *asked, bool capture, bool quiet)
 {
     char text[256], name[64], suffix[128], path[PATH_MAX + 400], remedy[PATH_MAX + 80];
     int major, minor;
     bool fits;
 
-    interpreter_answer(asked, text, sizeof text);
+    interpreter_read_answer(asked, text, sizeof text);
     if (sscanf(text, "%63s %d %d %127s", name, &major, &minor, suffix) < 4)
         /* the interpreter gave no answer; it will report the reason itself when it runs */
         return true;
@@ -284,6 +284,13 @@ bool program_fits(const struct program *t, struct asked *asked, bool capture, bo
         if (!quiet)
             say_error("%s: no extension for this CPython %d.%d is built (%s): %s", t->path, major,
                       minor, path, extension_remedy(t->path, remedy));
+        return false;
+    }
+    if (capture && versions_is_threaded(suffix)) {
+        if (!quiet)
+            say_error("run: --capture needs a CPython with the GIL, and %s is free-threaded: run "
+                      "without --capture, which records its frames",
+                      t->path);
         return false;
     }
     snprintf(path, sizeof path, "%s/_dyntrace_capture%s", library_directory(suffix), suffix);
@@ -328,8 +335,8 @@ static const char *line_next(const char *text)
     return *end ? end + 1 : end;
 }
 
-/* Store the path of _settings.py in PATH. */
-static void settings_path(char path[PATH_MAX + 64])
+/* Store the path of _settings.py, which checks settings, in PATH. */
+static void find_settings_file(char path[PATH_MAX + 64])
 {
     const char *library = library_directory(NULL);
 
@@ -338,7 +345,8 @@ static void settings_path(char path[PATH_MAX + 64])
         snprintf(path, PATH_MAX + 64, "%s/_settings.py", library);
 }
 
-bool settings_fit(const struct program *t, const struct session_options *options, const char *who)
+bool settings_are_valid(const struct program *t, const struct session_options *options,
+                        const char *who)
 {
     char path[PATH_MAX + 64];
     const char *argv[6 + SETTINGS_MAX] = {"", "-c", ask_settings_py, path};
@@ -346,13 +354,13 @@ bool settings_fit(const struct program *t, const struct session_options *options
     struct asked asked;
     bool fit = true;
 
-    settings_path(path);
+    find_settings_file(path);
     argv[0] = t->python ? t->path : program_python();
     argv[4] = t->python ? "1" : "0";
     for (uint32_t i = 0; i < options->setting_count; i++)
         argv[5 + i] = options->settings[i];
-    asked = interpreter_ask(argv, false);
-    interpreter_answer(&asked, text, ANSWER_MAX);
+    asked = interpreter_start(argv, false);
+    interpreter_read_answer(&asked, text, ANSWER_MAX);
     for (const char *line = text; *line; line = line_next(line))
         if (refusal_print(line, options, who))
             fit = false;
@@ -390,14 +398,15 @@ const char *program_inject(void)
                   library);
     else if (access(file, R_OK))
         say_error("%s: not there: %s", file,
-                  is_debian() ? debian : "run `make`, or reinstall dyntrace");
+                  is_debian_package() ? debian : "run `make`, or reinstall dyntrace");
     else
         return inject;
     return NULL;
 }
 
-/* Can every user of this machine read this directory? */
-static bool inject_is_for_all(void)
+/* Can every user of this machine open files in `inject`, the directory that program_inject()
+ * returned? */
+static bool can_all_users_read_inject(void)
 {
     char path[sizeof inject];
     struct stat status;
@@ -415,10 +424,10 @@ static bool inject_is_for_all(void)
 
 enum { WORDS = 256 };
 
-/* Split the first line of FILE, such as "#!/usr/bin/env python3", into WORDS, which are kept in
- * TEXT. TEXT has room for more than the kernel reads. Returns the number of words, which is 0 if
- * there is no such line. */
-static size_t first_line(const char *file, char text[512], const char *words[3])
+/* Split the first line of FILE, such as "#!/usr/bin/env python3", into WORDS, whose characters are
+ * in TEXT. TEXT has room for more than the kernel reads of such a line. Returns the number of
+ * words, which is 0 if the line does not begin with "#!". */
+static size_t first_line_split(const char *file, char text[512], const char *words[3])
 {
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t got = fd < 0 ? -1 : read(fd, text, 511);
@@ -443,9 +452,10 @@ static size_t first_line(const char *file, char text[512], const char *words[3])
     return count;
 }
 
-/* Print how the program started by WORDS keeps a Python from loading the recorder. Returns false if
- * that is not known. */
-static bool say_kept(const char *const *words)
+/* Print why no Python that the command WORDS started has loaded the recorder: either a launcher in
+ * WORDS cleared the environment or PYTHONPATH, or a word is an option that makes Python ignore it.
+ * Returns false if WORDS show neither. */
+static bool say_why_not_loaded(const char *const *words)
 {
     struct launch_words found = {.program = words};
     const struct launcher *launcher = NULL;
@@ -470,23 +480,24 @@ static bool say_kept(const char *const *words)
     return found.cleared || found.paths || option;
 }
 
-/* Like say_kept, for the script T with the words of its first line. */
-static bool say_script_kept(const struct program *t)
+/* Call say_why_not_loaded() for the script of T. The words are those of the script's first line,
+ * followed by its arguments. */
+static bool say_why_script_not_loaded(const struct program *t)
 {
     const char *words[WORDS + 1] = {NULL};
     char text[512];
-    size_t count = first_line(t->path, text, words);
+    size_t count = first_line_split(t->path, text, words);
 
     if (!count)
         return false;
     for (size_t i = 0; t->argv[i] && count < WORDS; i++)
         words[count++] = t->argv[i];
-    return say_kept(words);
+    return say_why_not_loaded(words);
 }
 
 void program_say_unrecorded(const struct program *t, int ended)
 {
-    bool for_all = inject_is_for_all();
+    bool for_all = can_all_users_read_inject();
 
     if (WIFSIGNALED(ended))
         say_error("nothing was recorded: signal %d (%s) ended the program before a Python had "
@@ -496,7 +507,7 @@ void program_say_unrecorded(const struct program *t, int ended)
         say_error("nothing was recorded: %s ended with status %d and had not loaded the recorder, "
                   "as when it only prints its version or cannot start",
                   t->argv[0], WEXITSTATUS(ended));
-    else if (!say_kept((const char *const *)t->argv) && !say_script_kept(t))
+    else if (!say_why_not_loaded((const char *const *)t->argv) && !say_why_script_not_loaded(t))
         say_error("nothing was recorded: no Python process loaded the recorder; the program is not "
                   "Python, or starts it with -I, -E or -S, or without the environment (env -i, "
                   "sudo, su -, systemd-run)%s%s%s",

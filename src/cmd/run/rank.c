@@ -21,8 +21,8 @@
 #include "job.h"
 #include "lib/say.h"
 
-/* Return the first % of NAME that a known letter follows, or NULL. */
-static const char *find_letter(const char *name)
+/* Return the first of %h, %r, %p and %% in NAME, or NULL if NAME has none. */
+static const char *find_placeholder(const char *name)
 {
     while ((name = strchr(name, '%')) && (!name[1] || !strchr("hrp%", name[1])))
         name++;
@@ -33,7 +33,7 @@ bool output_is_per_rank(const char *output)
 {
     const char *name = strrchr(output, '/');
 
-    return *output && (output[strlen(output) - 1] == '/' || find_letter(name ? name : output));
+    return *output && (output[strlen(output) - 1] == '/' || find_placeholder(name ? name : output));
 }
 
 bool rank_locks_work(const char *path)
@@ -53,8 +53,8 @@ bool rank_locks_work(const char *path)
     return ok;
 }
 
-/* Append TEXT to PATH, without characters that a file name cannot have. */
-static void append_text(char *path, size_t room, const char *text)
+/* Append TEXT to PATH. A slash, which a file name cannot have, becomes an underscore. */
+static void append_safe_text(char *path, size_t room, const char *text)
 {
     size_t used = strlen(path);
 
@@ -71,19 +71,19 @@ static void name_expand(char *path, size_t room, const char *pattern)
 
     gethostname(host, sizeof host - 1);
     snprintf(number, sizeof number, "%d", (int)getpid());
-    for (const char *at; (at = find_letter(pattern)); pattern = at + 2) {
+    for (const char *at; (at = find_placeholder(pattern)); pattern = at + 2) {
         snprintf(path + strlen(path), room - strlen(path), "%.*s", (int)(at - pattern), pattern);
-        append_text(path, room,
-                    at[1] == 'h'   ? host
-                    : at[1] == 'p' ? number
-                    : at[1] == '%' ? "%"
-                    : rank         ? rank
-                                   : "none");
+        append_safe_text(path, room,
+                         at[1] == 'h'   ? host
+                         : at[1] == 'p' ? number
+                         : at[1] == '%' ? "%"
+                         : rank         ? rank
+                                        : "none");
     }
     snprintf(path + strlen(path), room - strlen(path), "%s", pattern);
 }
 
-static int64_t now_ns(void)
+static int64_t read_clock_ns(void)
 {
     struct timespec now;
 
@@ -98,13 +98,13 @@ static bool clock_compare(struct session *session, const char *folder)
 {
     enum { TICK_NS = 10000000 };
     char *path = say_print("%s/.dyntrace-clock-XXXXXX", folder);
-    int64_t before = now_ns();
+    int64_t before = read_clock_ns();
     int64_t after;
     int fd = path ? mkstemp(path) : -1;
     struct stat st;
     bool ok = fd >= 0 && write(fd, "", 1) == 1 && fsync(fd) == 0 && fstat(fd, &st) == 0;
 
-    after = now_ns();
+    after = read_clock_ns();
     if (ok) {
         session->clock_offset_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec -
                                    (before + (after - before) / 2);

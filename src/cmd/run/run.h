@@ -45,14 +45,14 @@ struct asked {
     int error; /* errno if the interpreter could not be run, otherwise 0 */
 };
 
-/* Run ARGV, which is an interpreter with code. Its first word is searched on PATH unless it is a
- * path. The answer is its standard output and, if ERRORS, its standard error. Nothing is shown to
- * the user. */
-struct asked interpreter_ask(const char *const *argv, bool errors);
+/* Start ARGV, an interpreter with code to run. Its first word is searched on PATH unless it is a
+ * path. The interpreter's answer is what it writes to standard output and, if ERRORS, to standard
+ * error. The user sees none of it. */
+struct asked interpreter_start(const char *const *argv, bool errors);
 
-/* Read the answer into TEXT, cut to ROOM bytes. Returns false, with errno set, if the interpreter
- * could not be run or if nothing was asked. */
-bool interpreter_answer(struct asked *asked, char *text, size_t room);
+/* Wait for the answer of an interpreter and store it in TEXT, cut to ROOM bytes. Returns false,
+ * with errno set, if the interpreter could not be run or if none was started. */
+bool interpreter_read_answer(struct asked *asked, char *text, size_t room);
 
 /* Return the reason why PROGRAM, a path or a name that is searched on PATH, cannot be run. ERROR is
  * the kernel's error. Owned by the callee. */
@@ -74,13 +74,15 @@ const char *program_python(void);
  * error, which has been reported. */
 int program_find(struct program *t, const char *python, int argc, char **argv);
 
-/* Start asking T's interpreter for its version. Nothing is asked if T is not an interpreter, or if
- * the interpreter's name tells. */
-struct asked program_ask(const struct program *t, bool capture);
+/* Start T's interpreter to ask for its version. The caller reads the answer later. CAPTURE: an
+ * extension for --capture is needed, too. Starts nothing if T is not an interpreter, or if its file
+ * name tells the version. */
+struct asked program_ask_version(const struct program *t, bool capture);
 
-/* Can T be recorded? Returns false if its interpreter is not supported or has no extension, which
- * is reported unless QUIET. */
-bool program_fits(const struct program *t, struct asked *asked, bool capture, bool quiet);
+/* Can T be recorded? ASKED is the result of program_ask_version(). Returns false if the interpreter
+ * is not supported or has no extension, which is reported unless QUIET. */
+bool program_can_be_recorded(const struct program *t, struct asked *asked, bool capture,
+                             bool quiet);
 
 /* Write to REMEDY what the user can do to get an extension for PYTHON. Returns REMEDY. */
 const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80]);
@@ -93,7 +95,8 @@ void program_say_unrecorded(const struct program *t, int ended);
 
 /* Check the settings as far as possible before T runs. Each invalid setting is reported in a line
  * that begins with WHO ("run: --set "). */
-bool settings_fit(const struct program *t, const struct session_options *options, const char *who);
+bool settings_are_valid(const struct program *t, const struct session_options *options,
+                        const char *who);
 
 /* Report the settings that had no effect. TEXT lists them (member `settings` of struct
  * collector_result). Returns their number. */
@@ -127,7 +130,7 @@ bool live_open(void);
 
 /* Connect the command to the pseudo terminal. Called in the child, before the command is
  * executed. */
-void live_command(void);
+void live_connect_command(void);
 
 /* Show TRACE on the screen. Called when the command has started. */
 void live_show(const char *trace);

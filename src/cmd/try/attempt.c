@@ -21,15 +21,15 @@ enum {
     GRACE_MS = 3000, /* a run gets SIGKILL this long after SIGTERM */
 };
 
-static void words_add(struct words *words, const char *word)
+static void append_word(struct words *words, const char *word)
 {
     *list_add(words) = word;
 }
 
-static void words_add_all(struct words *words, const struct words *more)
+static void append_words(struct words *words, const struct words *more)
 {
     for (size_t i = 0; i < more->count; i++)
-        words_add(words, more->at[i]);
+        append_word(words, more->at[i]);
 }
 
 /* Find the program that a shell would run for WORD, and store its path in PATH. Returns false if
@@ -49,9 +49,9 @@ static bool path_search(const char *word, char path[PATH_MAX])
     return false;
 }
 
-/* Return the first word of the command. If the word was searched on PATH and now means another
- * file, return the path of the recorded file. */
-static const char *first_word(const struct plan *plan)
+/* Return the first word of the command to run. If the shell searched this word on PATH, and today
+ * it would find another file, return the path of the recorded file. */
+static const char *choose_first_word(const struct plan *plan)
 {
     const char *word = plan->command.at[0];
     char path[PATH_MAX];
@@ -70,25 +70,25 @@ static void own_settings_add(const struct plan *plan, const struct attempt_given
     const struct trial_function *f = &plan->function;
 
     if (given->calls) {
-        words_add(words, "--set");
-        words_add(words, arena_print(arena, "try.calls=%lld %s@%s:%lld", (long long)given->calls,
-                                     f->qualname, f->filename, (long long)f->first_line));
+        append_word(words, "--set");
+        append_word(words, arena_print(arena, "try.calls=%lld %s@%s:%lld", (long long)given->calls,
+                                       f->qualname, f->filename, (long long)f->first_line));
     }
     if (given->compare) {
-        words_add(words, "--set");
-        words_add(words, arena_print(arena, "try.values=%s %s@%s:%lld", attempt->values,
-                                     f->qualname, f->filename, (long long)f->first_line));
+        append_word(words, "--set");
+        append_word(words, arena_print(arena, "try.values=%s %s@%s:%lld", attempt->values,
+                                       f->qualname, f->filename, (long long)f->first_line));
     }
     if (given->compare && given->against) {
-        words_add(words, "--set");
-        words_add(words, arena_print(arena, "try.against=%s %g", given->against, given->rtol));
+        append_word(words, "--set");
+        append_word(words, arena_print(arena, "try.against=%s %g", given->against, given->rtol));
     }
 }
 
-/* Return the whole command line, which ends with a NULL. */
-static struct words command_line(const struct plan *plan, const struct attempt_given *given,
-                                 const struct attempt *attempt, const char *setting,
-                                 struct arena *arena)
+/* Return the command line of the run. It ends with a NULL. */
+static struct words command_line_build(const struct plan *plan, const struct attempt_given *given,
+                                       const struct attempt *attempt, const char *setting,
+                                       struct arena *arena)
 {
     struct words words = {0};
     struct words settings = settings_split(arena, setting);
@@ -97,30 +97,30 @@ static struct words command_line(const struct plan *plan, const struct attempt_g
 
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
         snprintf(self, sizeof self, "dyntrace");
-    words_add_all(&words, &plan->launcher);
-    words_add(&words, arena_print(arena, "%s", self));
-    words_add(&words, "run");
-    words_add(&words, "--frames");
-    words_add(&words, "decided");
-    words_add(&words, "-o");
-    words_add(&words, arena_print(arena, "%s%s", attempt->trace, job ? "/" : ""));
-    words_add_all(&words, &plan->options);
+    append_words(&words, &plan->launcher);
+    append_word(&words, arena_print(arena, "%s", self));
+    append_word(&words, "run");
+    append_word(&words, "--frames");
+    append_word(&words, "decided");
+    append_word(&words, "-o");
+    append_word(&words, arena_print(arena, "%s%s", attempt->trace, job ? "/" : ""));
+    append_words(&words, &plan->options);
     for (size_t i = 0; i < settings.count; i++) {
-        words_add(&words, "--set");
-        words_add(&words, settings.at[i]);
+        append_word(&words, "--set");
+        append_word(&words, settings.at[i]);
     }
     own_settings_add(plan, given, attempt, arena, &words);
-    words_add(&words, "--");
-    words_add_all(&words, &plan->command);
-    words.at[words.count - plan->command.count] = first_word(plan);
-    words_add(&words, NULL);
+    append_word(&words, "--");
+    append_words(&words, &plan->command);
+    words.at[words.count - plan->command.count] = choose_first_word(plan);
+    append_word(&words, NULL);
     list_free(&settings);
     return words;
 }
 
-/* Become the command, in the child. Does not return. */
-static void child_become(const struct plan *plan, const struct attempt_given *given,
-                         const struct attempt *attempt, char *const *words, const sigset_t *mask)
+/* In the child process: execute the command of PLAN. Does not return. */
+static void child_execute(const struct plan *plan, const struct attempt_given *given,
+                          const struct attempt *attempt, char *const *words, const sigset_t *mask)
 {
     int in = given->stdin_file < 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
     int out = open(attempt->out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -145,7 +145,7 @@ static void child_become(const struct plan *plan, const struct attempt_given *gi
     _exit(127);
 }
 
-static void group_stop(pid_t pid, int number)
+static void signal_run_group(pid_t pid, int number)
 {
     kill(-pid, number);
 }
@@ -171,15 +171,15 @@ static void child_wait(pid_t pid, const struct attempt_given *given, struct atte
         if ((over || attempt->stopped) && !killed_ms) {
             attempt->timed_out = !attempt->stopped;
             killed_ms = now_ms;
-            group_stop(pid, SIGTERM);
+            signal_run_group(pid, SIGTERM);
         } else if (killed_ms && now_ms - killed_ms > GRACE_MS) {
-            group_stop(pid, SIGKILL);
+            signal_run_group(pid, SIGKILL);
         }
     }
-    group_stop(pid, SIGKILL); /* kill children that outlived the command */
+    signal_run_group(pid, SIGKILL); /* kill children that still run after the command has ended */
 }
 
-static int64_t wall_ns(void)
+static int64_t read_wall_clock_ns(void)
 {
     struct timespec now;
 
@@ -197,7 +197,7 @@ bool attempt_run(const struct plan *plan, const struct attempt_given *given, con
     sigset_t before;
     pid_t pid;
 
-    *attempt = (struct attempt){.name = name, .started_unix_ns = wall_ns()};
+    *attempt = (struct attempt){.name = name, .started_unix_ns = read_wall_clock_ns()};
     snprintf(attempt->out, PATH_MAX, "%s/%s.out", given->folder, name);
     snprintf(attempt->err, PATH_MAX, "%s/%s.err", given->folder, name);
     snprintf(attempt->values, PATH_MAX, "%s/%s.values", given->folder, name);
@@ -205,7 +205,7 @@ bool attempt_run(const struct plan *plan, const struct attempt_given *given, con
              plan->launcher.count ? "" : ".db");
     if (given->compare)
         mkdir(attempt->values, 0700);
-    words = command_line(plan, given, attempt, setting, &arena);
+    words = command_line_build(plan, given, attempt, setting, &arena);
     sigemptyset(&watched);
     sigaddset(&watched, SIGCHLD);
     sigaddset(&watched, SIGINT);
@@ -215,7 +215,7 @@ bool attempt_run(const struct plan *plan, const struct attempt_given *given, con
     fflush(NULL);
     pid = fork();
     if (pid == 0)
-        child_become(plan, given, attempt, (char *const *)words.at, &before);
+        child_execute(plan, given, attempt, (char *const *)words.at, &before);
     if (pid > 0) {
         setpgid(pid, pid); /* parent and child both do this, because either may run first */
         child_wait(pid, given, attempt, &watched, tick, context);
@@ -223,7 +223,7 @@ bool attempt_run(const struct plan *plan, const struct attempt_given *given, con
         say_error("try: cannot start a process: %s", strerror(errno));
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
-    attempt->duration_ns = wall_ns() - attempt->started_unix_ns;
+    attempt->duration_ns = read_wall_clock_ns() - attempt->started_unix_ns;
     list_free(&words);
     arena_free(&arena);
     return pid > 0;

@@ -23,7 +23,7 @@ struct text {
     size_t count, room;
 };
 
-static struct text file_text(const char *path)
+static struct text file_read(const char *path)
 {
     struct text text = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -47,9 +47,9 @@ static struct text file_text(const char *path)
 
 /* ---- removing what differs from run to run ------------------------------- */
 
-/* Return the length of the beginning of torch's log lines, "W1128 17:11:52.123000 4711 ", or 0 if
- * LINE is not a log line. */
-static size_t log_head(const char *line)
+/* Return the length of the part before the file name in a line of torch's log: "W1128
+ * 17:11:52.123000 4711". Returns 0 if LINE is not a line of such a log. */
+static size_t log_head_length(const char *line)
 {
     static const char form[] = "0000 00:00:00.000000 ";
     size_t length = 1;
@@ -68,13 +68,13 @@ static size_t log_head(const char *line)
 static bool is_torch_log(const char *line)
 {
     static const char torch[] = " torch/";
-    size_t head = log_head(line);
+    size_t head = log_head_length(line);
 
     return head && !strncmp(line + head, torch, strlen(torch));
 }
 
 /* Append LINE (LENGTH bytes) to TEXT, without the parts that differ from run to run. */
-static void line_add(struct text *text, const char *line, size_t length)
+static void append_normalised_line(struct text *text, const char *line, size_t length)
 {
     const char *end = line + length;
     size_t head;
@@ -84,7 +84,7 @@ static void line_add(struct text *text, const char *line, size_t length)
             line = at;
             break;
         }
-    head = log_head(line);
+    head = log_head_length(line);
     if (head <= (size_t)(end - line))
         line += head;
     while (line < end) {
@@ -96,13 +96,14 @@ static void line_add(struct text *text, const char *line, size_t length)
     *list_add(text) = '\n';
 }
 
-static int by_bytes(const void *a, const void *b)
+static int compare_line_bytes(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Return the lines of TEXT sorted, for ranks whose lines come in any order. Frees TEXT. */
-static struct text sorted_lines(struct text text)
+/* Return the lines of TEXT in sorted order, because the lines of several ranks come in any order.
+ * Frees TEXT. */
+static struct text lines_sort(struct text text)
 {
     LIST(char *) lines = {0};
     struct text made = {0};
@@ -111,7 +112,7 @@ static struct text sorted_lines(struct text text)
 
     while ((line = strsep(&rest, "\n")))
         *list_add(&lines) = line;
-    list_sort(&lines, by_bytes);
+    list_sort(&lines, compare_line_bytes);
     for (size_t i = 0; i < lines.count; i++) {
         size_t length = strlen(lines.at[i]);
         memcpy(list_add_many(&made, length), lines.at[i], length);
@@ -123,29 +124,29 @@ static struct text sorted_lines(struct text text)
     return made;
 }
 
-static struct text plain_text(const char *path, bool sorted)
+static struct text read_normalised(const char *path, bool sorted)
 {
-    struct text all = file_text(path);
+    struct text all = file_read(path);
     struct text plain = {0};
 
     for (const char *line = all.at; *line;) {
         size_t length = strcspn(line, "\n");
         bool program = strncmp(line, ours, strlen(ours)) != 0 && !is_torch_log(line);
         if (program)
-            line_add(&plain, line, length);
+            append_normalised_line(&plain, line, length);
         line += length;
         line += *line == '\n';
     }
     list_add(&plain);
     list_free(&all);
-    return sorted ? sorted_lines(plain) : plain;
+    return sorted ? lines_sort(plain) : plain;
 }
 
 /* ---- comparing the outputs of two runs ----------------------------------- */
 
-/* Return the word at *AT and its LENGTH, and move *AT after it. A line end is a word. Returns NULL
- * at the end of the text. */
-static const char *word_next(const char **at, size_t *length)
+/* Return the word at *AT, with its LENGTH, and move *AT behind it. A line end is a word, too.
+ * Returns NULL at the end of the text. */
+static const char *take_next_word(const char **at, size_t *length)
 {
     const char *word = *at + strspn(*at, " \t");
 
@@ -154,16 +155,17 @@ static const char *word_next(const char **at, size_t *length)
     return *length ? word : NULL;
 }
 
-/* Does TEXT have the words of BASELINE, except where BASELINE and AGAIN differ? */
-static bool words_same(const char *text, const char *baseline, const char *again)
+/* Does TEXT have the same words as BASELINE? Where AGAIN, the output of a second unchanged run,
+ * differs from BASELINE, TEXT may differ, too. */
+static bool words_are_same(const char *text, const char *baseline, const char *again)
 {
     size_t lengths[3];
     const char *words[3];
 
     do {
-        words[0] = word_next(&text, &lengths[0]);
-        words[1] = word_next(&baseline, &lengths[1]);
-        words[2] = word_next(&again, &lengths[2]);
+        words[0] = take_next_word(&text, &lengths[0]);
+        words[1] = take_next_word(&baseline, &lengths[1]);
+        words[2] = take_next_word(&again, &lengths[2]);
         if (!words[0] || !words[1] || !words[2])
             break;
         bool stable = lengths[1] == lengths[2] && !memcmp(words[1], words[2], lengths[1]);
@@ -175,16 +177,16 @@ static bool words_same(const char *text, const char *baseline, const char *again
     return !words[0] && !words[1] && !words[2];
 }
 
-bool output_same(const char *path, const char *baseline, const char *again, bool sorted)
+bool output_is_same(const char *path, const char *baseline, const char *again, bool sorted)
 {
-    struct text text = plain_text(path, sorted);
-    struct text before = plain_text(baseline, sorted);
+    struct text text = read_normalised(path, sorted);
+    struct text before = read_normalised(baseline, sorted);
     struct text other = {0};
     bool same = !strcmp(text.at, before.at);
 
     if (!same && again) {
-        other = plain_text(again, sorted);
-        same = words_same(text.at, before.at, other.at);
+        other = read_normalised(again, sorted);
+        same = words_are_same(text.at, before.at, other.at);
     }
     list_free(&text);
     list_free(&before);
@@ -194,8 +196,8 @@ bool output_same(const char *path, const char *baseline, const char *again, bool
 
 enum { DIFFERENCE_MOST = 60 /* the most bytes of a quoted line */ };
 
-/* Return LINE, up to its end, shortened and in quotes. */
-static const char *line_quoted(struct arena *arena, const char *line)
+/* Return the line that begins at LINE without its line end, shortened and in quotes. */
+static const char *line_quote(struct arena *arena, const char *line)
 {
     size_t length = strcspn(line, "\n");
     char *text = arena_text(arena, line, length);
@@ -223,9 +225,9 @@ static const char *line_after(const char *line)
 const char *output_difference(struct arena *arena, const char *path, const char *baseline,
                               const char *again, bool sorted)
 {
-    struct text text = plain_text(path, sorted);
-    struct text before = plain_text(baseline, sorted);
-    struct text other = again ? plain_text(again, sorted) : (struct text){0};
+    struct text text = read_normalised(path, sorted);
+    struct text before = read_normalised(baseline, sorted);
+    struct text other = again ? read_normalised(again, sorted) : (struct text){0};
     const char *now = text.at;
     const char *was = before.at;
     const char *twice = again ? other.at : NULL;
@@ -234,8 +236,8 @@ const char *output_difference(struct arena *arena, const char *path, const char 
     while (*now || *was) {
         bool stable = !twice || is_same_line(was, twice);
         if (stable && !is_same_line(now, was)) {
-            words = arena_print(arena, "%s, unchanged %s", line_quoted(arena, now),
-                                line_quoted(arena, was));
+            words = arena_print(arena, "%s, unchanged %s", line_quote(arena, now),
+                                line_quote(arena, was));
             break;
         }
         now = line_after(now);
@@ -254,7 +256,7 @@ enum { LINE_MOST = 400 };
 
 const char *output_last_line(struct arena *arena, const char *path)
 {
-    struct text plain = plain_text(path, false);
+    struct text plain = read_normalised(path, false);
     const char *last = NULL;
     char *rest = plain.at;
     char *line;
@@ -268,10 +270,10 @@ const char *output_last_line(struct arena *arena, const char *path)
     return last;
 }
 
-const char *output_our_words(struct arena *arena, const char *path)
+const char *output_own_message(struct arena *arena, const char *path)
 {
     static const char set[] = "run: --set ";
-    struct text all = file_text(path);
+    struct text all = file_read(path);
     const char *found = NULL;
 
     for (const char *line = all.at; *line;) {
@@ -308,7 +310,7 @@ static size_t lines_count(const char *text)
  * verdict. Returns the number of calls, and sets the flag of each verdict that occurs. */
 static size_t verdicts_read(const char *path, bool *different, bool *unknown, bool *close)
 {
-    struct text text = file_text(path);
+    struct text text = file_read(path);
     size_t lines = lines_count(text.at);
 
     *different = *different || strstr(text.at, "different");
@@ -318,7 +320,7 @@ static size_t verdicts_read(const char *path, bool *different, bool *unknown, bo
     return lines;
 }
 
-const char *values_same(const char *baseline, const char *path)
+const char *values_compare(const char *baseline, const char *path)
 {
     char *pattern = say_print("%s/*.index", baseline);
     bool different = false;
@@ -333,7 +335,7 @@ const char *values_same(const char *baseline, const char *path)
         const char *name = strrchr(found.gl_pathv[i], '/') + 1;
         char *verdict =
             say_print("%s/%.*s.verdict", path, (int)(strlen(name) - strlen(".index")), name);
-        struct text index = file_text(found.gl_pathv[i]);
+        struct text index = file_read(found.gl_pathv[i]);
         size_t calls = lines_count(index.at);
         if (verdicts_read(verdict, &different, &unknown, &near) != calls)
             different = true;

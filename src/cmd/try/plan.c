@@ -30,8 +30,9 @@ static bool begins_setting(const char *text)
     return name && text[name] == '=';
 }
 
-/* Return the quoted word at *TEXT as a shell reads it, and move *TEXT after it. */
-static char *quoted_take(struct arena *arena, const char **text)
+/* Return the word at *TEXT without its quotes, which mean the same as in a shell, and move *TEXT
+ * behind the word. */
+static char *take_quoted_word(struct arena *arena, const char **text)
 {
     const char *at = *text;
     char *word = arena_take(arena, strlen(at) + 1);
@@ -50,9 +51,9 @@ static char *quoted_take(struct arena *arena, const char **text)
     return word;
 }
 
-/* Return the setting at *TEXT, and move *TEXT after it. A setting ends at a blank before the next
- * setting. Returns NULL if there is none. */
-static const char *setting_take(struct arena *arena, const char **text)
+/* Return the setting at *TEXT, and move *TEXT behind it. A setting ends at a blank if another
+ * setting follows. Returns NULL if no setting is left. */
+static const char *take_setting(struct arena *arena, const char **text)
 {
     const char *begin = *text + strspn(*text, " ");
     const char *end = begin;
@@ -61,7 +62,7 @@ static const char *setting_take(struct arena *arena, const char **text)
     if (!*begin)
         return NULL;
     if (*begin == '\'')
-        return quoted_take(arena, text);
+        return take_quoted_word(arena, text);
     do {
         end += strcspn(end, " ");
         *text = end;
@@ -75,13 +76,13 @@ struct words settings_split(struct arena *arena, const char *text)
     struct words words = {0};
     const char *word;
 
-    while ((word = setting_take(arena, &text)))
+    while ((word = take_setting(arena, &text)))
         *list_add(&words) = word;
     return words;
 }
 
-/* Return the words of the JSON array JSON. */
-static struct words words_of_json(struct plan *plan, struct db *db, const char *json)
+/* Return the strings of JSON, an array of strings. */
+static struct words json_words_read(struct plan *plan, struct db *db, const char *json)
 {
     struct words words = {0};
     struct query *row =
@@ -99,7 +100,7 @@ static struct words words_of_json(struct plan *plan, struct db *db, const char *
 
 /* ---- reading the recorded command from a trace --------------------------- */
 
-static const char *meta_text(struct plan *plan, struct db *db, const char *key)
+static const char *read_meta_text(struct plan *plan, struct db *db, const char *key)
 {
     char *text = db_meta(db, key);
 
@@ -109,9 +110,9 @@ static const char *meta_text(struct plan *plan, struct db *db, const char *key)
 /* Read from the trace which options and settings the recording had. */
 static void options_read(struct plan *plan, struct db *db)
 {
-    struct words settings = words_of_json(plan, db, meta_text(plan, db, "settings"));
+    struct words settings = json_words_read(plan, db, read_meta_text(plan, db, "settings"));
 
-    plan->options = words_of_json(plan, db, meta_text(plan, db, "options"));
+    plan->options = json_words_read(plan, db, read_meta_text(plan, db, "options"));
     for (size_t i = 0; i < plan->options.count; i++)
         if (!strcmp(plan->options.at[i], "--python"))
             plan->interpreted = true;
@@ -122,14 +123,14 @@ static void options_read(struct plan *plan, struct db *db)
     list_free(&settings);
 }
 
-/* Is DB the trace of one rank of several, without the launcher that would start the job? */
-static bool job_rank_alone(struct plan *plan, struct db *db)
+/* Is DB the trace of one of several ranks, without the launcher that would start all of them? */
+static bool is_lone_rank(struct plan *plan, struct db *db)
 {
     return db_meta_integer(db, "world_size", 1) > 1 && !plan->launcher.count;
 }
 
 /* Return why the command of the trace DB cannot run again, or NULL if it can. */
-static const char *refusal_of(struct plan *plan, struct db *db)
+static const char *find_refusal(struct plan *plan, struct db *db)
 {
     char *state = db_meta(db, "state");
     char *imported = db_meta(db, "imported_from");
@@ -157,7 +158,7 @@ static const char *refusal_of(struct plan *plan, struct db *db)
             "was recorded by an older dyntrace, which did not keep the directory: record it again";
     else if (stat(plan->directory, &status) || !S_ISDIR(status.st_mode))
         why = arena_print(&plan->arena, "ran in %s, which is not there", plan->directory);
-    else if (job_rank_alone(plan, db))
+    else if (is_lone_rank(plan, db))
         why = "is that of a rank whose launcher is not known (torchrun and mpirun are, on one "
               "machine): record the whole job by `dyntrace run torchrun ...`";
     free(state);
@@ -198,16 +199,16 @@ bool plan_read(struct plan *plan, char *const *files)
         return false;
     newest = db_path(db);
     plan->path = arena_print(&plan->arena, "%s", newest);
-    plan->command_json = meta_text(plan, db, "command");
-    plan->command = words_of_json(plan, db, plan->command_json);
-    plan->launcher = words_of_json(plan, db, meta_text(plan, db, "launcher"));
-    plan->directory = meta_text(plan, db, "directory");
-    plan->executable = meta_text(plan, db, "executable");
-    plan->values_kept = prose_same(meta_text(plan, db, "values"), "all");
+    plan->command_json = read_meta_text(plan, db, "command");
+    plan->command = json_words_read(plan, db, plan->command_json);
+    plan->launcher = json_words_read(plan, db, read_meta_text(plan, db, "launcher"));
+    plan->directory = read_meta_text(plan, db, "directory");
+    plan->executable = read_meta_text(plan, db, "executable");
+    plan->values_kept = prose_equal(read_meta_text(plan, db, "values"), "all");
     plan->job = plan->launcher.count ||
                 db_integer(db, 0, "SELECT COUNT(DISTINCT rank) > 1 FROM process WHERE rank >= 0");
     options_read(plan, db);
-    why = refusal_of(plan, db);
+    why = find_refusal(plan, db);
     if (!why && !plan->any_owner && !is_own(plan->path))
         why = "belongs to another user, and its command would run as you: --yes runs it";
     if (why && !db_failed(db))
@@ -223,8 +224,8 @@ bool plan_read(struct plan *plan, char *const *files)
 
 /* ---- choosing the function and the settings ------------------------------ */
 
-/* Return FOUND's name as the trace of a run will have it. */
-static struct trial_function function_of(struct plan *plan, const struct found_code *found)
+/* Return the file, name and line of FOUND. They identify the function in the trace of any run. */
+static struct trial_function trial_function_make(struct plan *plan, const struct found_code *found)
 {
     return (struct trial_function){
         .filename = arena_print(&plan->arena, "%s", found->filename),
@@ -248,7 +249,7 @@ bool plan_find(struct plan *plan, struct db *db, const char *name)
         query_close(worst);
     }
     if (plan->known)
-        plan->function = function_of(plan, &plan->code);
+        plan->function = trial_function_make(plan, &plan->code);
     return plan->known || !name;
 }
 
@@ -270,7 +271,7 @@ static void add_remedy_settings(struct plan *plan, char *const *files, const cha
 
     if (found) {
         why_gather(&why);
-        why_follow(&why);
+        why_add_remedies(&why);
         why_whatif(&why);
     }
     for (size_t i = 0; found && i < why.remedies.count; i++) {
@@ -317,7 +318,7 @@ static void interpreter_find(const struct plan *plan, struct program *t)
     snprintf(t->path, sizeof t->path, "%s", prose_or(python, ""));
 }
 
-bool plan_settings_fit(const struct plan *plan)
+bool plan_settings_are_valid(const struct plan *plan)
 {
     struct program program = {0};
     struct arena arena = {0};
@@ -331,7 +332,7 @@ bool plan_settings_fit(const struct plan *plan)
             .settings = settings.at,
             .setting_count = many ? SETTINGS_MAX : (uint32_t)settings.count,
         };
-        if (!settings_fit(&program, &options, "try: "))
+        if (!settings_are_valid(&program, &options, "try: "))
             fit = false;
         list_free(&settings);
     }

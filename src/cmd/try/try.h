@@ -69,7 +69,7 @@ void plan_choose(struct plan *plan, char *const *files, struct db *db, size_t mo
 
 /* Check PLAN's settings as far as possible before the command runs. Reports an error and returns
  * false if any is invalid. */
-bool plan_settings_fit(const struct plan *plan);
+bool plan_settings_are_valid(const struct plan *plan);
 
 /* Split TEXT into settings, which live in ARENA. Settings are separated by blanks. A setting that
  * contains a blank may stand in single quotes. It needs them only if the text after the blank looks
@@ -114,10 +114,10 @@ bool attempt_run(const struct plan *plan, const struct attempt_given *given, con
 
 /* ---- comparing the output of a run with the baseline's ------------------- */
 
-/* Is the output in the file PATH the same as in BASELINE, apart from addresses, our own lines and
- * torch's log messages? AGAIN is the output of another unchanged run, or NULL: words in which AGAIN
- * differs from BASELINE are ignored. If SORTED, lines may be in any order. */
-bool output_same(const char *path, const char *baseline, const char *again, bool sorted);
+/* Is the output in the file PATH the same as in BASELINE, apart from addresses, dyntrace's own
+ * messages and torch's log messages? AGAIN is the output of a second unchanged run, or NULL: words
+ * in which AGAIN differs from BASELINE are ignored. If SORTED, lines may be in any order. */
+bool output_is_same(const char *path, const char *baseline, const char *again, bool sorted);
 
 /* Return a sentence about the first line that differs, in ARENA: "'loss 3', unchanged 'loss 4'".
  * Lines in which AGAIN, the output of a second unchanged run, differs from BASELINE are ignored.
@@ -129,12 +129,13 @@ const char *output_difference(struct arena *arena, const char *path, const char 
  * no", in ARENA. Returns NULL if there is none. */
 const char *output_last_line(struct arena *arena, const char *path);
 
-/* Compare the values that the function returned in one run, in the folder PATH, with BASELINE's.
- * Returns the worst of "equal", "close" and "different", or NULL if none were compared. */
-const char *values_same(const char *baseline, const char *path);
+/* Compare the values that the function returned in one run, in the folder PATH, with those of the
+ * baseline, in the folder BASELINE. Returns the worst of "equal", "close" and "different", or NULL
+ * if no values were compared. */
+const char *values_compare(const char *baseline, const char *path);
 
-/* Return the text of the first of our own lines in the file PATH, in ARENA. A line about --set is
- * preferred. Returns NULL if there is none. */
-const char *output_our_words(struct arena *arena, const char *path);
+/* Return the first message of dyntrace in the file PATH, without "dyntrace: ", in ARENA. A message
+ * about --set is preferred. Returns NULL if there is none. */
+const char *output_own_message(struct arena *arena, const char *path);
 
 #endif

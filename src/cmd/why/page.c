@@ -36,8 +36,8 @@ static struct {
     const struct graph_break *broken;
 } now;
 
-/* Return the first part of REASON, which tells what happened, or NULL if REASON is NULL. */
-static const char *first_part_of(const char *reason)
+/* Return what torch's REASON tells first: what happened. Returns NULL if REASON is NULL. */
+static const char *reason_headline(const char *reason)
 {
     struct torch_reason parts;
 
@@ -47,14 +47,14 @@ static const char *first_part_of(const char *reason)
     return arena_print(&why->arena, "%s", parts.what);
 }
 
-static const char *entry_of(const struct cause *cause)
+static const char *entry_name(const struct cause *cause)
 {
     return prose_or(cause->older_entry, "an older entry");
 }
 
-/* Return the innermost line of the program in STACK. SAID is torch's sentence, as for
- * user_stack_line(). */
-static const char *line_of(const char *stack, const char *said)
+/* Return the innermost line in STACK that is the program's own code. SAID is a sentence of torch
+ * that may quote this line, or NULL. */
+static const char *user_line_find(const char *stack, const char *said)
 {
     struct lines *lines = db_lines(why->db);
     char *line = user_stack_line(stack, said, why->code.qualname, lines);
@@ -67,24 +67,25 @@ static double percent(int64_t part, int64_t all)
     return 100.0 * (double)part / (double)all;
 }
 
-/* Set the field {left} of a --more line: the number of rows from row I to the end of COUNT rows. */
-static void left_fact(struct page_text *page, size_t count, size_t i)
+/* Set the field {left}, which the --more line of a template prints: how many of COUNT rows are left
+ * from row I on. */
+static void left_fact_set(struct page_text *page, size_t count, size_t i)
 {
     int64_t left = (int64_t)(count - i);
 
     fact(page, "left", left);
 }
 
-/* Set the fields that any block may use. */
-static void shared_facts(struct page_text *page)
+/* Set the fields that every template block may use. */
+static void shared_facts_set(struct page_text *page)
 {
     bool torch = why->torch.number;
 
     fact(page, "torch", torch);
     fact(page, "mode", why->torch.mode);
     fact(page, "function", why->code.qualname);
-    why_facts(&page->facts, single_fields, why);
-    why_facts(&page->facts, sum_fields, why);
+    why_add_facts(&page->facts, single_fields, why);
+    why_add_facts(&page->facts, sum_fields, why);
 }
 
 /* ---- moments: times since the recording began ---------------------------------- */
@@ -94,7 +95,7 @@ enum { DECIMALS_LEAST = 3, DECIMALS_MOST = 9 };
 /* How many decimals printed moments have: enough to distinguish all moments in a list. */
 static int decimals = DECIMALS_LEAST;
 
-static int64_t rounded(int64_t ns, int digits)
+static int64_t moment_truncate(int64_t ns, int digits)
 {
     int64_t unit = 1000000000;
 
@@ -103,29 +104,29 @@ static int64_t rounded(int64_t ns, int digits)
     return ns / unit;
 }
 
-static void widen_decimals(int64_t before, int64_t after)
+static void decimals_widen(int64_t before, int64_t after)
 {
     bool are_known = before != UNKNOWN && after != UNKNOWN && before != after;
 
     while (are_known && decimals < DECIMALS_MOST &&
-           rounded(before, decimals) == rounded(after, decimals))
+           moment_truncate(before, decimals) == moment_truncate(after, decimals))
         decimals++;
 }
 
-static void moments_choose(void)
+static void decimals_choose(void)
 {
     size_t most = HITS_SHOWN + OUTCOMES;
 
     decimals = DECIMALS_LEAST;
     for (size_t i = 1; i < why->compiles.count; i++) {
         const struct compile *compile = &why->compiles.at[i];
-        widen_decimals(compile[-1].start_ns, compile->start_ns);
+        decimals_widen(compile[-1].start_ns, compile->start_ns);
     }
     for (size_t i = 0; i < why->calls.count; i++) {
         const struct call_class *class = &why->calls.at[i];
-        widen_decimals(class->first_ns, class->last_ns);
+        decimals_widen(class->first_ns, class->last_ns);
         for (size_t j = 0; j < i && j < most; j++)
-            widen_decimals(why->calls.at[j].first_ns, class->first_ns);
+            decimals_widen(why->calls.at[j].first_ns, class->first_ns);
     }
 }
 
@@ -140,7 +141,7 @@ static const char *moment_text(int64_t ns)
     if (ns < 0)
         return arena_print(&why->arena, "%.*f s", decimals, (double)ns / 1e9);
     return arena_print(&why->arena, "%jd.%0*jd s", (intmax_t)(ns / unit), decimals,
-                       (intmax_t)rounded(ns % unit, decimals));
+                       (intmax_t)moment_truncate(ns % unit, decimals));
 }
 
 /* ---- printing the head of the page --------------------------------------- */
@@ -155,7 +156,7 @@ static void shares_print(struct page_text *page)
     int64_t compiles = (int64_t)why->compiles.count;
     int64_t asked = why->shared.asked;
 
-    shared_facts(page);
+    shared_facts_set(page);
     fact(page, "compiles", compiles);
     fact(page, "without_lookup", skips + disabled);
     fact(page, "asked", asked);
@@ -174,7 +175,7 @@ static void head_print(struct page_text *page)
     const char *rest = why_keep(why, torch_rest_words(code->qualname, NAME_BYTES));
     char *settings = doubts_settings(why->db);
 
-    shared_facts(page);
+    shared_facts_set(page);
     fact(page, "file", code->filename);
     fact(page, "line", code->first_line);
     fact(page, "kind", rest ? rest : code->kind);
@@ -195,8 +196,9 @@ static bool is_next_rank(const struct rank *last, const struct rank *next)
     return alike && next->rank == last->rank + 1;
 }
 
-/* Return the last rank of the range that begins with FIRST. */
-static size_t ranks_end(size_t first)
+/* Return the last rank of the range that begins with the rank FIRST. The ranks of a range have the
+ * same number of compiles. */
+static size_t find_ranks_end(size_t first)
 {
     const struct rank *ranks = why->ranks.at;
     const size_t count = why->ranks.count;
@@ -220,14 +222,14 @@ static void ranks_print(struct page_text *page)
     for (size_t i = 0; i < count; i++)
         differ = differ || ranks[i].compiles != ranks[0].compiles;
     for (size_t i = 0; i < count && more; row++) {
-        size_t last = ranks_end(i);
-        why_facts(&page->facts, ranks_fields, &ranks[i]);
+        size_t last = find_ranks_end(i);
+        why_add_facts(&page->facts, ranks_fields, &ranks[i]);
         if (last > i)
             fact(page, "last", ranks[last].rank);
         fact(page, "several", count > 1);
         fact(page, "differ", differ);
         fact(page, "later", i > 0);
-        left_fact(page, count, i);
+        left_fact_set(page, count, i);
         more = page_text_row(page, "pages/why/rank", row);
         i = last + 1;
     }
@@ -235,13 +237,13 @@ static void ranks_print(struct page_text *page)
     page_text_row(page, "pages/why/ranks", 0);
 }
 
-/* Print how torch was watched, and in which ranks. */
-static void watched_print(struct page_text *page)
+/* Print the mode in which torch was recorded, and the ranks. */
+static void torch_mode_print(struct page_text *page)
 {
     if (why->torch.number || why->ranks.count)
         putc('\n', page->out);
-    why_facts(&page->facts, torch_fields, &why->torch);
-    why_facts(&page->facts, torches_fields, &why->torch);
+    why_add_facts(&page->facts, torch_fields, &why->torch);
+    why_add_facts(&page->facts, torches_fields, &why->torch);
     if (why->torch.number)
         page_text_row(page, "pages/why/torch", 0);
     page->facts.count = 0;
@@ -251,7 +253,7 @@ static void watched_print(struct page_text *page)
 
 /* ---- printing the calls by outcome --------------------------------------- */
 
-static const char *words_of(int64_t outcome)
+static const char *outcome_words_get(int64_t outcome)
 {
     const struct outcome_facts *facts = &outcome_facts[outcome];
 
@@ -262,8 +264,8 @@ static const char *words_of(int64_t outcome)
                : facts->torch;
 }
 
-/* Print the template block NAME about CALLS, with their share of all calls. */
-static void calls_row(struct page_text *page, const char *name, int64_t calls)
+/* Print the template block NAME with the number CALLS and its share of all calls. */
+static void calls_row_print(struct page_text *page, const char *name, int64_t calls)
 {
     int64_t all = why->all_calls;
     double share = all > 0 ? percent(calls, all) : 100.0;
@@ -275,17 +277,17 @@ static void calls_row(struct page_text *page, const char *name, int64_t calls)
 
 static void call_print(struct page_text *page, const struct call_class *class)
 {
-    why_facts(&page->facts, calls_fields, class);
-    fact(page, "words", words_of(class->outcome));
+    why_add_facts(&page->facts, calls_fields, class);
+    fact(page, "words", outcome_words_get(class->outcome));
     fact(page, "first", moment_text(class->first_ns));
     fact(page, "last", moment_text(class->last_ns));
-    calls_row(page, "pages/why/call", class->calls);
+    calls_row_print(page, "pages/why/call", class->calls);
 }
 
 static void disabled_print(struct page_text *page)
 {
-    shared_facts(page);
-    fact(page, "reason", first_part_of(why->disabled_words));
+    shared_facts_set(page);
+    fact(page, "reason", reason_headline(why->disabled_words));
     page_text_row(page, "pages/why/disabled", 0);
 }
 
@@ -314,12 +316,12 @@ static void calls_print(struct page_text *page)
     }
     if (folded) {
         fact(page, "entries", entries);
-        calls_row(page, "pages/why/other_hits", folded);
+        calls_row_print(page, "pages/why/other_hits", folded);
     }
     if (why->disabled_words)
         disabled_print(page);
     if (why->undecided)
-        calls_row(page, "pages/why/undecided", why->undecided);
+        calls_row_print(page, "pages/why/undecided", why->undecided);
 }
 
 /* ---- printing the causes of recompiles ----------------------------------- */
@@ -330,11 +332,11 @@ static bool is_same_cause(const struct cause *one, const struct cause *other)
 {
     if (one->dimension != other->dimension)
         return false;
-    if (!prose_same(one->aspect, other->aspect))
+    if (!prose_equal(one->aspect, other->aspect))
         return false;
-    if (!prose_same(one->source, other->source))
+    if (!prose_equal(one->source, other->source))
         return false;
-    return prose_same(one->actual, other->actual);
+    return prose_equal(one->actual, other->actual);
 }
 
 static bool has_values(const struct cause *cause)
@@ -352,23 +354,25 @@ static bool is_printed_with(const struct cause *one, const struct cause *other)
         return true;
     if (one->cache_entry_id != other->cache_entry_id)
         return false;
-    if (!prose_same(one->kind, other->kind))
+    if (!prose_equal(one->kind, other->kind))
         return false;
-    return prose_same(one->text, other->text);
+    return prose_equal(one->text, other->text);
 }
 
-/* Return the text of CAUSE at OFFSET in struct cause. */
-static const char *text_at(const struct cause *cause, size_t offset)
+/* Return the text in the member of CAUSE that is at OFFSET (offsetof). */
+static const char *read_text_at(const struct cause *cause, size_t offset)
 {
     return *(const char *const *)((const char *)cause + offset);
 }
 
-/* Are ONE and OTHER printed as one cause, and are their texts at OFFSET in struct cause equal? */
-static bool is_alike(const struct cause *one, const struct cause *other, size_t offset)
+/* Are ONE and OTHER printed together, and are their texts in the member at OFFSET (offsetof)
+ * equal? */
+static bool is_printed_with_same_text(const struct cause *one, const struct cause *other,
+                                      size_t offset)
 {
     if (!is_printed_with(one, other))
         return false;
-    return prose_same(text_at(one, offset), text_at(other, offset));
+    return prose_equal(read_text_at(one, offset), read_text_at(other, offset));
 }
 
 /* Is CAUSE printed together with now.cause, and is it the first such cause with its text in the
@@ -379,31 +383,31 @@ static bool is_first_with_text(const struct cause *cause, size_t offset)
 
     if (!is_printed_with(cause, now.cause))
         return false;
-    while (at < cause && !is_alike(at, cause, offset))
+    while (at < cause && !is_printed_with_same_text(at, cause, offset))
         at++;
     return at == cause;
 }
 
-/* Print the older entries that have the expected value of now.cause. If IS_COUNTED, only count
- * them. Returns their number. */
-static int64_t entries_print(struct page_text *page, bool is_counted)
+/* Print the older entries that expected the same value as now.cause's entry. If IS_COUNTED, print
+ * nothing. Returns how many they are. */
+static int64_t expecting_entries_print(struct page_text *page, bool is_counted)
 {
     const size_t expected = offsetof(struct cause, expected);
     const struct cause *last = NULL;
     int64_t count = 0;
-    int64_t all = is_counted ? 0 : entries_print(page, true);
+    int64_t all = is_counted ? 0 : expecting_entries_print(page, true);
     bool more = true;
 
     for (const struct cause *c = now.cause; c < now.end && more; c++) {
         bool is_repeated = last && last->cache_entry_id == c->cache_entry_id;
         if (is_repeated)
             continue;
-        if (!is_alike(c, now.cause, expected))
+        if (!is_printed_with_same_text(c, now.cause, expected))
             continue;
         last = c;
         if (!is_counted) {
             fact(page, "later", count > 0);
-            fact(page, "entry", entry_of(c));
+            fact(page, "entry", entry_name(c));
             fact(page, "left", all - count);
             more = page_text_row(page, "pages/why/expecting", count);
         }
@@ -412,14 +416,15 @@ static int64_t entries_print(struct page_text *page, bool is_counted)
     return count;
 }
 
-/* Print the expected values: "expected 16 (0/0, 0/2), 18 (0/1)". Causes that differ only in the
- * older entry share one line. If IS_COUNTED, only count the values. Returns their number. */
-static int64_t expected_print(struct page_text *page, bool is_counted)
+/* Print the expected values: "expected 16 (0/0, 0/2), 18 (0/1)". Values of causes that differ
+ * only in the older entry are printed once. If IS_COUNTED, print nothing. Returns the number of
+ * values. */
+static int64_t expected_values_print(struct page_text *page, bool is_counted)
 {
     const size_t expected = offsetof(struct cause, expected);
     const struct cause *first = now.cause;
     int64_t count = 0;
-    int64_t all = is_counted ? 0 : expected_print(page, true);
+    int64_t all = is_counted ? 0 : expected_values_print(page, true);
     bool more = true;
 
     for (const struct cause *c = now.from; c < now.end && more; c++) {
@@ -439,8 +444,8 @@ static int64_t expected_print(struct page_text *page, bool is_counted)
 }
 
 /* Print the kinds of the guards that failed for now.cause: "EQUALS_MATCH, LAMBDA_GUARD". If
- * IS_COUNTED, only count them. Returns their number. */
-static int64_t kinds_print(struct page_text *page, bool is_counted)
+ * IS_COUNTED, print nothing. Returns the number of kinds. */
+static int64_t guard_kinds_print(struct page_text *page, bool is_counted)
 {
     const size_t kind = offsetof(struct cause, kind);
     int64_t count = 0;
@@ -458,9 +463,9 @@ static int64_t kinds_print(struct page_text *page, bool is_counted)
     return count;
 }
 
-/* Print the lines of the program that need the guards of now.cause, each by the template block
- * NAME. */
-static void needed_print(struct page_text *page, const char *name)
+/* Print the lines of the user's program that made torch add the guards of now.cause. NAME is the
+ * template block that prints a line. */
+static void needing_lines_print(struct page_text *page, const char *name)
 {
     const size_t user_stack = offsetof(struct cause, user_stack);
     int64_t shown = 0;
@@ -469,15 +474,15 @@ static void needed_print(struct page_text *page, const char *name)
     for (const struct cause *c = now.from; c < now.end && more; c++) {
         if (!prose_filled(c->user_stack) || !is_first_with_text(c, user_stack))
             continue;
-        fact(page, "line", line_of(c->user_stack, c->text));
+        fact(page, "line", user_line_find(c->user_stack, c->text));
         more = page_text_row(page, name, shown);
         shown++;
     }
 }
 
-/* Set the fields of a cause that is about backends: the backend of the older entry and that of the
- * new one. */
-static void backend_facts(struct page_text *page)
+/* Set the fields about now.cause, a change of the backend: the backend of the older entry, and that
+ * of the new entry. */
+static void backend_facts_set(struct page_text *page)
 {
     const struct entry *older = why_entry(why, now.cause->cache_entry_id);
     const struct entry *made = why_entry(why, now.compile->cache_entry_id);
@@ -491,8 +496,8 @@ static void backend_facts(struct page_text *page)
     fact(page, "same", is_same_name);
 }
 
-/* Did now.cause, or a cause that is printed as one with it, decide the recompile? */
-static bool is_decided(void)
+/* Did torch recompile because of now.cause, or of a cause that is printed together with it? */
+static bool has_forced_recompile(void)
 {
     for (const struct cause *other = now.from; other < now.end; other++) {
         if (!other->decided)
@@ -503,8 +508,8 @@ static bool is_decided(void)
     return false;
 }
 
-/* Was another backend the reason for CAUSE? */
-static bool is_of_backend(const struct cause *cause)
+/* Does CAUSE mean that the older entry was compiled with another backend? */
+static bool is_backend_change(const struct cause *cause)
 {
     static const char kind[] = "BACKEND_";
 
@@ -520,18 +525,18 @@ static bool cause_print(struct page_text *page, int64_t number, int64_t all)
     const struct cause *c = now.cause;
     const char *reason = prose_or(c->source, "no reason was recorded");
 
-    fact(page, "decided", is_decided());
-    fact(page, "entry", entry_of(c));
+    fact(page, "decided", has_forced_recompile());
+    fact(page, "entry", entry_name(c));
     if (has_values(c)) {
-        fact(page, "about", why_keep(why, cause_called(c)));
+        fact(page, "about", why_keep(why, cause_subject_expression(c)));
         fact(page, "expected", prose_filled(c->expected));
         fact(page, "actual", why_keep(why, cause_actual(c)));
-    } else if (is_of_backend(c)) {
-        backend_facts(page);
+    } else if (is_backend_change(c)) {
+        backend_facts_set(page);
     } else {
         fact(page, "reason", prose_or(c->text, reason));
     }
-    fact(page, "kinds", kinds_print(page, true));
+    fact(page, "kinds", guard_kinds_print(page, true));
     fact(page, "how", c->how);
     fact(page, "left", all - number);
     return page_text_row(page, "pages/why/cause", number);
@@ -592,7 +597,7 @@ static bool deaths_before_print(struct page_text *page)
         shown++;
     }
     if (other) {
-        why_facts(&page->facts, entries_fields, other);
+        why_add_facts(&page->facts, entries_fields, other);
         page_text_row(page, "pages/why/other_region", 0);
     }
     return shown || other;
@@ -604,7 +609,7 @@ static void causes_print(struct page_text *page)
 
     if (now.compile->causes)
         recompile_causes_print(page);
-    if (!is_unexplained || deaths_before_print(page) || !compile_made(now.compile))
+    if (!is_unexplained || deaths_before_print(page) || !compile_has_code(now.compile))
         return;
     fact(page, "reason", prose_filled(now.compile->reason));
     page_text_row(page, "pages/why/no_cause", 0);
@@ -612,16 +617,16 @@ static void causes_print(struct page_text *page)
 
 /* ---- printing the compiles of the function ------------------------------- */
 
-/* Set the fields about the program's stack: its innermost line, and the path to it. */
-static void stack_facts(struct page_text *page, const char *stack)
+/* Set the fields about STACK, a stack of the user's program: its innermost line, and the calls that
+ * lead there. */
+static void stack_facts_set(struct page_text *page, const char *stack)
 {
-    fact(page, "user_line", line_of(stack, NULL));
+    fact(page, "user_line", user_line_find(stack, NULL));
     fact(page, "user_path", why_keep(why, user_stack_path(stack)));
 }
 
-/* Return INPUTS shortened. Inputs that torch adds to resume functions for its own use are
- * removed. */
-static const char *inputs_of(const char *inputs)
+/* Return INPUTS, shortened. Inputs that torch itself adds to resume functions are left out. */
+static const char *inputs_shorten(const char *inputs)
 {
     inputs = why_keep(why, brief_of(inputs, NULL));
     while (inputs && !strncmp(inputs, "__nested_", 9) && strstr(inputs, ", "))
@@ -629,7 +634,7 @@ static const char *inputs_of(const char *inputs)
     return inputs;
 }
 
-static void parent_facts(struct page_text *page, const struct parent *parent)
+static void parent_facts_set(struct page_text *page, const struct parent *parent)
 {
     char *source, *expected, *actual;
 
@@ -649,11 +654,11 @@ static void compile_print(struct page_text *page, const struct compile *compile)
 {
     bool is_ended = compile->end_ns != UNKNOWN;
     int64_t took = is_ended ? times_span(compile->start_ns, compile->end_ns) : UNKNOWN;
-    const char *refusal = first_part_of(compile_refusal(why, compile));
-    const char *inputs = compile->inputs ? inputs_of(compile->inputs) : NULL;
+    const char *refusal = reason_headline(compile_refusal(why, compile));
+    const char *inputs = compile->inputs ? inputs_shorten(compile->inputs) : NULL;
 
-    shared_facts(page);
-    fact(page, "is_made", compile_made(compile));
+    shared_facts_set(page);
+    fact(page, "is_made", compile_has_code(compile));
     fact(page, "label", prose_filled(compile->label));
     fact(page, "ranks", why->ranks.count);
     fact(page, "rank", compile->rank);
@@ -663,8 +668,8 @@ static void compile_print(struct page_text *page, const struct compile *compile)
     fact(page, "sticky", compile->sticky);
     fact(page, "refusal", refusal);
     fact(page, "again", compile->recompile || compile->causes);
-    stack_facts(page, compile->user_stack);
-    parent_facts(page, &compile->follows_from);
+    stack_facts_set(page, compile->user_stack);
+    parent_facts_set(page, &compile->follows_from);
     fact(page, "inputs", inputs);
     now.compile = compile;
     page_text_row(page, "pages/why/compile", 0);
@@ -680,34 +685,12 @@ static void compiles_print(struct page_text *page)
         page_text_row(page, "pages/why/compiles", 0);
     for (size_t i = 0; i < count; i++) {
         if (count > most && i == COMPILES_FIRST) {
-            left_fact(page, count, most);
+            left_fact_set(page, count, most);
             page_text_row(page, "pages/why/compiles_left", 0);
             i = count - COMPILES_LAST;
         }
         compile_print(page, &why->compiles.at[i]);
     }
-}
-
-/* Are both histories the same, but from different processes? */
-static bool is_same_history(const struct history *one, const struct history *other)
-{
-    if (!prose_same(one->source, other->source))
-        return false;
-    if (!prose_same(one->kind, other->kind))
-        return false;
-    if (!prose_same(one->aspect, other->aspect))
-        return false;
-    return prose_same(one->text, other->text);
-}
-
-/* Is there an equal history before H? */
-static bool is_repeated(const struct history *h)
-{
-    const struct history *before = why->histories.at;
-
-    while (before < h && !is_same_history(before, h))
-        before++;
-    return before < h;
 }
 
 static void histories_print(struct page_text *page)
@@ -717,15 +700,18 @@ static void histories_print(struct page_text *page)
 
     for (size_t i = 0; i < why->histories.count && more; i++) {
         const struct history *h = &why->histories.at[i];
+        struct history sum = *h;
         if (!prose_filled(h->text))
             continue;
-        if (is_repeated(h))
+        if (h->is_repeated)
             continue;
+        sum.recompiles = h->all_recompiles;
+        sum.refused = h->all_refused;
         now.from = h->cause;
         now.cause = h->cause;
         now.end = h->cause + 1;
-        why_facts(&page->facts, histories_fields, h);
-        fact(page, "about", why_keep(why, cause_called(h->cause)));
+        why_add_facts(&page->facts, histories_fields, &sum);
+        fact(page, "about", why_keep(why, cause_subject_expression(h->cause)));
         fact(page, "text", h->text);
         fact(page, "how", h->cause->how);
         more = page_text_row(page, "pages/why/history", shown);
@@ -741,30 +727,31 @@ static void cache_entries_print(struct page_text *page)
 
     for (size_t i = 0; i < why->entries.count && more; i++) {
         const struct entry *e = &why->entries.at[i];
-        why_facts(&page->facts, entries_fields, e);
+        why_add_facts(&page->facts, entries_fields, e);
         fact(page, "mode", why->torch.mode);
         fact(page, "observed", why->torch.observed);
         fact(page, "last", moment_text(e->last_hit_ns));
         fact(page, "died", moment_text(e->died_ns));
         fact(page, "cause", prose_filled(e->death_cause));
-        left_fact(page, why->entries.count, i);
+        left_fact_set(page, why->entries.count, i);
         more = page_text_row(page, "pages/why/entry", (int64_t)i);
     }
 }
 
-/* Return why calls are not compiled after MARK, or NULL if no reason was recorded. */
-static const char *mark_reason(const struct mark *mark)
+/* Return why torch set MARK, which keeps it from compiling the function's calls. Returns NULL if no
+ * reason was recorded. */
+static const char *find_mark_reason(const struct mark *mark)
 {
-    bool is_run_only = prose_same(mark->action, "run_only");
-    bool is_skip = prose_same(mark->action, "skip");
+    bool is_run_only = prose_equal(mark->action, "run_only");
+    bool is_skip = prose_equal(mark->action, "skip");
 
     /* the mark's own reason tells only how torch prevents compiles, so prefer the limit that was
      * reached */
     if (is_run_only && why->limit_reason)
         return why->limit_reason;
     if (prose_filled(mark->reason))
-        return first_part_of(mark->reason);
-    return is_skip && why_turned_away(why) ? first_part_of(why->declined_reason) : NULL;
+        return reason_headline(mark->reason);
+    return is_skip && why_was_skipped(why) ? reason_headline(why->declined_reason) : NULL;
 }
 
 static void marks_print(struct page_text *page)
@@ -773,12 +760,12 @@ static void marks_print(struct page_text *page)
 
     for (size_t i = 0; i < why->marks.count && more; i++) {
         const struct mark *m = &why->marks.at[i];
-        shared_facts(page);
+        shared_facts_set(page);
         fact(page, "at", moment_text(m->at_ns));
-        fact(page, "why", mark_reason(m));
-        fact(page, "turned_away", why_turned_away(why));
-        why_facts(&page->facts, marks_fields, m);
-        left_fact(page, why->marks.count, i);
+        fact(page, "why", find_mark_reason(m));
+        fact(page, "turned_away", why_was_skipped(why));
+        why_add_facts(&page->facts, marks_fields, m);
+        left_fact_set(page, why->marks.count, i);
         more = page_text_row(page, "pages/why/mark", (int64_t)i);
     }
 }
@@ -788,8 +775,8 @@ static void limit_print(struct page_text *page, const struct call_class *class)
     const char *limit = why->limit_reason;
     bool is_unsaid = limit && !strstr(limit, "reached");
 
-    shared_facts(page);
-    why_facts(&page->facts, calls_fields, class);
+    shared_facts_set(page);
+    why_add_facts(&page->facts, calls_fields, class);
     fact(page, "unsaid", is_unsaid);
     fact(page, "first", moment_text(class->first_ns));
     fact(page, "last", moment_text(class->last_ns));
@@ -810,15 +797,15 @@ static void limits_print(struct page_text *page)
         page_text_row(page, "pages/why/unfitted", 0);
     for (size_t i = 0; i < why->forbidders.count && more; i++) {
         const struct forbidder *forbidder = &why->forbidders.at[i];
-        why_facts(&page->facts, forbidders_fields, forbidder);
-        fact(page, "why", first_part_of(forbidder->reason));
+        why_add_facts(&page->facts, forbidders_fields, forbidder);
+        fact(page, "why", reason_headline(forbidder->reason));
         more = page_text_row(page, "pages/why/forbidder", (int64_t)i);
     }
     more = true;
     for (size_t i = 0; i < why->inputs.count && more; i++) {
         const struct input *input = &why->inputs.at[i];
         fact(page, "calls", input->calls);
-        fact(page, "inputs", inputs_of(prose_or(input->inputs, "?")));
+        fact(page, "inputs", inputs_shorten(prose_or(input->inputs, "?")));
         more = page_text_row(page, "pages/why/input", (int64_t)i);
     }
 }
@@ -829,7 +816,7 @@ static void guard_times_print(struct page_text *page)
     double share = why_guard_share(why);
     bool is_told = checks || why->guards_slow;
 
-    shared_facts(page);
+    shared_facts_set(page);
     if (checks)
         fact(page, "each_ns", why->check_ns / checks);
     if (is_told && share >= 0) {
@@ -844,10 +831,10 @@ static bool failed_guard_print(struct page_text *page, size_t i)
     const struct failed_guard *g = &why->guards.at[i];
     char *about = expression_of(prose_or(g->source, g->expression));
 
-    why_facts(&page->facts, guards_fields, g);
-    left_fact(page, why->guards.count, i);
+    why_add_facts(&page->facts, guards_fields, g);
+    left_fact_set(page, why->guards.count, i);
     fact(page, "about", why_keep(why, about));
-    fact(page, "line", line_of(g->user_stack, NULL));
+    fact(page, "line", user_line_find(g->user_stack, NULL));
     return page_text_row(page, "pages/why/failed_guard", (int64_t)i);
 }
 
@@ -861,7 +848,7 @@ static void guards_print(struct page_text *page)
     guard_times_print(page);
     for (size_t i = 0; i < why->costs.count && more; i++) {
         const struct guard_cost *cost = &why->costs.at[i];
-        why_facts(&page->facts, costs_fields, cost);
+        why_add_facts(&page->facts, costs_fields, cost);
         if (all > 0)
             fact(page, "share", percent(cost->estimated_ns, all));
         more = page_text_row(page, "pages/why/cost", (int64_t)i);
@@ -887,12 +874,21 @@ static void resume_function_print(struct page_text *page)
         return;
     words = torch_rest_words(rest->resume_function, WHY_WIDTH);
     torch_resume(rest->resume_function, &function, &line);
-    why_facts(&page->facts, breaks_fields, rest);
+    why_add_facts(&page->facts, breaks_fields, rest);
     fact(page, "words", why_keep(why, words));
     fact(page, "before", has_more ? function : NULL);
     fact(page, "before_line", line);
     page_text_row(page, "pages/why/rest", 0);
     free(function);
+}
+
+/* Did torch break the graph at a statement before the one that it cannot handle, without making a
+ * resume function? */
+static bool lacks_resume_function(const struct graph_break *b)
+{
+    static const char step[] = "step_unsupported";
+
+    return !b->resume_function && b->reason && !strncmp(b->reason, step, strlen(step));
 }
 
 static void breaks_print(struct page_text *page)
@@ -907,8 +903,9 @@ static void breaks_print(struct page_text *page)
         fact(page, "times", b->times);
         fact(page, "what", reason.what);
         fact(page, "why", reason.why);
-        stack_facts(page, b->user_stack);
-        left_fact(page, why->breaks.count, i);
+        fact_is(&page->facts, "unresumed", lacks_resume_function(b));
+        stack_facts_set(page, b->user_stack);
+        left_fact_set(page, why->breaks.count, i);
         more = page_text_row(page, "pages/why/break", (int64_t)i);
     }
 }
@@ -923,7 +920,7 @@ static void phases_print(struct page_text *page)
     bool more = true;
 
     if (why->caches) {
-        shared_facts(page);
+        shared_facts_set(page);
         page_text_row(page, "pages/why/caches", 0);
     }
     list_each(p, &why->phases) {
@@ -934,7 +931,7 @@ static void phases_print(struct page_text *page)
         const struct phase *p = &why->phases.at[i];
         if (p->self_ns * 100 < all) /* leave out a phase with less than one percent of the time */
             continue;
-        why_facts(&page->facts, phases_fields, p);
+        why_add_facts(&page->facts, phases_fields, p);
         fact(page, "share", percent(p->self_ns, all));
         fact(page, "words", torch_phase_words(p->name));
         more = page_text_row(page, "pages/why/phase", shown);
@@ -949,10 +946,10 @@ static void phases_print(struct page_text *page)
 
 /* ---- printing the remedies ----------------------------------------------- */
 
-/* Set the field NAME to FIGURE, the value with the remedy, and BEFORE_NAME to BEFORE, the value
- * without it. If both are equal, BEFORE_NAME is NULL. */
-static void figure_fact(struct page_text *page, const char *name, int64_t figure,
-                        const char *before_name, int64_t before)
+/* Set the field NAME to FIGURE, the value with the remedy, and the field BEFORE_NAME to BEFORE, the
+ * value without it. If both values are equal, the field BEFORE_NAME becomes NULL. */
+static void figure_fact_set(struct page_text *page, const char *name, int64_t figure,
+                            const char *before_name, int64_t before)
 {
     fact(page, name, figure);
     fact(page, before_name, figure == before ? UNKNOWN : before);
@@ -971,23 +968,23 @@ static void figures_print(struct page_text *page)
 
     fact(page, "trial", r->trial);
     fact(page, "what_if", r->what_if);
-    figure_fact(page, "compiles", compiles, "compiles_before", r->compiles);
+    figure_fact_set(page, "compiles", compiles, "compiles_before", r->compiles);
     fact(page, "eager_uncounted", eager == UNKNOWN);
     fact(page, "some_eager", is_counted ? UNKNOWN : eager);
-    figure_fact(page, "eager", has_eager ? eager : UNKNOWN, "eager_before", r->eager);
-    figure_fact(page, "breaks", breaks, "breaks_before", r->breaks);
+    figure_fact_set(page, "eager", has_eager ? eager : UNKNOWN, "eager_before", r->eager);
+    figure_fact_set(page, "breaks", breaks, "breaks_before", r->breaks);
     fact(page, "gone", r->gone);
     fact(page, "gain", r->gain);
     page_text_row(page, "pages/why/figures", 0);
 }
 
-/* Print the commands that measure how much the remedy helps. */
-static void unmeasured_print(struct page_text *page)
+/* Print the commands that measure how much now.remedy helps. */
+static void measure_commands_print(struct page_text *page)
 {
-    shared_facts(page);
+    shared_facts_set(page);
     fact(page, "file", db_path(why->db));
     fact(page, "tried", trials_trace(why->db));
-    why_facts(&page->facts, remedies_fields, now.remedy);
+    why_add_facts(&page->facts, remedies_fields, now.remedy);
     page_text_row(page, "pages/why/unmeasured", 0);
 }
 
@@ -1014,7 +1011,7 @@ static void outcome_print(struct page_text *page)
     if (remedy_has_figures(now.remedy))
         figures_print(page);
     else
-        unmeasured_print(page);
+        measure_commands_print(page);
 }
 
 /* Print the remedies that are only notes. A note tells, for example, that something is normal and
@@ -1046,7 +1043,7 @@ static void other_output_print(struct page_text *page)
     list_each(r, &why->remedies) {
         if (!r->other_output)
             continue;
-        why_facts(&page->facts, remedies_fields, r);
+        why_add_facts(&page->facts, remedies_fields, r);
         fact(page, "other_output", r->other_output);
         page_text_row(page, "pages/why/other_output", shown);
         shown++;
@@ -1068,7 +1065,7 @@ static void remedies_head_print(struct page_text *page)
 
     for (size_t i = 0; i < why->remedies.count; i++)
         is_any = is_any || !why->remedies.at[i].rejected;
-    shared_facts(page);
+    shared_facts_set(page);
     if (is_any)
         page_text_row(page, "pages/why/remedies", 0);
     else if (is_perfect())
@@ -1113,37 +1110,37 @@ static void profile_print(struct page_text *page)
 static void sql_print(struct page_text *page)
 {
     for (size_t i = 0; why->with_sql && i < why->asked.count; i++) {
-        why_facts(&page->facts, asked_fields, &why->asked.at[i]);
+        why_add_facts(&page->facts, asked_fields, &why->asked.at[i]);
         page_text_row(page, "pages/why/sql", (int64_t)i);
     }
 }
 
 /* ---- what a template prints by a line `--call NAME` ---------------------- */
 
-static void expected_part(struct page_text *page)
+static void expected_part_print(struct page_text *page)
 {
     if (prose_filled(now.cause->expected))
-        expected_print(page, false);
+        expected_values_print(page, false);
 }
 
-static void entries_part(struct page_text *page)
+static void entries_part_print(struct page_text *page)
 {
-    entries_print(page, false);
+    expecting_entries_print(page, false);
 }
 
-static void kinds_part(struct page_text *page)
+static void kinds_part_print(struct page_text *page)
 {
-    kinds_print(page, false);
+    guard_kinds_print(page, false);
 }
 
-static void needed_part(struct page_text *page)
+static void needing_lines_part_print(struct page_text *page)
 {
-    needed_print(page, "pages/why/needed");
+    needing_lines_print(page, "pages/why/needed");
 }
 
-static void history_needed_part(struct page_text *page)
+static void history_needing_lines_part_print(struct page_text *page)
 {
-    needed_print(page, "pages/why/history_needed");
+    needing_lines_print(page, "pages/why/history_needed");
 }
 
 /* Print what the line `--call NAME` of a template stands for. */
@@ -1157,11 +1154,11 @@ static void part_print(struct page_text *page, const char *name, struct query *r
         {"outcome", outcome_print},
         {"settings", settings_print},
         {"causes", causes_print},
-        {"expected", expected_part},
-        {"entries", entries_part},
-        {"kinds", kinds_part},
-        {"needed", needed_part},
-        {"history_needed", history_needed_part},
+        {"expected", expected_part_print},
+        {"entries", entries_part_print},
+        {"kinds", kinds_part_print},
+        {"needed", needing_lines_part_print},
+        {"history_needed", history_needing_lines_part_print},
         {"rest", resume_function_print},
     };
 
@@ -1187,8 +1184,8 @@ void why_remedies_print(struct why *of, FILE *out, enum template_way way)
 void why_page_print(struct why *of, bool all)
 {
     static void (*const sections[])(struct page_text * page) = {
-        head_print,     profile_print,   remedies_print,      watched_print, calls_print,
-        compiles_print, histories_print, cache_entries_print, marks_print,   limits_print,
+        head_print,     profile_print,   remedies_print,      torch_mode_print, calls_print,
+        compiles_print, histories_print, cache_entries_print, marks_print,      limits_print,
         guards_print,   breaks_print,    phases_print,        sql_print,
     };
     struct page_text page = {
@@ -1200,7 +1197,7 @@ void why_page_print(struct why *of, bool all)
 
     why = of;
     print_all = all;
-    moments_choose();
+    decimals_choose();
     for (size_t i = 0; i < array_count(sections); i++)
         sections[i](&page);
 }

@@ -16,7 +16,8 @@ static void profile_bind(const void *context, struct query *query)
 {
     const struct profile_page *of = context;
     const struct why *why = of->why;
-    const char *which = doubts_frames(why->db);
+    const char *which = doubts_frames_text(why->db);
+    const char *unstored = doubts_unstored_text(why->db);
 
     query_bind_text(query, 2, of->json);
     find_bind(query, 3, &why->code);
@@ -24,6 +25,8 @@ static void profile_bind(const void *context, struct query *query)
     query_bind_text(query, 5, db_path(why->db));
     if (which)
         query_bind_text(query, 6, which);
+    if (unstored)
+        query_bind_text(query, 7, unstored);
 }
 
 void why_profile_print(const struct page_text *where, const struct why *why)

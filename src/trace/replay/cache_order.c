@@ -4,7 +4,7 @@
 
 #include "lib/list.h"
 
-static void move_to_front(struct cache_order *o, size_t from, size_t to)
+static void move_entry(struct cache_order *o, size_t from, size_t to)
 {
     struct cached moved = o->at[from];
 
@@ -15,24 +15,24 @@ static void move_to_front(struct cache_order *o, size_t from, size_t to)
     o->at[to] = moved;
 }
 
-void cache_order_born(struct cache_order *o, struct cached entry, bool pinned)
+void cache_order_add(struct cache_order *o, struct cached entry, bool pinned)
 {
     *list_add(o) = entry;
     if (pinned)
-        move_to_front(o, o->count - 1, o->pinned++);
+        move_entry(o, o->count - 1, o->pinned++);
     else if (o->policy != ORDER_FIFO)
-        move_to_front(o, o->count - 1, o->pinned);
+        move_entry(o, o->count - 1, o->pinned);
 }
 
-void cache_order_hit(struct cache_order *o, size_t place)
+void cache_order_move_hit(struct cache_order *o, size_t place)
 {
     if (o->policy == ORDER_MRU && place > o->pinned)
-        move_to_front(o, place, o->pinned);
+        move_entry(o, place, o->pinned);
 }
 
-void cache_order_died(struct cache_order *o, size_t place)
+void cache_order_remove(struct cache_order *o, size_t place)
 {
-    move_to_front(o, place, --o->count);
+    move_entry(o, place, --o->count);
     o->pinned -= place < o->pinned;
 }
 
@@ -45,7 +45,7 @@ size_t cache_order_find(const struct cache_order *o, uint32_t id)
     return place;
 }
 
-void cache_order_fork(struct cache_order *o, const struct cache_order *parent)
+void cache_order_copy(struct cache_order *o, const struct cache_order *parent)
 {
     o->pinned = parent->pinned;
     o->policy = parent->policy;
@@ -59,9 +59,10 @@ void cache_order_free(struct cache_order *o)
     o->pinned = 0;
 }
 
-/* Does the current pass of W visit entries of REGION? Pass 0 visits precompiled entries, pass 1 the
- * other entries of the lookup's own region, pass 2 the other entries of the common region. */
-static bool is_seen(const struct cache_walk *w, int64_t region)
+/* Does the current pass of the walk visit entries of REGION? Pass 0 visits precompiled
+ * entries, pass 1 the other entries of the lookup's own region, pass 2 the other entries of
+ * the common region. */
+static bool visits_region(const struct cache_walk *w, int64_t region)
 {
     switch (w->pass) {
     case 0:
@@ -85,7 +86,7 @@ const struct cached *cache_walk_next(struct cache_walk *w)
             w->at = o->pinned;
         for (; w->at < end; w->at++) {
             const struct cached *entry = &o->at[w->at];
-            if (is_seen(w, entry->region)) {
+            if (visits_region(w, entry->region)) {
                 w->at++;
                 return entry;
             }

@@ -51,15 +51,16 @@ struct cache_order {
     enum order_policy policy;
 };
 
-/* Add a new entry to ORDER; PINNED: the entry is precompiled. */
-void cache_order_born(struct cache_order *order, struct cached entry, bool pinned);
-/* Apply a hit, or the death, of the entry at PLACE. */
-void cache_order_hit(struct cache_order *order, size_t place);
-void cache_order_died(struct cache_order *order, size_t place);
+/* Add the new ENTRY to ORDER. PINNED: the entry is precompiled. */
+void cache_order_add(struct cache_order *order, struct cached entry, bool pinned);
+/* The entry at the position PLACE was hit: move it to the front. cache_order_remove():
+ * the entry died. */
+void cache_order_move_hit(struct cache_order *order, size_t place);
+void cache_order_remove(struct cache_order *order, size_t place);
 /* Return the position of the entry with this ID, or order->count if there is none. */
 size_t cache_order_find(const struct cache_order *order, uint32_t id);
-/* Make the empty ORDER a copy of PARENT. */
-void cache_order_fork(struct cache_order *order, const struct cache_order *parent);
+/* Make ORDER, which is empty, a copy of PARENT. */
+void cache_order_copy(struct cache_order *order, const struct cache_order *parent);
 void cache_order_free(struct cache_order *order);
 
 /* The state of a loop over the entries that a lookup sees, in the order in which it tries them.

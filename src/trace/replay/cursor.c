@@ -48,7 +48,7 @@ static bool is_marked(const bool *marks, uint32_t index)
 
 static bool passes_filters(const struct cursor *c, const struct replay_event *e)
 {
-    const struct replay_subject s = replay_about(c->r, e->kind, e->index);
+    const struct replay_subject s = replay_subject_of(c->r, e->kind, e->index);
     const uint32_t lookup = e->kind == REPLAY_LOOKUP ? e->index : REPLAY_NONE;
     const uint32_t by[FILTERS] = {s.code, s.thread, lookup, lookup};
 
@@ -90,8 +90,9 @@ void cursor_end(struct cursor *c)
     cursor_filter_off(c);
 }
 
-/* Move to event number EVENT; returns CURSOR_NONE if EVENT is events.count. */
-static enum cursor_result to_event(struct cursor *c, size_t event)
+/* Move the cursor to event number EVENT. Returns CURSOR_NONE if EVENT is events.count, which means
+ * that there is none. */
+static enum cursor_result move_to_event(struct cursor *c, size_t event)
 {
     if (event >= c->r->events.count)
         return CURSOR_NONE;
@@ -114,7 +115,7 @@ const struct replay_event *cursor_event(const struct cursor *c)
 
 struct replay_subject cursor_subject(const struct cursor *c)
 {
-    return replay_about(c->r, c->r->events.at[c->at].kind, c->r->events.at[c->at].index);
+    return replay_subject_of(c->r, c->r->events.at[c->at].kind, c->r->events.at[c->at].index);
 }
 
 int64_t cursor_ns(const struct cursor *c)
@@ -123,7 +124,7 @@ int64_t cursor_ns(const struct cursor *c)
 }
 
 /* Return the first column of QUERY's first row, or 0 without a row. Closes QUERY. */
-static int64_t number_of(struct query *query)
+static int64_t read_number(struct query *query)
 {
     int64_t number = query_step(query) ? query_integer(query, 0) : 0;
 
@@ -137,33 +138,34 @@ int64_t cursor_frame(const struct cursor *c)
 
     if (!e || e->kind == REPLAY_DEATH)
         return 0;
-    return number_of(
-        db_asked(c->db,
-                 schema_statement(e->kind == REPLAY_LOOKUP    ? "replay/frame-of-lookup"
-                                  : e->kind == REPLAY_COMPILE ? "replay/frame-of-compile"
-                                                              : "replay/frame-of-break"),
-                 cursor_subject(c).id));
+    return read_number(
+        db_query_with(c->db,
+                      schema_statement(e->kind == REPLAY_LOOKUP    ? "replay/frame-of-lookup"
+                                       : e->kind == REPLAY_COMPILE ? "replay/frame-of-compile"
+                                                                   : "replay/frame-of-break"),
+                      cursor_subject(c).id));
 }
 
 enum cursor_result cursor_step(struct cursor *c, enum cursor_what what, int direction)
 {
-    return to_event(c, find_event(c, c->at, c->gap, what, direction));
+    return move_to_event(c, find_event(c, c->at, c->gap, what, direction));
 }
 
-enum cursor_result cursor_far(struct cursor *c, enum cursor_what what, bool last)
+enum cursor_result cursor_to_first_or_last(struct cursor *c, enum cursor_what what, bool last)
 {
-    return to_event(c, find_event(c, last ? c->r->events.count : 0, true, what, last ? -1 : 1));
+    return move_to_event(c,
+                         find_event(c, last ? c->r->events.count : 0, true, what, last ? -1 : 1));
 }
 
-enum cursor_result cursor_to(struct cursor *c, enum cursor_what what, int64_t id)
+enum cursor_result cursor_to_id(struct cursor *c, enum cursor_what what, int64_t id)
 {
     const struct replay *r = c->r;
     const struct replay_break *b;
     uint32_t index;
 
     if (what == NEXT_EVENT)
-        return to_event(c, id > 0 && (uint64_t)id <= r->events.count ? (size_t)id - 1
-                                                                     : r->events.count);
+        return move_to_event(c, id > 0 && (uint64_t)id <= r->events.count ? (size_t)id - 1
+                                                                          : r->events.count);
     switch (kinds[what]) {
     case REPLAY_LOOKUP:
         index = replay_lookup_at(r, id);
@@ -180,7 +182,8 @@ enum cursor_result cursor_to(struct cursor *c, enum cursor_what what, int64_t id
     default:
         index = replay_index(&r->compile_ids, id);
     }
-    return index == REPLAY_NONE ? CURSOR_NONE : to_event(c, replay_event_of(r, kinds[what], index));
+    return index == REPLAY_NONE ? CURSOR_NONE
+                                : move_to_event(c, replay_event_of(r, kinds[what], index));
 }
 
 /* ---- parsing what the user typed: "miss", "1.5s", "lookup 20" ------------ */
@@ -191,7 +194,7 @@ static bool is_plural_end(const char *end)
     return !*end || !strcmp(end, "s") || !strcmp(end, "es");
 }
 
-bool cursor_what(const char *word, enum cursor_what *what)
+bool cursor_read_what(const char *word, enum cursor_what *what)
 {
     for (int i = 0; i < NEXT_KINDS; i++) {
         size_t bytes = strlen(cursor_whats[i]);
@@ -205,9 +208,9 @@ bool cursor_what(const char *word, enum cursor_what *what)
     return false;
 }
 
-/* Return WORD in nanoseconds: "1.5s", "20ms", "3us", "7ns", or "50%" of ALL; -1 if WORD is no
- * time. */
-static int64_t time_from(const char *word, int64_t all)
+/* Return WORD in nanoseconds. WORD is "1.5s", "20ms", "3us", "7ns", or "50%", which is that part of
+ * ALL. Returns -1 if WORD is no time. */
+static int64_t parse_time(const char *word, int64_t all)
 {
     char *end;
     double value = strtod(word, &end);
@@ -233,27 +236,27 @@ enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_
                             "where to? Event 12, a time (1.5s), a part (50%), lookup 20, first "
                             "miss, last compile");
     if (!strcmp(word, "first") || !strcmp(word, "last")) {
-        if (words > 1 && !cursor_what(more, what))
+        if (words > 1 && !cursor_read_what(more, what))
             return report_error(
                 more,
                 "no such event: lookup, compile, recompile, break, death, hit, miss or event");
-        return cursor_far(c, *what, !strcmp(word, "last"));
+        return cursor_to_first_or_last(c, *what, !strcmp(word, "last"));
     }
     if (words == 1 && !word[strspn(word, "0123456789")]) {
         words = 2;
         strcpy(more, word);
         strcpy(word, cursor_whats[NEXT_EVENT]);
     }
-    if (words > 1 && cursor_what(word, what)) {
+    if (words > 1 && cursor_read_what(word, what)) {
         errno = 0;
         number = strtoll(more, &end, 10);
         if (*end || errno)
             return report_error(more, "not a number");
-        result = cursor_to(c, *what, number);
+        result = cursor_to_id(c, *what, number);
         return result == CURSOR_NONE ? report_error(more, "the trace has none with that number")
                                      : result;
     }
-    if (words > 1 || (number = time_from(word, c->r->last_ns)) < 0)
+    if (words > 1 || (number = parse_time(word, c->r->last_ns)) < 0)
         return report_error(
             word, "not a time (1.5s, 20ms), a part (50%) or an event (lookup 20, first miss)");
     cursor_to_time(c, number);
@@ -262,9 +265,9 @@ enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_
 
 /* ---- filters: parsing them, and marking what passes ---------------------- */
 
-/* Return a new array that marks the code objects of the function NAME; NULL after reporting an
- * error. */
-static bool *codes_named(struct cursor *c, const char *name)
+/* Return a new array with a true for each code object of the function NAME. Returns NULL after
+ * reporting an error. */
+static bool *mark_codes_named(struct cursor *c, const char *name)
 {
     struct found_code found;
     bool *codes;
@@ -276,11 +279,12 @@ static bool *codes_named(struct cursor *c, const char *name)
     return codes;
 }
 
-/* Return a new array of COUNT bools that marks the rows of QUERY, and close QUERY. The first column
- * is a row id, which MAP maps to an index. If MAP is NULL, the column is the row id of a lookup.
- * TEXT is what the user typed, for the error message. Returns NULL after reporting an error. */
-static bool *ids_marked(struct cursor *c, struct query *query, const char *text,
-                        const struct map *map, size_t count)
+/* Return a new array of COUNT bools with a true for each row of QUERY, and close QUERY. The
+ * first column of a row is a row id, for which MAP has the index in the array. If MAP is NULL,
+ * it is the row id of a lookup. TEXT is what the user typed, for error messages. Returns NULL
+ * after reporting an error. */
+static bool *mark_ids(struct cursor *c, struct query *query, const char *text,
+                      const struct map *map, size_t count)
 {
     bool *marks = calloc(count + 1, sizeof *marks);
     bool any = false;
@@ -303,8 +307,8 @@ static bool *ids_marked(struct cursor *c, struct query *query, const char *text,
 }
 
 /* Return a query of STATEMENT with TEXT bound to ?1. */
-static struct query *query_with_text(const struct cursor *c, const char *statement,
-                                     const char *text)
+static struct query *open_query_with_text(const struct cursor *c, const char *statement,
+                                          const char *text)
 {
     struct query *query = db_query(c->db, schema_statement(statement));
 
@@ -322,9 +326,9 @@ void cursor_filter_off(struct cursor *c)
     c->filtered = NULL;
 }
 
-/* Return a new array that marks the lookups with an outcome in LIST, "skip, limit"; NULL after
- * reporting an error. */
-static bool *outcomes_marked(struct cursor *c, char *list)
+/* Return a new array with a true for each lookup whose outcome is in LIST, such as "skip, limit".
+ * Returns NULL after reporting an error. */
+static bool *mark_outcomes(struct cursor *c, char *list)
 {
     bool *marks = calloc(c->r->lookups.count + 1, sizeof *marks);
     char *rest;
@@ -346,9 +350,10 @@ static bool *outcomes_marked(struct cursor *c, char *list)
     return marks;
 }
 
-/* Return the marks for a filter: KIND ("function", "thread", ...) and its argument TEXT. Stores the
- * number of the filter in *FILTER. Returns NULL after reporting an error. */
-static bool *filter_marks(struct cursor *c, const char *kind, char *text, int *filter)
+/* Return a new array with a true for each row that passes a filter of the kind KIND ("function",
+ * "thread", ...). TEXT is what the user typed after the kind. *FILTER gets the number of the kind.
+ * Returns NULL after reporting an error. */
+static bool *mark_filtered(struct cursor *c, const char *kind, char *text, int *filter)
 {
     static const struct {
         const char *kind;
@@ -373,19 +378,19 @@ static bool *filter_marks(struct cursor *c, const char *kind, char *text, int *f
     }
     *filter = filters[i].filter;
     if (*filter == FILTER_OUTCOME)
-        return outcomes_marked(c, text);
+        return mark_outcomes(c, text);
     if (*filter == FILTER_WHERE) {
         char *sql = say_print(
             "SELECT lookup_id FROM call_ledger WHERE lookup_id IS NOT NULL AND (%s\n)", text);
         query = db_query(c->db, sql);
         free(sql);
-        return ids_marked(c, query, text, NULL, r->lookups.count);
+        return mark_ids(c, query, text, NULL, r->lookups.count);
     }
     if (!filters[i].statement)
-        return codes_named(c, text);
-    query = query_with_text(c, filters[i].statement, text);
-    return *filter == FILTER_CODE ? ids_marked(c, query, text, &r->code_ids, r->codes.count)
-                                  : ids_marked(c, query, text, &r->thread_ids, r->threads.count);
+        return mark_codes_named(c, text);
+    query = open_query_with_text(c, filters[i].statement, text);
+    return *filter == FILTER_CODE ? mark_ids(c, query, text, &r->code_ids, r->codes.count)
+                                  : mark_ids(c, query, text, &r->thread_ids, r->threads.count);
 }
 
 bool cursor_filter(struct cursor *c, const char *by)
@@ -403,7 +408,7 @@ bool cursor_filter(struct cursor *c, const char *by)
                      "filter by what? function NAME, file GLOB, thread ID, process ID, outcome "
                      "NAME, where SQL; or off");
     else if (kind)
-        marks = filter_marks(c, kind, rest, &filter);
+        marks = mark_filtered(c, kind, rest, &filter);
     if (marks) {
         free(c->filters[filter]);
         c->filters[filter] = marks;
@@ -414,7 +419,7 @@ bool cursor_filter(struct cursor *c, const char *by)
     return marks;
 }
 
-size_t cursor_passing(const struct cursor *c)
+size_t cursor_count_passing(const struct cursor *c)
 {
     size_t count = 0;
 
@@ -425,13 +430,13 @@ size_t cursor_passing(const struct cursor *c)
 
 /* ---- commands that the user types ---------------------------------------- */
 
-/* Run the command "filter": add the filter BY, or remove all filters if BY is "off". */
-static enum cursor_result filter_do(struct cursor *c, const char *by)
+/* Run the user's command "filter BY": add the filter BY, or remove all filters if BY is "off". */
+static enum cursor_result run_filter_command(struct cursor *c, const char *by)
 {
     if (strcmp(by, "off")) {
         if (!cursor_filter(c, by))
             return CURSOR_ERROR;
-        fprintf(c->out, "%zu of %zu events pass\n", cursor_passing(c), c->r->events.count);
+        fprintf(c->out, "%zu of %zu events pass\n", cursor_count_passing(c), c->r->events.count);
         return CURSOR_NONE;
     }
     cursor_filter_off(c);
@@ -439,18 +444,18 @@ static enum cursor_result filter_do(struct cursor *c, const char *by)
     return CURSOR_NONE;
 }
 
-enum cursor_result cursor_do(struct cursor *c, const char *name, const char *rest)
+enum cursor_result cursor_run_command(struct cursor *c, const char *name, const char *rest)
 {
     bool next = !strcmp(name, "next");
     enum cursor_result result;
     enum cursor_what what;
 
     if (!strcmp(name, "filter"))
-        return filter_do(c, rest);
+        return run_filter_command(c, rest);
     if (!strcmp(name, "goto")) {
         result = cursor_goto(c, rest, &what);
     } else {
-        if (!cursor_what(rest, &what))
+        if (!cursor_read_what(rest, &what))
             return report_error(rest,
                                 "no such event: lookup, compile, recompile, break, death, hit, "
                                 "miss or event");

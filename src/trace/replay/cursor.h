@@ -61,8 +61,8 @@ void cursor_begin(struct cursor *cursor, struct db *db, struct replay *replay, F
 void cursor_end(struct cursor *cursor);
 
 /* Store in *WHAT the kind of event that WORD names: "miss", "misses", "break". Returns false if
- * WORD names none. */
-bool cursor_what(const char *word, enum cursor_what *what);
+ * WORD names no kind. */
+bool cursor_read_what(const char *word, enum cursor_what *what);
 
 /* Move to the next event of the kind WHAT that passes the filters (DIRECTION 1), or to the previous
  * one (DIRECTION -1). If there is no such event, the cursor stays where it is. */
@@ -70,11 +70,11 @@ enum cursor_result cursor_step(struct cursor *cursor, enum cursor_what what, int
 
 /* Move to the first event of the kind WHAT that passes the filters, or to the last such event if
  * LAST. */
-enum cursor_result cursor_far(struct cursor *cursor, enum cursor_what what, bool last);
+enum cursor_result cursor_to_first_or_last(struct cursor *cursor, enum cursor_what what, bool last);
 
-/* Move to the event of the kind WHAT with row id ID. For NEXT_EVENT, ID is the number of the event
- * from 1 on; for NEXT_DEATH, the entry's row id. */
-enum cursor_result cursor_to(struct cursor *cursor, enum cursor_what what, int64_t id);
+/* Move to the event of the kind WHAT with row id ID. For NEXT_EVENT, ID is the number of the event,
+ * counted from 1; for NEXT_DEATH, the row id of the entry. */
+enum cursor_result cursor_to_id(struct cursor *cursor, enum cursor_what what, int64_t id);
 
 /* Move to the gap before the first event at AT_NS or later. */
 void cursor_to_time(struct cursor *cursor, int64_t at_ns);
@@ -88,12 +88,13 @@ enum cursor_result cursor_goto(struct cursor *cursor, const char *place, enum cu
  * all kinds. Returns false after reporting an error. */
 bool cursor_filter(struct cursor *cursor, const char *by);
 void cursor_filter_off(struct cursor *cursor);
-size_t cursor_passing(const struct cursor *cursor); /* Return how many events pass the filters. */
+size_t
+cursor_count_passing(const struct cursor *cursor); /* Return how many events pass the filters. */
 
-/* Run the command NAME (next, previous, goto, filter) with its arguments REST, and print one line
- * about the result to OUT. Returns CURSOR_THERE if the cursor moved to an event, and CURSOR_NONE if
- * it did not move. */
-enum cursor_result cursor_do(struct cursor *cursor, const char *name, const char *rest);
+/* Run the user's command NAME (next, previous, goto, filter) with the arguments REST. If no event
+ * is found, or if the filters change, a line is printed to the cursor's file. Returns CURSOR_THERE
+ * if the cursor moved to an event, and CURSOR_NONE if it did not move. */
+enum cursor_result cursor_run_command(struct cursor *cursor, const char *name, const char *rest);
 
 /* Return the event at the cursor, or NULL in a gap. */
 const struct replay_event *cursor_event(const struct cursor *cursor);

@@ -33,8 +33,9 @@ static bool is_null(unsigned nulls, int column)
     return nulls & 1u << column;
 }
 
-/* Return NS, limited so that times of a hostile trace cannot overflow when they are added. */
-static int64_t time_of(int64_t ns)
+/* Return NS, limited so that the sum of two times cannot overflow, even if the
+ * trace is malicious. */
+static int64_t limit_time(int64_t ns)
 {
     int64_t most = REPLAY_NEVER / 4;
 
@@ -44,21 +45,21 @@ static int64_t time_of(int64_t ns)
 }
 
 /* Return the time in column AT, or REPLAY_NEVER if the column is NULL. */
-static int64_t time_if(const int64_t *v, unsigned nulls, int at)
+static int64_t time_or_never(const int64_t *v, unsigned nulls, int at)
 {
-    return is_null(nulls, at) ? REPLAY_NEVER : time_of(v[at]);
+    return is_null(nulls, at) ? REPLAY_NEVER : limit_time(v[at]);
 }
 
-static bool process_row(void *context, const int64_t *v, unsigned nulls)
+static bool read_process_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct replay *r = context;
     bool has_parent = !is_null(nulls, 2);
     struct replay_process p = {
         .id = v[0],
-        .start_ns = time_of(v[1]),
+        .start_ns = limit_time(v[1]),
         .parent = has_parent ? replay_index(&r->process_ids, v[2]) : REPLAY_NONE,
         .torch = v[3],
-        .lost_ns = time_if(v, nulls, 4),
+        .lost_ns = time_or_never(v, nulls, 4),
         .first_fork_ns = REPLAY_NEVER,
     };
 
@@ -73,7 +74,7 @@ static bool process_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-static bool thread_row(void *context, const int64_t *v, unsigned nulls)
+static bool read_thread_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct replay *r = context;
     struct replay_thread *thread = ADD(&r->threads, &r->thread_ids, v[0]);
@@ -83,8 +84,8 @@ static bool thread_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* Return the index of the code object with row id CODE_ID; adds the code object if it is new. */
-static uint32_t code_index(struct replay *r, int64_t code_id)
+/* Return the index of the code object with the row id CODE_ID. If there is none, it is added. */
+static uint32_t find_or_add_code(struct replay *r, int64_t code_id)
 {
     uint32_t at = replay_index(&r->code_ids, code_id);
     struct replay_code *code;
@@ -97,16 +98,16 @@ static uint32_t code_index(struct replay *r, int64_t code_id)
     return (uint32_t)(r->codes.count - 1);
 }
 
-static bool entry_row(void *context, const int64_t *v, unsigned nulls)
+static bool read_entry_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct replay *r = context;
     struct replay_entry *e = ADD(&r->entries, &r->entry_ids, v[0]);
 
     *e = (struct replay_entry){
         .id = v[0],
-        .code = code_index(r, v[1]),
-        .born_ns = time_of(v[2]),
-        .died_ns = time_if(v, nulls, 3),
+        .code = find_or_add_code(r, v[1]),
+        .born_ns = limit_time(v[2]),
+        .died_ns = time_or_never(v, nulls, 3),
         .region = v[4],
         .compile_id = v[5],
         .process = REPLAY_NONE,
@@ -117,8 +118,9 @@ static bool entry_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* Set the process that made ENTRY, unless it is known already. ENTRY may be REPLAY_NONE. */
-static void made_in(struct replay *r, uint32_t entry, uint32_t process)
+/* Note that PROCESS made ENTRY, if it is not known already which process did. ENTRY may
+ * be REPLAY_NONE. */
+static void set_maker(struct replay *r, uint32_t entry, uint32_t process)
 {
     struct replay_entry *e;
 
@@ -129,30 +131,30 @@ static void made_in(struct replay *r, uint32_t entry, uint32_t process)
         e->process = process;
 }
 
-static uint32_t process_of(const struct replay *r, uint32_t thread)
+static uint32_t find_process(const struct replay *r, uint32_t thread)
 {
     return thread == REPLAY_NONE ? REPLAY_NONE : r->threads.at[thread].process;
 }
 
-static bool compile_row(void *context, const int64_t *v, unsigned nulls)
+static bool read_compile_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct replay *r = context;
     struct replay_compile *c = ADD(&r->compiles, &r->compile_ids, v[0]);
 
     *c = (struct replay_compile){
         .id = v[0],
-        .start_ns = time_of(v[1]),
-        .code = code_index(r, v[2]),
+        .start_ns = limit_time(v[1]),
+        .code = find_or_add_code(r, v[2]),
         .thread = replay_index(&r->thread_ids, v[3]),
         .entry = replay_index(&r->entry_ids, v[4]),
-        .end_ns = time_of(v[5]),
+        .end_ns = limit_time(v[5]),
         .recompile = v[6],
     };
-    made_in(r, c->entry, process_of(r, c->thread));
+    set_maker(r, c->entry, find_process(r, c->thread));
     return true;
 }
 
-static bool break_row(void *context, const int64_t *v, unsigned nulls)
+static bool read_break_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct replay *r = context;
     struct replay_break *b = list_add(&r->breaks);
@@ -162,8 +164,8 @@ static bool break_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* Return the index of the cache of CODE in PROCESS; adds the cache if it is new. */
-static uint32_t cache_index(struct replay *r, uint32_t code, uint32_t process)
+/* Return the index of the cache of CODE in PROCESS. If there is none, it is added. */
+static uint32_t find_or_add_cache(struct replay *r, uint32_t code, uint32_t process)
 {
     int64_t key = replay_cache_key(code, process);
     uint32_t at = replay_index(&r->cache_ids, key);
@@ -184,22 +186,22 @@ struct lookups {
     int64_t rows;
 };
 
-/* Return the column entries_checked, limited to what the member `checked` can hold. */
-static uint16_t checked_of(int64_t entries_checked)
+/* Return the value of the column entries_checked, limited to what the member `checked` can hold. */
+static uint16_t limit_checked(int64_t entries_checked)
 {
     bool fits = entries_checked >= 0 && entries_checked <= UINT16_MAX;
 
     return fits ? (uint16_t)entries_checked : UINT16_MAX;
 }
 
-static bool lookup_row(void *context, const int64_t *values, unsigned nulls)
+static bool read_lookup_row(void *context, const int64_t *values, unsigned nulls)
 {
     const struct row_lookup *row = (const void *)values;
     struct lookups *reading = context;
     struct replay *r = reading->r;
     uint32_t thread = replay_index(&r->thread_ids, (int64_t)row->thread_id);
-    uint32_t process = process_of(r, thread);
-    uint32_t code = code_index(r, (int64_t)row->code_id);
+    uint32_t process = find_process(r, thread);
+    uint32_t code = find_or_add_code(r, (int64_t)row->code_id);
     bool has_outcome = !row_null(nulls, lookup, outcome);
     bool in_vocabulary = row->outcome >= 0 && row->outcome < OUTCOMES;
     bool named = !row_null(nulls, lookup, cache_entry_id);
@@ -208,20 +210,20 @@ static bool lookup_row(void *context, const int64_t *values, unsigned nulls)
     if (r->lookups.count >= REPLAY_NONE)
         bounds_memory_over();
     l->id = (int64_t)row->lookup_id;
-    l->start_ns = time_of(row->start_ns);
-    l->end_ns = l->start_ns + time_of(row->duration_ns);
+    l->start_ns = limit_time(row->start_ns);
+    l->end_ns = l->start_ns + limit_time(row->duration_ns);
     l->signature = (int64_t)row->signature_id;
-    l->cache = cache_index(r, code, process);
+    l->cache = find_or_add_cache(r, code, process);
     l->thread = thread;
     l->named = named;
     l->entry = named ? replay_index(&r->entry_ids, (int64_t)row->cache_entry_id) : REPLAY_NONE;
     l->observed = row_null(nulls, lookup, entries_checked);
-    l->checked = checked_of(row->entries_checked);
+    l->checked = limit_checked(row->entries_checked);
     l->outcome = REPLAY_OUTCOME_UNKNOWN;
     if (has_outcome && in_vocabulary)
         l->outcome = (uint8_t)row->outcome;
     if (l->outcome == OUTCOME_COMPILED)
-        made_in(r, l->entry, process);
+        set_maker(r, l->entry, process);
     if (!(r->lookups.count & (TICK_ROWS - 1)))
         progress_tick(&reading->progress, (int64_t)r->lookups.count, reading->rows);
     return true;
@@ -235,15 +237,15 @@ static void lookups_read(struct replay *r)
         .rows = db_integer(r->db, 0, "SELECT MAX(lookup_id) FROM lookup"),
     };
 
-    scan_rows(r->db, TABLE_lookup, lookup_row, &reading);
+    scan_rows(r->db, TABLE_lookup, read_lookup_row, &reading);
     progress_end(&reading.progress);
 }
 
-static bool mark_row(void *context, const int64_t *v, unsigned nulls)
+static bool read_mark_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct replay *r = context;
     uint32_t index = replay_index(&r->code_ids, v[0]);
-    int64_t marked_ns = time_of(v[1]);
+    int64_t marked_ns = limit_time(v[1]);
     struct replay_code *code;
 
     if (index == REPLAY_NONE)
@@ -266,7 +268,7 @@ struct check_reader {
     int64_t position; /* the position in the lookup that the next check should have */
 };
 
-static bool guard_row(void *context, const int64_t *v, unsigned nulls)
+static bool read_guard_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct check_reader *c = context;
     uint32_t entry = replay_index(&c->r->entry_ids, v[1]);
@@ -279,37 +281,38 @@ static bool guard_row(void *context, const int64_t *v, unsigned nulls)
 /* The columns that the statement replay/checks selects. */
 enum { C_LOOKUP, C_ENTRY, C_RESULT, C_FAILED, C_POSITION, C_GUARDS, C_NS };
 
-/* Row V names a failed guard. Is the row wrong, because the check passed, or because the guard does
- * not belong to ENTRY? */
-static bool is_failed_wrong(const struct check_reader *c, const int64_t *v, uint32_t entry)
+/* The row VALUES names a guard that failed. Is this wrong, because the check passed, or because the
+ * guard is not one of ENTRY? */
+static bool is_failed_guard_wrong(const struct check_reader *c, const int64_t *values,
+                                  uint32_t entry)
 {
-    return v[C_RESULT] == CHECK_PASS || replay_index(&c->owners, v[C_FAILED]) != entry;
+    return values[C_RESULT] == CHECK_PASS || replay_index(&c->owners, values[C_FAILED]) != entry;
 }
 
-/* Add NS, the time of a check, to the sums in TIMES for RESULT. */
-static void check_time(struct replay_times *times, int64_t result, int64_t ns)
+/* Add NS, the time of a check that had RESULT, to TIMES. */
+static void add_check_time(struct replay_times *times, int64_t result, int64_t ns)
 {
     /* limit the time, so that sums do not overflow */
     times->ns[result] += ns < INT32_MAX ? ns : INT32_MAX;
     times->count[result]++;
 }
 
-/* Return the row id of the lookup that the previous check belongs to, or NULL if there is none. */
-static const int64_t *lookup_before(const struct check_reader *c)
+/* Return the row id of the previous check's lookup, or NULL if there was no check before. */
+static const int64_t *find_lookup_before(const struct check_reader *c)
 {
     size_t count = c->lookups.count;
 
     return count ? &c->lookups.at[count - 1] : NULL;
 }
 
-static bool check_row(void *context, const int64_t *v, unsigned nulls)
+static bool read_check_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct check_reader *c = context;
     uint32_t entry = replay_index(&c->r->entry_ids, v[C_ENTRY]);
     bool known = entry != REPLAY_NONE;
     bool failed = !is_null(nulls, C_FAILED);
     bool passed = v[C_RESULT] == CHECK_PASS;
-    const int64_t *before = lookup_before(c);
+    const int64_t *before = find_lookup_before(c);
     int64_t guards = known ? c->r->entries.at[entry].guards : -1;
     bool none_ran = !v[C_GUARDS] && !is_null(nulls, C_GUARDS);
     bool is_timed = known && !is_null(nulls, C_NS);
@@ -325,7 +328,7 @@ static bool check_row(void *context, const int64_t *v, unsigned nulls)
     }
     if (!before || *before != v[C_LOOKUP])
         c->position = 0;
-    check.bad_guard = failed && is_failed_wrong(c, v, entry);
+    check.bad_guard = failed && is_failed_guard_wrong(c, v, entry);
     if (guards >= 0 && v[C_GUARDS] > guards)
         check.bad_guard = true;
     check.misplaced = v[C_POSITION] != c->position || is_null(nulls, C_POSITION);
@@ -337,7 +340,7 @@ static bool check_row(void *context, const int64_t *v, unsigned nulls)
     *list_add(&c->checks) = check;
     *list_add(&c->lookups) = v[C_LOOKUP];
     if (is_timed && v[C_RESULT] <= CHECK_PASS)
-        check_time(&c->times[entry], v[C_RESULT], time_of(v[C_NS]));
+        add_check_time(&c->times[entry], v[C_RESULT], limit_time(v[C_NS]));
     return true;
 }
 
@@ -377,13 +380,13 @@ static void checks_read(struct replay *r)
     size_t times = (r->entries.count + 1) * sizeof *c->times;
 
     c->times = calloc(1, times);
-    db_each(r->db, schema_statement("replay/guards"), guard_row, c);
-    db_each(r->db, schema_statement("replay/checks"), check_row, c);
+    db_each(r->db, schema_statement("replay/guards"), read_guard_row, c);
+    db_each(r->db, schema_statement("replay/checks"), read_check_row, c);
     if (c->unsorted) {
         c->checks.count = 0;
         c->lookups.count = 0;
         memset(c->times, 0, times);
-        db_each(r->db, schema_statement("replay/checks-sorted"), check_row, c);
+        db_each(r->db, schema_statement("replay/checks-sorted"), read_check_row, c);
     }
     checks_join(c, r);
     memcpy(&r->checks, &c->checks, sizeof r->checks);
@@ -394,7 +397,7 @@ static void checks_read(struct replay *r)
 
 /* ---- finding out which process has which entry, and sorting -------------- */
 
-static int by_death(const void *a, const void *b, void *context)
+static int compare_deaths(const void *a, const void *b, void *context)
 {
     const struct replay_entry *entries = context;
     const uint32_t *x = a;
@@ -439,23 +442,23 @@ static bool inherits_entry(const struct replay *r, uint32_t process, uint32_t ma
     return process == maker; /* equal also if both processes are unknown */
 }
 
-/* Did PROCESS fork while its entry E was alive, so that the child has a copy of E? */
-static bool is_handed_on(const struct replay_process *process, const struct replay_entry *e)
+/* Did PROCESS fork while the entry was alive? Then the child has a copy of the entry. */
+static bool has_forked_with(const struct replay_process *process, const struct replay_entry *e)
 {
     if (e->born_ns >= process->last_fork_ns)
         return false;
     return e->died_ns >= process->first_fork_ns;
 }
 
-/* Set `shared` for entries that a fork copied. The recorded death of such an entry may be the death
- * of a copy in another process. */
-static void find_shared(struct replay *r)
+/* Set the flag `shared` of each entry that a fork copied. The recorded death of such an entry may
+ * be that of a copy in another process. */
+static void set_shared(struct replay *r)
 {
     list_each(e, &r->entries) {
         if (e->process == REPLAY_NONE)
             e->shared = true;
         else
-            e->shared = is_handed_on(&r->processes.at[e->process], e);
+            e->shared = has_forked_with(&r->processes.at[e->process], e);
     }
 }
 
@@ -488,9 +491,9 @@ static void fill_lookups(struct replay *r)
     }
 }
 
-/* Return the cache of the same code object in the nearest ancestor process that has one;
- * REPLAY_NONE if there is none. */
-static uint32_t parent_cache(const struct replay *r, const struct replay_cache *cache)
+/* Return the cache of the same code object in a parent process, or in the nearest ancestor that has
+ * one. Returns REPLAY_NONE if there is none. */
+static uint32_t find_parent_cache(const struct replay *r, const struct replay_cache *cache)
 {
     uint32_t process = cache->process;
 
@@ -545,7 +548,7 @@ static void fill_entries(struct replay *r)
     qsort_r(by_code, count, sizeof *by_code, replay_by_birth, r->entries.at);
     list_each(cache, &r->caches) {
         add_entries(r, cache, by_code, &all);
-        cache->parent = parent_cache(r, cache);
+        cache->parent = find_parent_cache(r, cache);
     }
     free(by_code);
     r->cache_entries = all.at;
@@ -556,7 +559,8 @@ static void fill_entries(struct replay *r)
     list_each(cache, &r->caches) {
         cache->entries = r->cache_entries + at;
         cache->deaths = r->cache_deaths + at;
-        qsort_r(cache->deaths, cache->entry_count, sizeof *cache->deaths, by_death, r->entries.at);
+        qsort_r(cache->deaths, cache->entry_count, sizeof *cache->deaths, compare_deaths,
+                r->entries.at);
         at += cache->entry_count;
     }
 }
@@ -567,7 +571,7 @@ typedef LIST(struct replay_event) event_list;
 static void add_events(const struct replay *r, enum replay_kind kind, size_t count, event_list *few)
 {
     for (uint32_t i = 0; i < count; i++) {
-        int64_t at_ns = replay_about(r, kind, i).at_ns;
+        int64_t at_ns = replay_subject_of(r, kind, i).at_ns;
         if (at_ns != REPLAY_NEVER)
             *list_add(few) = (struct replay_event){at_ns, i, kind};
     }
@@ -631,23 +635,23 @@ struct replay *replay_open(struct db *db, bool checks)
     r->db = db;
     /* use a small page cache, because each table is read only once, from end to end */
     db_integer(db, 0, "PRAGMA cache_size = -8192");
-    db_each(db, schema_statement("replay/processes"), process_row, r);
-    db_each(db, schema_statement("replay/threads"), thread_row, r);
-    db_each(db, schema_statement("replay/entries"), entry_row, r);
-    db_each(db, schema_statement("replay/compiles"), compile_row, r);
-    db_each(db, schema_statement("replay/breaks"), break_row, r);
+    db_each(db, schema_statement("replay/processes"), read_process_row, r);
+    db_each(db, schema_statement("replay/threads"), read_thread_row, r);
+    db_each(db, schema_statement("replay/entries"), read_entry_row, r);
+    db_each(db, schema_statement("replay/compiles"), read_compile_row, r);
+    db_each(db, schema_statement("replay/breaks"), read_break_row, r);
     lookups_read(r);
-    db_each(db, schema_statement("replay/marks"), mark_row, r);
+    db_each(db, schema_statement("replay/marks"), read_mark_row, r);
     if (checks)
         checks_read(r);
     if (db_failed(db)) {
         replay_free(r);
         return NULL;
     }
-    find_shared(r);
-    /* add caches that no lookup searched, too, because their entries may die */
+    set_shared(r);
+    /* add the caches in which no lookup searched, too: when their entries died is an event */
     for (uint32_t i = 0; i < r->entries.count; i++)
-        cache_index(r, r->entries.at[i].code, r->entries.at[i].process);
+        find_or_add_cache(r, r->entries.at[i].code, r->entries.at[i].process);
     sort_lookups(r);
     fill_lookups(r);
     fill_entries(r);

@@ -54,8 +54,8 @@ static void name_print(const struct cursor *c, char *name)
     free(name);
 }
 
-/* Return a page that prints templates of schemas/ to C's OUT. */
-static struct page_text page_of(const struct cursor *c)
+/* Return a page that prints templates of schemas/ to the cursor's file. */
+static struct page_text page_begin(const struct cursor *c)
 {
     return (struct page_text){.out = c->out, .db = c->db, .way = TEMPLATE_LINES};
 }
@@ -63,7 +63,7 @@ static struct page_text page_of(const struct cursor *c)
 /* Print all rows of STATEMENT, whose parameter ?1 is ID. */
 static void rows_print(const struct cursor *c, const char *statement, int64_t id)
 {
-    struct page_text page = page_of(c);
+    struct page_text page = page_begin(c);
 
     page_text_print(&page, statement, id);
 }
@@ -77,8 +77,8 @@ static void slot_print(const struct cursor *c, const struct replay_slot *slot, s
                        bool regions, int64_t checked)
 {
     const struct replay_entry *e = &c->r->entries.at[slot->entry];
-    struct query *query = db_asked(c->db, schema_statement("replay/entry"), e->id, checked);
-    struct page_text page = page_of(c);
+    struct query *query = db_query_with(c->db, schema_statement("replay/entry"), e->id, checked);
+    struct page_text page = page_begin(c);
     int64_t hits = slot->hits;
     int64_t place = (int64_t)at;
     int64_t region = e->region;
@@ -176,7 +176,7 @@ static void lines_print(const struct cursor *c, const char *filename, int64_t li
     struct source source = source_read(filename);
     int64_t at = line > SOURCE_AROUND ? line - SOURCE_AROUND : 1;
     int64_t started = db_meta_integer(c->db, "started_unix_ns", INT64_MAX);
-    struct page_text page = page_of(c);
+    struct page_text page = page_begin(c);
 
     if (source.text) {
         fact(&page, "file", prose_path(filename));

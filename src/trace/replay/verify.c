@@ -64,7 +64,7 @@ struct walk {
     int64_t region;
 };
 
-static const struct replay_entry *entry_of(const struct walk *w, uint32_t entry)
+static const struct replay_entry *get_entry(const struct walk *w, uint32_t entry)
 {
     return &w->r->entries.at[entry];
 }
@@ -73,7 +73,7 @@ static const struct replay_entry *entry_of(const struct walk *w, uint32_t entry)
  * entry, but need not have. */
 static bool is_optional(const struct walk *w, uint32_t entry)
 {
-    const struct replay_entry *e = entry_of(w, entry);
+    const struct replay_entry *e = get_entry(w, entry);
     int64_t start = w->l->start_ns;
     bool may_have_died = e->died_ns >= start || e->shared;
 
@@ -90,14 +90,14 @@ static const char *fault_of_entry(const struct walk *w, uint32_t entry)
 
     if (entry == REPLAY_NONE || entry == REPLAY_CHECK_NONE)
         return no_entry;
-    e = entry_of(w, entry);
+    e = get_entry(w, entry);
     if (e->code != w->cache->code)
         return other_code;
     if (e->born_ns > w->end)
         return "it tried or ran an entry that was not born yet";
     if (e->died_ns < w->l->start_ns && !e->shared)
         return "it tried or ran an entry that had died";
-    if (replay_place(w->r, w->cache, entry) == w->cache->entry_count)
+    if (replay_entry_position(w->r, w->cache, entry) == w->cache->entry_count)
         return other_code;
     return NULL;
 }
@@ -118,7 +118,7 @@ static bool ends_lookup(const struct walk *w, uint32_t i)
 }
 
 /* Return the number of the check that ended the lookup, or the number of checks if none did. */
-static uint32_t end_of_checks(const struct walk *w)
+static uint32_t find_last_check(const struct walk *w)
 {
     uint32_t i = 0;
 
@@ -147,7 +147,7 @@ static const char *fault_of_check(struct walk *w, uint32_t i, struct replay_find
     if (moved->tried == w->index + 1)
         return "it tried an entry twice";
     moved->tried = w->index + 1;
-    region = entry_of(w, k->entry)->region;
+    region = get_entry(w, k->entry)->region;
     if (region < 0)
         return NULL;
     if (w->region >= 0 && region != w->region)
@@ -187,7 +187,7 @@ static const char *fault_of_named(struct walk *w)
 
     if (l->entry == REPLAY_NONE)
         return l->named ? no_entry : NULL;
-    e = entry_of(w, l->entry);
+    e = get_entry(w, l->entry);
     if (l->outcome != OUTCOME_HIT && l->outcome != OUTCOME_COMPILED)
         return no_pass;
     fault = fault_of_entry(w, l->entry);
@@ -238,7 +238,7 @@ static const char *fault_of_rows(struct walk *w, struct replay_finding *f)
     fault = fault_of_named(w);
     if (fault)
         return fault;
-    w->stop = end_of_checks(w);
+    w->stop = find_last_check(w);
     if (w->stop < l->check_count) {
         const struct replay_check *end = &w->checks[w->stop];
         f->entry = end->entry;
@@ -249,8 +249,9 @@ static const char *fault_of_rows(struct walk *w, struct replay_finding *f)
     return l->outcome == OUTCOME_HIT && l->named ? no_pass : NULL;
 }
 
-/* Return the number of the first check from K on whose entry is not optional. */
-static uint32_t next_certain(const struct walk *w, uint32_t k)
+/* Return the number of the first check, from number K on, of an entry that the lookup must have
+ * tried (is_optional). */
+static uint32_t find_certain_check(const struct walk *w, uint32_t k)
 {
     for (; k < w->l->check_count; k++)
         if (!is_optional(w, w->checks[k].entry))
@@ -258,9 +259,10 @@ static uint32_t next_certain(const struct walk *w, uint32_t k)
     return k;
 }
 
-/* Return the number of the first check from K on that tried ENTRY or an entry that is not optional.
- * Optional entries are skipped: they may have had any place in the order. */
-static uint32_t next_of_entry(const struct walk *w, uint32_t k, uint32_t entry)
+/* Return the number of the first check, from number K on, of ENTRY or of another entry that the
+ * lookup must have tried. Checks of other entries are skipped, because they may stand anywhere
+ * (is_optional). */
+static uint32_t find_check_of_entry(const struct walk *w, uint32_t k, uint32_t entry)
 {
     for (; k < w->l->check_count; k++) {
         uint32_t tried = w->checks[k].entry;
@@ -281,7 +283,7 @@ static bool is_in_order(const struct walk *w, struct cache_walk *walk, uint32_t 
 
     while (k < count && (wanted = cache_walk_next(walk))) {
         uint32_t tried;
-        k = next_of_entry(w, k, wanted->id);
+        k = find_check_of_entry(w, k, wanted->id);
         if (k == count)
             break;
         tried = w->checks[k].entry;
@@ -293,7 +295,7 @@ static bool is_in_order(const struct walk *w, struct cache_walk *walk, uint32_t 
             return false;
         }
     }
-    *at = next_certain(w, k);
+    *at = find_certain_check(w, k);
     return true;
 }
 
@@ -338,8 +340,8 @@ static const char *fault_of_order(struct walk *w, struct replay_finding *f)
     return fault_of_left(w, &walk, f);
 }
 
-/* Return when the compile of L, which made an entry, ended; 0 if that is not known. */
-static int64_t compile_end(const struct replay *r, const struct replay_lookup *l)
+/* Return when the compile ended that made the entry of the lookup, or 0 if that is not known. */
+static int64_t find_compile_end(const struct replay *r, const struct replay_lookup *l)
 {
     int64_t compile_id;
     uint32_t compile;
@@ -351,8 +353,9 @@ static int64_t compile_end(const struct replay *r, const struct replay_lookup *l
     return compile == REPLAY_NONE ? 0 : r->compiles.at[compile].end_ns;
 }
 
-/* Return the next lookup on the thread of lookup INDEX, or NULL if there is none nearby. */
-static const struct replay_lookup *next_of_thread(const struct replay *r, uint32_t index)
+/* Return the next lookup on the thread of lookup INDEX, or NULL if none of the THREADS_MAX lookups
+ * after it is one. */
+static const struct replay_lookup *find_next_of_thread(const struct replay *r, uint32_t index)
 {
     const struct replay_lookup *l = &r->lookups.at[index];
     size_t end = r->lookups.count;
@@ -367,9 +370,10 @@ static const struct replay_lookup *next_of_thread(const struct replay *r, uint32
     return NULL;
 }
 
-/* Return when lookup INDEX had certainly ended. The recorded duration does not contain the
- * recorder's own time, but the next lookup on the same thread starts after the end. */
-static int64_t window_end(const struct replay *r, uint32_t index)
+/* Return a time at which lookup INDEX had certainly ended. The recorded duration does not contain
+ * the time that the recorder itself took, so the lookup may have ended later. But it ended before
+ * the next lookup of the same thread. */
+static int64_t find_lookup_end(const struct replay *r, uint32_t index)
 {
     const struct replay_lookup *l = &r->lookups.at[index];
     const struct replay_lookup *after;
@@ -382,12 +386,12 @@ static int64_t window_end(const struct replay *r, uint32_t index)
     /* If the lookup compiled, its recorded duration may be too short, because older recorders
      * subtracted their own time during the compile. Take the end of the compile if it is later. */
     if (l->outcome == OUTCOME_COMPILED) {
-        int64_t compiled = compile_end(r, l);
+        int64_t compiled = find_compile_end(r, l);
         return compiled > end ? compiled : end;
     }
     if (l->check_count <= unhindered)
         return end;
-    after = next_of_thread(r, index);
+    after = find_next_of_thread(r, index);
     if (!after)
         return latest;
     next = after->start_ns - 1;
@@ -396,17 +400,17 @@ static int64_t window_end(const struct replay *r, uint32_t index)
     return next >= end ? next : end;
 }
 
-/* Mark the cache entry that lookup L hit or made as `wild`: whether the lookup moved the entry to
- * the front of the cache is not known. */
-static void mark_moved(struct walk *w, const struct replay_lookup *l)
+/* Another lookup of the cache overlaps the lookup that is being verified. Mark the entry that it
+ * hit or made as `wild`, because it is not known when the entry moved to the front. */
+static void mark_entry_wild(struct walk *w, const struct replay_lookup *l)
 {
     if (l->entry != REPLAY_NONE)
         w->moved[l->entry].wild = w->index + 1;
 }
 
-/* Mark the entries that other lookups of the cache moved during the lookup being verified, which is
- * number RANK of the cache. */
-static void mark_wild(struct walk *w, uint32_t rank)
+/* Mark the entries that other lookups of the cache may have moved while the lookup ran that is
+ * being verified. This lookup is number RANK of the cache. */
+static void mark_wild_entries(struct walk *w, uint32_t rank)
 {
     const uint32_t *lookups = w->cache->lookups;
     int64_t start_ns = w->l->start_ns;
@@ -420,14 +424,14 @@ static void mark_wild(struct walk *w, uint32_t rank)
         const struct replay_lookup *before = &w->r->lookups.at[index];
         if (before->start_ns < start_ns - w->longest)
             break;
-        if (window_end(w->r, index) >= start_ns)
-            mark_moved(w, before);
+        if (find_lookup_end(w->r, index) >= start_ns)
+            mark_entry_wild(w, before);
     }
     for (uint32_t i = rank + 1; i < end; i++) {
         const struct replay_lookup *after = &w->r->lookups.at[lookups[i]];
         if (after->start_ns > w->end)
             break;
-        mark_moved(w, after);
+        mark_entry_wild(w, after);
     }
 }
 
@@ -452,8 +456,8 @@ static bool was_tried(const struct walk *w, uint32_t entry, uint32_t count)
  * It does for two different entries of one region, if both are precompiled or both are not. */
 static bool are_ordered(const struct walk *w, uint32_t x, uint32_t y)
 {
-    const struct replay_entry *a = entry_of(w, x);
-    const struct replay_entry *b = entry_of(w, y);
+    const struct replay_entry *a = get_entry(w, x);
+    const struct replay_entry *b = get_entry(w, y);
 
     if (x == y || a->pinned != b->pinned)
         return false;
@@ -476,7 +480,7 @@ static bool may_precede(const struct walk *w, uint32_t x, uint32_t y)
 static bool tries_region_later(const struct walk *w, uint32_t i)
 {
     for (uint32_t k = i + 1; k < w->l->check_count; k++)
-        if (entry_of(w, w->checks[k].entry)->region >= 0)
+        if (get_entry(w, w->checks[k].entry)->region >= 0)
             return true;
     return false;
 }
@@ -486,7 +490,7 @@ static bool tries_region_later(const struct walk *w, uint32_t i)
 static bool is_check_possible(const struct walk *w, uint32_t i)
 {
     uint32_t x = w->checks[i].entry;
-    const struct replay_entry *e = entry_of(w, x);
+    const struct replay_entry *e = get_entry(w, x);
     bool first = e->pinned || e->region >= 0;
 
     list_each(cached, &w->live.order) {
@@ -506,7 +510,7 @@ static bool is_check_possible(const struct walk *w, uint32_t i)
  * to the front is known only as a range of times. */
 static bool is_order_possible(struct walk *w, uint32_t rank)
 {
-    mark_wild(w, rank);
+    mark_wild_entries(w, rank);
     for (uint32_t i = 0; i < w->l->check_count; i++) {
         if (may_be_anywhere(w, w->checks[i].entry))
             continue;
@@ -524,14 +528,14 @@ static void restore_recorded_order(struct walk *w)
         uint32_t entry = w->checks[i - 1].entry;
         if (entry == REPLAY_CHECK_NONE)
             continue;
-        if (entry_of(w, entry)->code == w->cache->code)
+        if (get_entry(w, entry)->code == w->cache->code)
             replay_live_hit(&w->live, entry);
     }
 }
 
-/* If the cache belongs to a forked process, put its entries into the order of the parent's entries
- * at the fork. */
-static void begin_forked(struct walk *w)
+/* If the cache belongs to a forked process, put its entries into the order that the parent's
+ * entries had at the fork. */
+static void inherit_parent_order(struct walk *w)
 {
     struct replay_state state = {0};
     int64_t fork_ns;
@@ -553,7 +557,7 @@ static void begin_forked(struct walk *w)
     list_free(&state);
 }
 
-static void explain_miss(const struct walk *w, struct replay_verdict *v)
+static void count_miss_by_reason(const struct walk *w, struct replay_verdict *v)
 {
     const struct replay_code *code = &w->r->codes.at[w->cache->code];
     bool limited = w->l->outcome == OUTCOME_LIMIT;
@@ -569,9 +573,10 @@ static void explain_miss(const struct walk *w, struct replay_verdict *v)
         v->by_false++;
 }
 
-/* Count L, a lookup without a fault: as `observed` if torch used its own evaluator; as `before` if
- * it hit an entry that is not in the trace; else as `whole`, verified by all rules. */
-static void count_decided(const struct replay_lookup *l, struct replay_verdict *v)
+/* Count a lookup without a fault. It counts as `observed` if torch used its own
+ * evaluator, as `before` if it hit an entry that is not in the trace, otherwise as
+ * `whole`: verified by all rules. */
+static void count_faultless(const struct replay_lookup *l, struct replay_verdict *v)
 {
     if (l->observed)
         v->observed++;
@@ -589,8 +594,9 @@ static void move_hit(struct walk *w)
 
     if (w->end > moved->high)
         moved->high = w->end;
-    /* an entry born during the lookup was made by another thread and is in front already */
-    if (entry_of(w, l->entry)->born_ns < l->start_ns) {
+    /* an entry that was born during the lookup was made by another thread, so it is
+     * in front already */
+    if (get_entry(w, l->entry)->born_ns < l->start_ns) {
         replay_live_hit(&w->live, l->entry);
         moved->low = l->start_ns;
     }
@@ -605,7 +611,7 @@ static bool moves_entry(const struct walk *w)
         return false;
     if (w->live.order.policy != ORDER_MRU)
         return false;
-    return !entry_of(w, l->entry)->pinned;
+    return !get_entry(w, l->entry)->pinned;
 }
 
 /* Can lost events, or lookups that overlap, explain the fault WHY of the lookup
@@ -634,15 +640,15 @@ static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct
     w->l = l;
     w->checks = r->checks.at + l->checks;
     w->stop = l->check_count;
-    w->end = window_end(r, w->index);
+    w->end = find_lookup_end(r, w->index);
     w->region = -1;
     replay_live_until(&w->live, l->start_ns);
-    explain_miss(w, v);
+    count_miss_by_reason(w, v);
     found.why = fault_of_rows(w, &found);
     if (!found.why && !l->observed)
         found.why = fault_of_order(w, &found);
     if (!found.why)
-        count_decided(l, v);
+        count_faultless(l, v);
     else if (is_excused(w, rank, lost_ns, found.why))
         v->unsure++;
     else
@@ -668,10 +674,10 @@ static void begin_cache(struct walk *w, const struct replay_cache *cache, enum o
     w->longest = 0;
     for (uint32_t k = 0; k < cache->entry_count; k++) {
         uint32_t entry = cache->entries[k];
-        int64_t born_ns = entry_of(w, entry)->born_ns;
+        int64_t born_ns = get_entry(w, entry)->born_ns;
         w->moved[entry] = (struct moved){.low = born_ns, .high = born_ns};
     }
-    begin_forked(w);
+    inherit_parent_order(w);
 }
 
 /* Verify the lookups of all caches of PROCESS. POLICY is the order that its caches have. */
@@ -693,7 +699,7 @@ static void verify_process(struct walk *w, uint32_t process, enum order_policy p
     }
 }
 
-static int by_lookup(const void *a, const void *b)
+static int compare_findings(const void *a, const void *b)
 {
     const struct replay_finding *x = a;
     const struct replay_finding *y = b;
@@ -715,11 +721,11 @@ static void restore_verdict(struct replay_verdict *v, const struct replay_verdic
     *v = again;
 }
 
-/* Verify process P by the evaluator's rules. If this gives findings in a torch program, try
- * ORDER_FIFO: torch has a setting that leaves entries in their order of insertion, and no trace
- * records this setting. */
-static void verify_either(struct walk *w, struct replay_process *process, uint32_t p,
-                          struct replay_verdict *v)
+/* Verify the process with number P by the evaluator's rules. If this gives findings and the program
+ * uses torch, try ORDER_FIFO: torch has a setting by which entries stay in the order of their
+ * birth, and the trace does not tell whether it was set. */
+static void verify_by_either_policy(struct walk *w, struct replay_process *process, uint32_t p,
+                                    struct replay_verdict *v)
 {
     struct replay_verdict before = *v;
 
@@ -745,8 +751,8 @@ void replay_verify(struct replay *r, struct replay_verdict *v)
     w.moved = calloc(r->entries.count + 1, sizeof *w.moved);
     *v = (struct replay_verdict){.lookups = (int64_t)r->lookups.count, .orphans = r->orphans};
     for (uint32_t p = 0; p < r->processes.count; p++)
-        verify_either(&w, &r->processes.at[p], p, v);
+        verify_by_either_policy(&w, &r->processes.at[p], p, v);
     verify_process(&w, REPLAY_NONE, ORDER_MRU, v);
-    list_sort(&v->findings, by_lookup);
+    list_sort(&v->findings, compare_findings);
     free(w.moved);
 }

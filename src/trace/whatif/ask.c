@@ -30,8 +30,9 @@ static bool report_error(const char *text, const char *why)
     return false;
 }
 
-/* Return the dimension at the end of VALUE: "[0]" of "x[0]". Returns NULL if there is none. */
-static const char *dimension_of(const char *value)
+/* Return the dimension at the end of VALUE: "[0]" of "x[0]". Returns NULL if VALUE
+ * has no dimension. */
+static const char *find_dimension(const char *value)
 {
     const char *open = strrchr(value, '[');
     size_t digits = open ? strspn(open + 1, "0123456789") : 0;
@@ -46,7 +47,7 @@ static const char *dimension_of(const char *value)
 static bool add_dynamic(struct whatif_knobs *k, const char *value)
 {
     size_t bytes = strlen(value);
-    const char *open = dimension_of(value);
+    const char *open = find_dimension(value);
     struct whatif_dimension made = {.dimension = -1};
     const char *format;
 
@@ -95,8 +96,8 @@ static const struct setting {
 #define NAMES \
     "recompile_limit, accumulated_limit, isolate, backend_shared, dynamic, drop_guard; or best"
 
-/* Read VALUE, an integer of at least 1, into *NUMBER. Returns false if it is anything else. */
-static bool take_number(const char *value, int64_t *number)
+/* Read VALUE, an integer of at least 1, into *NUMBER. Returns false if VALUE is not one. */
+static bool parse_number(const char *value, int64_t *number)
 {
     char *end;
 
@@ -104,15 +105,15 @@ static bool take_number(const char *value, int64_t *number)
     return end > value && !*end && *number >= 1 && *number <= INT32_MAX;
 }
 
-/* Set setting S in K to VALUE. Returns false if S does not accept VALUE. */
-static bool setting_take(struct whatif_knobs *k, const struct setting *s, const char *value)
+/* Give one setting the value VALUE. Returns false if the setting does not accept it. */
+static bool apply_setting(struct whatif_knobs *k, const struct setting *s, const char *value)
 {
     void *at = (char *)k + s->at;
 
     if (s->add)
         return s->add(k, value);
     if (!s->words[0])
-        return take_number(value, at);
+        return parse_number(value, at);
     for (int i = 0; s->words[i]; i++)
         if (!strcmp(value, s->words[i])) {
             *(int *)at = i;
@@ -121,7 +122,7 @@ static bool setting_take(struct whatif_knobs *k, const struct setting *s, const 
     return false;
 }
 
-static const struct setting *setting_named(const char *name)
+static const struct setting *find_setting(const char *name)
 {
     for (size_t i = 0; i < array_count(table); i++)
         if (!strcmp(name, table[i].name))
@@ -129,8 +130,8 @@ static const struct setting *setting_named(const char *name)
     return NULL;
 }
 
-/* Append TEXT, "KEY=VALUE", to the text of K's settings. */
-static void text_add(struct whatif_knobs *k, const char *text)
+/* Append TEXT, "KEY=VALUE", to the text of all settings. */
+static void append_setting_text(struct whatif_knobs *k, const char *text)
 {
     char *before = k->text;
 
@@ -143,7 +144,7 @@ static void text_add(struct whatif_knobs *k, const char *text)
 
 /* Read TEXT, one setting KEY=VALUE. TEXT is changed meanwhile, and then restored. Returns false
  * after reporting an error. */
-static bool take_setting(struct whatif_knobs *k, char *text)
+static bool read_setting(struct whatif_knobs *k, char *text)
 {
     char *equal = strchr(text, '=');
     const char *value;
@@ -155,25 +156,25 @@ static bool take_setting(struct whatif_knobs *k, char *text)
         return report_error(text, "not KEY=VALUE: " NAMES);
     *equal = 0;
     value = equal + 1;
-    s = setting_named(text);
+    s = find_setting(text);
     if (!s)
         return report_error(text, "no such setting: " NAMES);
     bit = 1u << (s - table);
     again = !s->add && k->given & bit;
     k->given |= bit;
-    taken = setting_take(k, s, value);
+    taken = apply_setting(k, s, value);
     *equal = '=';
     if (again)
         return report_error(text, "it is set already: one setting has one value");
     if (!taken)
         return report_error(text, s->refused);
     if (!s->words[0] || strcmp(value, s->words[0]))
-        text_add(k, text);
+        append_setting_text(k, text);
     return true;
 }
 
-/* Return the first comma in TEXT outside brackets, or the end of TEXT. */
-static char *setting_end(char *text)
+/* Return the first comma in TEXT that is outside brackets, or the end of TEXT. */
+static char *find_setting_end(char *text)
 {
     int depth = 0;
 
@@ -194,10 +195,10 @@ bool whatif_knob(struct whatif_knobs *k, const char *text)
     bool ok = true;
 
     while (ok && more) {
-        char *end = setting_end(at);
+        char *end = find_setting_end(at);
         more = *end;
         *end = 0;
-        ok = take_setting(k, at);
+        ok = read_setting(k, at);
         at = end + 1;
     }
     free(copy);
@@ -256,9 +257,10 @@ struct search {
     int tried;
 };
 
-/* Return how bad a result is: its compiles plus the calls that run as Python. With GUESS these are
- * the predicted numbers; else their upper bounds, which hold whatever the undecided calls do. */
-static int64_t badness(const struct whatif_result *r, bool guess)
+/* Return how bad a result is: its number of compiles and of calls that run as Python. If GUESS,
+ * these are the predicted numbers. Otherwise they are upper bounds, which hold whatever the
+ * undecided calls do. */
+static int64_t compute_badness(const struct whatif_result *r, bool guess)
 {
     const struct whatif_function *all = &r->total;
     int64_t compiles = all->compiles.high;
@@ -284,7 +286,7 @@ static int64_t try_setting(struct search *s, const char *more)
     if (more)
         whatif_knob(&knobs, more);
     whatif_run(s->w, &knobs, &result);
-    bad = badness(&result, s->guess);
+    bad = compute_badness(&result, s->guess);
     s->tried++;
     whatif_result_free(&result);
     whatif_knobs_free(&knobs);
@@ -313,8 +315,9 @@ static int find_candidates(struct search *s, struct db *db, const char *settings
     return count;
 }
 
-/* Keep the setting that helps most, and remove it from SETTINGS. Returns false if none helps. */
-static bool keep_best(struct search *s, const char *settings[], int count)
+/* Keep the setting of SETTINGS that helps most, and remove it from the array. Returns false if no
+ * setting helps. */
+static bool keep_best_setting(struct search *s, const char *settings[], int count)
 {
     int64_t least = s->bad;
     int found = -1;
@@ -334,32 +337,32 @@ static bool keep_best(struct search *s, const char *settings[], int count)
     return true;
 }
 
-/* Make the sizes that caused recompiles dynamic, the most helpful first, until no further size
- * helps. */
-static void best_dimensions(struct search *s, struct db *db)
+/* Make sizes that caused recompiles dynamic, the most helpful size first, until no
+ * other size helps. */
+static void search_dimensions(struct search *s, struct db *db)
 {
     const char *settings[CANDIDATES];
     int count = find_candidates(s, db, settings);
 
     for (int step = 0; step < STEPS; step++)
-        if (!keep_best(s, settings, count))
+        if (!keep_best_setting(s, settings, count))
             return;
 }
 
-static const char *limit_setting(struct search *s, int64_t limit)
+static const char *make_limit_setting(struct search *s, int64_t limit)
 {
     return arena_print(&s->best->texts, "recompile_limit=%" PRId64, limit);
 }
 
 /* Keep the least limit under which the result is as good as under any higher limit. */
-static void best_limit(struct search *s)
+static void search_limit(struct search *s)
 {
     int64_t low = 0;
     int64_t least = s->bad;
     int64_t from;
 
     for (int64_t high = 2; high <= LIMIT_MAX; high *= 2) {
-        int64_t now = try_setting(s, limit_setting(s, high));
+        int64_t now = try_setting(s, make_limit_setting(s, high));
         if (now < least) {
             least = now;
             low = high;
@@ -372,24 +375,25 @@ static void best_limit(struct search *s)
     from = low / 2;
     while (from + 1 < low) {
         int64_t middle = from + (low - from) / 2;
-        if (try_setting(s, limit_setting(s, middle)) <= least)
+        if (try_setting(s, make_limit_setting(s, middle)) <= least)
             low = middle;
         else
             from = middle;
     }
-    whatif_knob(s->best, limit_setting(s, low));
+    whatif_knob(s->best, make_limit_setting(s, low));
 }
 
-static void best_search(struct search *s, struct db *db, bool limits)
+static void search_dimensions_and_limit(struct search *s, struct db *db, bool limits)
 {
-    best_dimensions(s, db);
+    search_dimensions(s, db);
     if (limits && !s->best->recompile_limit)
-        best_limit(s);
+        search_limit(s);
 }
 
-/* Search for the smallest change and store it in ANSWER. If no change is proven to help, ANSWER has
- * no settings. Settings that are only predicted to help more are stored in ANSWER->unproven. */
-static void best_of(struct whatif *w, struct db *db, struct whatif_answer *answer)
+/* Search for the smallest change and store its settings in ANSWER. If no change is proven to help,
+ * ANSWER has no settings. Settings that are only predicted to help more are stored in
+ * ANSWER->unproven. */
+static void search_best(struct whatif *w, struct db *db, struct whatif_answer *answer)
 {
     struct whatif_knobs more = {.codes = answer->knobs.codes};
     struct search proven = {.w = w, .best = &answer->knobs};
@@ -402,12 +406,12 @@ static void best_of(struct whatif *w, struct db *db, struct whatif_answer *answe
     whatif_result_free(&answer->result);
     proven.bad = recorded.compiles + recorded.eager;
     limits = recorded.eager;
-    best_search(&proven, db, limits);
+    search_dimensions_and_limit(&proven, db, limits);
     if (answer->knobs.text)
         whatif_knob(&more, answer->knobs.text);
     guess.bad = try_setting(&guess, NULL);
-    best_search(&guess, db, limits);
-    if (more.text && !prose_same(more.text, answer->knobs.text))
+    search_dimensions_and_limit(&guess, db, limits);
+    if (more.text && !prose_equal(more.text, answer->knobs.text))
         answer->unproven = say_print("%s", more.text);
     whatif_knobs_free(&more);
     whatif_run(w, &answer->knobs, &answer->result);
@@ -416,8 +420,8 @@ static void best_of(struct whatif *w, struct db *db, struct whatif_answer *answe
 
 /* ---- answering a what-if as the user typed it ---------------------------- */
 
-/* Read the typed settings into KNOBS. Returns false after reporting an error. */
-static bool take_settings(const struct whatif_asked *asked, struct whatif_knobs *knobs)
+/* Read the settings that the user typed into KNOBS. Returns false after reporting an error. */
+static bool read_settings(const struct whatif_asked *asked, struct whatif_knobs *knobs)
 {
     for (int i = 0; i < asked->count; i++) {
         const char *setting = asked->settings[i];
@@ -429,9 +433,9 @@ static bool take_settings(const struct whatif_asked *asked, struct whatif_knobs 
     return are_knobs_in_trace(knobs, asked->db);
 }
 
-/* Find the typed function, and store its code objects in ANSWER. Returns false after reporting an
- * error. */
-static bool take_function(const struct whatif_asked *asked, struct whatif_answer *answer)
+/* Find the function that the user typed, and store its code objects in ANSWER. Returns false after
+ * reporting an error. */
+static bool find_function(const struct whatif_asked *asked, struct whatif_answer *answer)
 {
     struct found_code found;
 
@@ -443,19 +447,19 @@ static bool take_function(const struct whatif_asked *asked, struct whatif_answer
     return true;
 }
 
-bool whatif_ask(const struct whatif_asked *asked, struct whatif_answer *answer)
+bool whatif_answer_typed(const struct whatif_asked *asked, struct whatif_answer *answer)
 {
     bool best = asked->count == 1 && !strcmp(asked->settings[0], "best");
     struct whatif *w;
 
     *answer = (struct whatif_answer){.tried = -1};
-    if (!best && !take_settings(asked, &answer->knobs))
+    if (!best && !read_settings(asked, &answer->knobs))
         return false;
-    if (asked->function && !take_function(asked, answer))
+    if (asked->function && !find_function(asked, answer))
         return false;
     w = whatif_open(asked->db, asked->replay);
     if (best)
-        best_of(w, asked->db, answer);
+        search_best(w, asked->db, answer);
     else
         whatif_run(w, &answer->knobs, &answer->result);
     whatif_free(w);

@@ -44,7 +44,7 @@ void ranges_add(struct whatif_function *sum, const struct whatif_function *more)
     whatif_range_add(&sum->calls, &more->calls);
 }
 
-void ranges_open(struct whatif_function *f)
+void ranges_remove_high(struct whatif_function *f)
 {
     f->compiles.high = WHATIF_NO_BOUND;
     f->hits.high = WHATIF_NO_BOUND;
@@ -65,7 +65,7 @@ char *whatif_range_text(char text[WHATIF_RANGE_TEXT], const struct whatif_range 
     return text;
 }
 
-static void range_count(struct whatif_range *range, bool certain, bool possible)
+static void range_add_call(struct whatif_range *range, bool certain, bool possible)
 {
     if (certain)
         range->low++;
@@ -73,9 +73,9 @@ static void range_count(struct whatif_range *range, bool certain, bool possible)
         range->high++;
 }
 
-/* Has B counted a compile for CLASS_, which has a recorded entry? Then no other call of the class
- * is compiled: all of them hit that entry while it lives. */
-static bool is_counted(const struct bounds *b, uint32_t class_)
+/* Have the bounds counted a compile for CLASS_, a class that has a recorded entry? If so, no other
+ * call of the class is compiled, because all of them hit the entry as long as it lives. */
+static bool has_counted_compile(const struct bounds *b, uint32_t class_)
 {
     list_each(compiled, &b->compiled)
         if (*compiled == class_)
@@ -90,33 +90,33 @@ static bool may_compile(const struct bounds *b, const struct decided *d)
 
     if (!d->compilable || d->settled)
         return false;
-    return !one_compile || !is_counted(b, d->class_);
+    return !one_compile || !has_counted_compile(b, d->class_);
 }
 
-/* Count D, a call whose outcome is certain, in all bounds. */
-static void certain_count(struct bounds *b, struct decided *d)
+/* Count a call whose outcome is certain in all bounds. */
+static void count_certain(struct bounds *b, struct decided *d)
 {
     bool hits = d->outcome == OUTCOME_HIT;
     bool compiles = d->outcome == OUTCOME_COMPILED;
 
     if (d->outcome == WHATIF_GONE) {
         d->eager = false;
-        range_count(&b->calls, d->called, false);
+        range_add_call(&b->calls, d->called, false);
         return;
     }
     d->eager = outcome_facts[d->outcome].python;
-    range_count(&b->calls, true, false);
-    range_count(&b->hits, hits, false);
-    range_count(&b->misses, outcome_facts[d->outcome].missed, false);
-    range_count(&b->compiles, compiles, false);
-    range_count(&b->eager, d->eager, false);
+    range_add_call(&b->calls, true, false);
+    range_add_call(&b->hits, hits, false);
+    range_add_call(&b->misses, outcome_facts[d->outcome].missed, false);
+    range_add_call(&b->compiles, compiles, false);
+    range_add_call(&b->eager, d->eager, false);
     if (!hits && !compiles)
         b->others += !d->eager;
 }
 
-/* Count D, a call with several possible outcomes, in the bounds. COMPILES: a compile is one of
- * them. */
-static void possible_count(struct bounds *b, struct decided *d, bool compiles)
+/* Count a call with several possible outcomes in the bounds. COMPILES: one of these
+ * outcomes is a compile. */
+static void count_possible(struct bounds *b, struct decided *d, bool compiles)
 {
     bool doubtful = b->open || b->lost;
 
@@ -124,15 +124,15 @@ static void possible_count(struct bounds *b, struct decided *d, bool compiles)
     /* the compile may give no code, and then later calls of the function run as Python */
     if (d->fresh)
         d->eager = true;
-    range_count(&b->calls, d->called && !doubtful, true);
-    range_count(&b->hits, false, d->hittable || doubtful);
-    range_count(&b->misses, false, !d->settled);
-    range_count(&b->compiles, false, compiles);
-    range_count(&b->eager, false, d->eager);
+    range_add_call(&b->calls, d->called && !doubtful, true);
+    range_add_call(&b->hits, false, d->hittable || doubtful);
+    range_add_call(&b->misses, false, !d->settled);
+    range_add_call(&b->compiles, false, compiles);
+    range_add_call(&b->eager, false, d->eager);
     b->others += d->raising;
 }
 
-void bounds_call(struct bounds *b, struct decided *d)
+void bounds_add_call(struct bounds *b, struct decided *d)
 {
     bool doubtful = b->open || b->lost || d->trusting;
     bool compiles, one_compile;
@@ -147,16 +147,16 @@ void bounds_call(struct bounds *b, struct decided *d)
         *list_add(&b->compiled) = d->class_;
     d->fresh = d->trusting;
     if (d->certain) {
-        certain_count(b, d);
+        count_certain(b, d);
     } else {
         if (compiles && !d->recorded)
             d->fresh = true;
-        possible_count(b, d, compiles);
+        count_possible(b, d, compiles);
     }
     b->open = b->open || d->fresh;
 }
 
-void bounds_death(struct bounds *b, uint32_t class_)
+void bounds_add_death(struct bounds *b, uint32_t class_)
 {
     size_t kept = 0;
 

@@ -100,9 +100,9 @@ static bool is_grouped(const struct whatif *w)
 
 /* ---- the simulated cache: births, deaths, resets, forks ------------------ */
 
-/* Return the group to which entries or calls of this region and backend belong. All calls see the
- * entries of group -1. */
-static int64_t group_of(const struct whatif *w, uint32_t code, int64_t region, uint32_t backend)
+/* Return the group to which entries or calls of CODE with this REGION and BACKEND belong. Entries
+ * of group -1 can be hit by all calls. */
+static int64_t find_group(const struct whatif *w, uint32_t code, int64_t region, uint32_t backend)
 {
     const struct whatif_knobs *knobs = w->knobs;
     bool divided = knobs->isolate && region < 0 && w->codes[code].several;
@@ -117,8 +117,8 @@ static int64_t group_of(const struct whatif *w, uint32_t code, int64_t region, u
     return ((region + 1) & 0xffff) << 20 | (int64_t)backend;
 }
 
-/* Was E alive when DIED died? */
-static bool has_lived_at_death(const struct replay_entry *e, const struct replay_entry *died)
+/* Was the entry E alive when the entry DIED died? */
+static bool was_alive_at_death(const struct replay_entry *e, const struct replay_entry *died)
 {
     return e->born_ns < died->died_ns && e->died_ns >= died->died_ns;
 }
@@ -133,7 +133,7 @@ static bool is_other_cache(const struct whatif *w, const struct sim *s, uint32_t
 
     for (uint32_t i = 0; is_recorded(w, i); i++) {
         const struct replay_entry *e = entry_at(w, i);
-        if (e->code != died->code || !has_lived_at_death(e, died))
+        if (e->code != died->code || !was_alive_at_death(e, died))
             continue;
         recorded++;
         if (cache_order_find(&s->cache, i) < s->cache.count)
@@ -190,20 +190,20 @@ static void sim_make_unrecorded_unsure(const struct whatif *w, struct sim *s)
  * drop the guard that named the dead object, the entry may live on. */
 static void sim_remove(struct whatif *w, struct sim *s, size_t place, uint32_t entry)
 {
-    enum like dies = like_dies(w, entry);
+    enum like dies = like_entry_dies(w, entry);
 
     if (dies == LIKE_GUESS_YES) {
         s->cache.at[place].unsure = true;
         s->less++;
     }
     if (dies == LIKE_YES) {
-        cache_order_died(&s->cache, place);
+        cache_order_remove(&s->cache, place);
         s->dead++;
     }
 }
 
-/* Simulate in S the recorded death of ENTRY. */
-static void sim_death(struct whatif *w, struct sim *s, uint32_t entry)
+/* Simulate the recorded death of ENTRY in the simulated cache. */
+static void sim_apply_death(struct whatif *w, struct sim *s, uint32_t entry)
 {
     const struct replay_entry *died = entry_at(w, entry);
     size_t place = cache_order_find(&s->cache, entry);
@@ -213,7 +213,7 @@ static void sim_death(struct whatif *w, struct sim *s, uint32_t entry)
     if (object)
         sim_make_unrecorded_unsure(w, s);
     s->deaths++;
-    bounds_death(&s->bounds, entry);
+    bounds_add_death(&s->bounds, entry);
     if (died->reset)
         sim_reset(s);
     else if (may_be_other && is_other_cache(w, s, entry))
@@ -222,10 +222,10 @@ static void sim_death(struct whatif *w, struct sim *s, uint32_t entry)
         sim_remove(w, s, place, entry);
 }
 
-/* Simulate in S the birth of ENTRY in CACHE if the entry was loaded from a file. Other entries are
- * made by calls. */
-static void sim_load(struct whatif *w, struct sim *s, const struct replay_cache *cache,
-                     uint32_t entry)
+/* If ENTRY was loaded from a file, simulate its recorded birth. Other births are simulated by the
+ * calls that make the entries. */
+static void sim_load_entry(struct whatif *w, struct sim *s, const struct replay_cache *cache,
+                           uint32_t entry)
 {
     const struct replay_entry *e = entry_at(w, entry);
     bool loaded = e->pinned || e->compile_id < 0;
@@ -233,8 +233,8 @@ static void sim_load(struct whatif *w, struct sim *s, const struct replay_cache 
 
     if (!loaded || e->process != cache->process)
         return;
-    cached.region = group_of(w, e->code, e->region, class_at(w, entry)->backend);
-    cache_order_born(&s->cache, cached, e->pinned);
+    cached.region = find_group(w, e->code, e->region, class_at(w, entry)->backend);
+    cache_order_add(&s->cache, cached, e->pinned);
 }
 
 /* Did ENTRY die in the process of CACHE? If a fork copied the entry, it may have died in
@@ -260,14 +260,14 @@ static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
         uint32_t entry = cache->entries[s->born];
         if (entry_at(w, entry)->born_ns > now)
             break;
-        sim_load(w, s, cache, entry);
+        sim_load_entry(w, s, cache, entry);
     }
     for (; s->dying < cache->entry_count; s->dying++) {
         uint32_t entry = cache->deaths[s->dying];
         if (entry_at(w, entry)->died_ns >= now)
             break;
         if (has_died_in_process(w, cache, entry))
-            sim_death(w, s, entry);
+            sim_apply_death(w, s, entry);
     }
 }
 
@@ -289,7 +289,7 @@ static void sim_fork(const struct whatif *w, struct sim *s, const struct sim *pa
 {
     uint32_t count = cache->entry_count;
 
-    cache_order_fork(&s->cache, &parent->cache);
+    cache_order_copy(&s->cache, &parent->cache);
     s->less = parent->less;
     s->more = parent->more;
     s->dead = parent->dead;
@@ -303,7 +303,7 @@ static void sim_fork(const struct whatif *w, struct sim *s, const struct sim *pa
         s->dying++;
 }
 
-static void forks_until(struct whatif *w, size_t *next, int64_t now)
+static void sim_fork_all_until(struct whatif *w, size_t *next, int64_t now)
 {
     for (; *next < w->forks.count; ++*next) {
         uint32_t index = w->forks.at[*next];
@@ -338,7 +338,7 @@ struct call {
     bool run_only; /* the call may hit an entry, but may not be compiled */
 };
 
-static struct call call_of(const struct whatif *w, uint32_t lookup)
+static struct call make_call(const struct whatif *w, uint32_t lookup)
 {
     const struct replay_lookup *l = lookup_at(w, lookup);
     struct call c = {.lookup = lookup, .l = l, .class_ = w->class_of[lookup], .region = -1};
@@ -350,7 +350,7 @@ static struct call call_of(const struct whatif *w, uint32_t lookup)
     if (w->regions)
         c.region = like_region(w->r, l, c.class_);
     c.backend = c.run_only ? REPLAY_NONE : class_at(w, c.class_)->backend;
-    c.group = group_of(w, c.code, c.region, c.backend);
+    c.group = find_group(w, c.code, c.region, c.backend);
     return c;
 }
 
@@ -390,14 +390,16 @@ static void remove_dead_copies(struct whatif *w, struct sim *s, const struct cal
         uint32_t id = s->cache.at[i].id;
         bool inherited = is_recorded(w, id) && was_copied_by_fork(w, c, id);
         if (inherited && !has_tried(w, c, id))
-            sim_death(w, s, id);
-        if (i > s->cache.count) /* a reset removes all entries */
+            sim_apply_death(w, s, id);
+        /* the cache is shorter now, because a reset has removed all entries */
+        if (i > s->cache.count)
             i = s->cache.count;
     }
 }
 
-/* Count a check of CLASS_'s entry in T, with its time. PASSED: the check passed. */
-static void check_cost(const struct whatif *w, uint32_t class_, bool passed, struct whatif_tally *t)
+/* Count a check of the entry of CLASS_ and its time. PASSED: the check passed. */
+static void add_check_cost(const struct whatif *w, uint32_t class_, bool passed,
+                           struct whatif_tally *t)
 {
     t->checks++;
     t->check_ns += like_cost(w, class_, passed ? TIMED_PASS : TIMED_FAIL);
@@ -442,9 +444,9 @@ static bool is_backend_unknown(const struct whatif *w, const struct call *c)
     return c->backend == REPLAY_NONE && !c->run_only && saw_other_backend(w, c);
 }
 
-/* Does C hit the first entry of S? Most calls do: the first entry is the one that ran when
- * recorded. */
-static bool hits_front(const struct whatif *w, const struct sim *s, const struct call *c)
+/* Does the call certainly hit the first entry of the simulated cache? This is quick to find out,
+ * and true for most calls. */
+static bool hits_first_entry(const struct whatif *w, const struct sim *s, const struct call *c)
 {
     const struct cached *front = s->cache.at;
 
@@ -455,9 +457,9 @@ static bool hits_front(const struct whatif *w, const struct sim *s, const struct
     return !front->unsure && !front->ghost && front->region == c->group;
 }
 
-/* Return an iterator over the entries of S that C's lookup sees. */
-static struct cache_walk entries_seen(const struct whatif *w, const struct sim *s,
-                                      const struct call *c)
+/* Return a walk over those entries of the simulated cache that the call's lookup sees. */
+static struct cache_walk walk_entries_seen(const struct whatif *w, const struct sim *s,
+                                           const struct call *c)
 {
     bool divided = w->knobs->isolate && w->codes[c->code].several;
     bool apart = c->group < 0 || w->knobs->backends_apart || divided;
@@ -465,18 +467,19 @@ static struct cache_walk entries_seen(const struct whatif *w, const struct sim *
     return cache_walk(&s->cache, c->group, apart ? c->group : -1);
 }
 
-/* Does C hit TRIED? If GUESS, it is not certain that C sees the entry, so the answer is at most
- * LIKE_GUESS_YES. */
-static enum like tried_fits(struct whatif *w, const struct cached *tried, const struct call *c,
-                            bool guess)
+/* Does the call hit the entry TRIED? GUESS: it is not certain that the call sees the entry, so the
+ * answer is at most LIKE_GUESS_YES. */
+static enum like call_fits_entry(struct whatif *w, const struct cached *tried, const struct call *c,
+                                 bool guess)
 {
     enum like like = like_fits(w, tried->id, c->lookup);
 
     return guess && like == LIKE_YES ? LIKE_GUESS_YES : like;
 }
 
-/* Return the position of ENTRY in S; the number of entries if ENTRY is NULL. */
-static size_t place_of(const struct sim *s, const struct cached *entry)
+/* Return the position of ENTRY in the simulated cache. Returns the number of entries if
+ * ENTRY is NULL. */
+static size_t find_place(const struct sim *s, const struct cached *entry)
 {
     return entry ? (size_t)(entry - s->cache.at) : s->cache.count;
 }
@@ -486,15 +489,15 @@ static size_t place_of(const struct sim *s, const struct cached *entry)
 static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, bool *unsure,
                          struct whatif_tally *t)
 {
-    struct cache_walk walk = entries_seen(w, s, c);
+    struct cache_walk walk = walk_entries_seen(w, s, c);
     const struct cached *tried;
     const struct cached *hit = NULL;
     bool others = false; /* some entries were passed over, because they belong to another backend */
     bool any_backend = is_backend_unknown(w, c);
 
     *unsure = false;
-    if (hits_front(w, s, c)) {
-        check_cost(w, c->class_, true, t);
+    if (hits_first_entry(w, s, c)) {
+        add_check_cost(w, c->class_, true, t);
         return 0;
     }
     while ((tried = cache_walk_next(&walk))) {
@@ -506,10 +509,10 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
             others = true;
             continue;
         }
-        like = tried_fits(w, tried, c, guess);
+        like = call_fits_entry(w, tried, c, guess);
         fits = like >= LIKE_GUESS_YES;
         if (there && !hit) {
-            check_cost(w, tried->id, fits, t);
+            add_check_cost(w, tried->id, fits, t);
             if (fits)
                 hit = tried;
         }
@@ -527,7 +530,7 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
         *unsure = true;
         assume(w, ASSUMED_RUN_ONLY);
     }
-    return place_of(s, hit);
+    return find_place(s, hit);
 }
 
 /* The number of entries that count towards a limit. */
@@ -553,9 +556,9 @@ static struct counted count_entries(const struct whatif *w, const struct sim *s,
     return n;
 }
 
-/* Return the limit that C's group has reached, or NULL. Torch compiles nothing more for a group at
- * its limit. */
-static const struct group_limit *reached_limit(const struct sim *s, const struct call *c)
+/* Return the limit that the call's group has reached, or NULL. If there is one, torch compiles
+ * nothing more for the group. */
+static const struct group_limit *find_reached_limit(const struct sim *s, const struct call *c)
 {
     if (!c->torch)
         return NULL;
@@ -565,8 +568,9 @@ static const struct group_limit *reached_limit(const struct sim *s, const struct
     return NULL;
 }
 
-/* Return the limit on living entries for C; LIMIT_VARIES or LIMIT_UNKNOWN. */
-static int64_t limit_of(const struct whatif *w, const struct call *c)
+/* Return the limit on living entries that holds for the call: a number, LIMIT_VARIES or
+ * LIMIT_UNKNOWN. */
+static int64_t find_limit(const struct whatif *w, const struct call *c)
 {
     const struct like_code *code = &w->codes[c->code];
 
@@ -575,8 +579,8 @@ static int64_t limit_of(const struct whatif *w, const struct call *c)
     return code->limit && !code->accumulated ? code->limit : LIMIT_UNKNOWN;
 }
 
-/* Return the limit on all entries ever made for C; 0 if there is none. */
-static int64_t ever_limit_of(const struct whatif *w, const struct call *c)
+/* Return the limit on all entries ever made that holds for the call, or 0 if there is none. */
+static int64_t find_ever_limit(const struct whatif *w, const struct call *c)
 {
     const struct like_code *code = &w->codes[c->code];
 
@@ -585,8 +589,8 @@ static int64_t ever_limit_of(const struct whatif *w, const struct call *c)
     return code->accumulated ? code->limit : 0;
 }
 
-/* Return how many entries of S count towards the limit on all entries ever made. */
-static int64_t made_ever(const struct sim *s, const struct call *c)
+/* Return how many entries count towards the limit on all entries ever made. */
+static int64_t count_ever_made(const struct sim *s, const struct call *c)
 {
     return c->torch ? (int64_t)s->cache.count + s->dead + s->failed : s->ever;
 }
@@ -615,8 +619,8 @@ static bool meets_limit(struct whatif *w, const struct sim *s, const struct call
                         bool *unsure)
 {
     struct counted n = count_entries(w, s, c);
-    int64_t made = made_ever(s, c);
-    int64_t ever = ever_limit_of(w, c);
+    int64_t made = count_ever_made(s, c);
+    int64_t ever = find_ever_limit(w, c);
     bool over;
 
     /* no recorded call met a limit, so the limit is at least as high as the number of
@@ -642,12 +646,12 @@ static bool meets_limit(struct whatif *w, const struct sim *s, const struct call
     return over;
 }
 
-/* Return the outcome of C, which missed: OUTCOME_COMPILED or OUTCOME_LIMIT. */
-static enum outcome compiled_or_limit(struct whatif *w, struct sim *s, const struct call *c,
-                                      bool *unsure)
+/* Return the outcome of a call that missed: OUTCOME_COMPILED or OUTCOME_LIMIT. */
+static enum outcome predict_compiled_or_limit(struct whatif *w, struct sim *s, const struct call *c,
+                                              bool *unsure)
 {
-    const struct group_limit *reached = reached_limit(s, c);
-    int64_t limit = limit_of(w, c);
+    const struct group_limit *reached = find_reached_limit(s, c);
+    int64_t limit = find_limit(w, c);
 
     if (reached) {
         *unsure = *unsure || reached->unsure;
@@ -670,8 +674,8 @@ static enum outcome compiled_or_limit(struct whatif *w, struct sim *s, const str
 
 /* ---- callees of calls that do not run as recorded ------------------------ */
 
-/* Return the index in w->rests of the first resume function of CODE. */
-static size_t rests_of(const struct whatif *w, uint32_t code)
+/* Return the index in w->rests of the first resume function of CODE, or where it would be. */
+static size_t find_rests(const struct whatif *w, uint32_t code)
 {
     return sorted_count(w->rests.count, i, w->rests.at[i].code < code);
 }
@@ -680,7 +684,7 @@ static size_t rests_of(const struct whatif *w, uint32_t code)
  * as unrecorded, because the trace does not have them. */
 static void count_resume_calls(struct whatif *w, uint32_t code)
 {
-    for (size_t at = rests_of(w, code); at < w->rests.count; at++) {
+    for (size_t at = find_rests(w, code); at < w->rests.count; at++) {
         const struct rest *rest = &w->rests.at[at];
         if (rest->code != code)
             return;
@@ -688,9 +692,9 @@ static void count_resume_calls(struct whatif *w, uint32_t code)
     }
 }
 
-/* Read from the trace which code objects are inlined into the compiled code of CODE, whose index is
- * INDEX. */
-static void inlined_read(struct whatif *w, struct like_code *code, uint32_t index)
+/* Read which code objects were inlined when CODE was compiled from the trace. INDEX is the
+ * index of CODE. */
+static void read_inlined(struct whatif *w, struct like_code *code, uint32_t index)
 {
     int64_t id = w->r->codes.at[index].id;
 
@@ -711,7 +715,7 @@ static void count_inlined_calls(struct whatif *w, const struct call *c)
     struct like_code *code = &w->codes[c->code];
 
     if (!code->callees)
-        inlined_read(w, code, c->code);
+        read_inlined(w, code, c->code);
     for (size_t i = 0; i < code->inlined.count; i++) {
         uint32_t inlined = code->inlined.at[i];
         int64_t key = replay_cache_key(inlined, c->cache->process);
@@ -727,7 +731,7 @@ static bool is_resume_function_of(const struct whatif *w, uint32_t of, uint32_t 
 {
     if (!depth)
         return false;
-    for (size_t at = rests_of(w, of); at < w->rests.count; at++) {
+    for (size_t at = find_rests(w, of); at < w->rests.count; at++) {
         const struct rest *rest = &w->rests.at[at];
         if (rest->code != of)
             return false;
@@ -737,9 +741,9 @@ static bool is_resume_function_of(const struct whatif *w, uint32_t of, uint32_t 
     return false;
 }
 
-/* Return when the frame of a lookup ended; REPLAY_NEVER if it did not end, -1 if the trace does not
- * have the frame. */
-static int64_t frame_end(struct whatif *w, int64_t lookup_id)
+/* Return when the frame of the lookup LOOKUP_ID ended. Returns REPLAY_NEVER if it did not end, and
+ * -1 if the trace does not have the frame. */
+static int64_t read_frame_end(struct whatif *w, int64_t lookup_id)
 {
     int64_t end = -1;
 
@@ -762,13 +766,13 @@ static bool is_nested(const struct like_code *code, uint32_t callee)
     return false;
 }
 
-/* Add to CODE's nested code objects those that were looked up while a call of OF ran, except OF
- * itself. PLACE is the position of the call in time order. */
-static void nested_add(struct whatif *w, struct like_code *code, uint32_t of, size_t place)
+/* Add the code objects that were looked up while one call of OF ran to the list `nested` of CODE,
+ * except OF itself. PLACE is the position of that call in order of time. */
+static void add_nested(struct whatif *w, struct like_code *code, uint32_t of, size_t place)
 {
     const struct replay *r = w->r;
     const struct replay_lookup *outer = lookup_at(w, r->order[place]);
-    int64_t end = frame_end(w, outer->id);
+    int64_t end = read_frame_end(w, outer->id);
 
     for (size_t at = place + 1; at < r->lookups.count; at++) {
         const struct replay_lookup *inner = lookup_at(w, r->order[at]);
@@ -782,9 +786,9 @@ static void nested_add(struct whatif *w, struct like_code *code, uint32_t of, si
     }
 }
 
-/* Fill in the code objects that the compiled code of OF calls: those that were looked up during the
- * calls of OF that compiled it. */
-static void nested_read(struct whatif *w, struct like_code *code, uint32_t of)
+/* Fill the list `nested` of CODE with the code objects that the compiled code of OF calls. They
+ * were looked up during calls that compiled OF. */
+static void read_nested(struct whatif *w, struct like_code *code, uint32_t of)
 {
     const struct replay *r = w->r;
 
@@ -792,7 +796,7 @@ static void nested_read(struct whatif *w, struct like_code *code, uint32_t of)
     for (size_t i = 0; i < r->lookups.count; i++) {
         const struct replay_lookup *k = lookup_at(w, r->order[i]);
         if (k->outcome == OUTCOME_COMPILED && r->caches.at[k->cache].code == of)
-            nested_add(w, code, of, i);
+            add_nested(w, code, of, i);
     }
     arena_keep(&w->texts, code->nested.at);
 }
@@ -805,7 +809,7 @@ static void count_callee_calls(struct whatif *w, const struct call *c)
     struct like_code *code = &w->codes[c->code];
 
     if (!code->nested_read)
-        nested_read(w, code, c->code);
+        read_nested(w, code, c->code);
     for (size_t i = 0; i < code->nested.count; i++) {
         uint32_t nested = code->nested.at[i];
         if (!is_resume_function_of(w, c->code, nested, RESTS))
@@ -813,18 +817,19 @@ static void count_callee_calls(struct whatif *w, const struct call *c)
     }
 }
 
-/* Return the state of C's thread, or NULL if the thread is not known. */
-static struct thread *thread_of(const struct whatif *w, const struct call *c)
+/* Return the open calls of the call's thread, or NULL if the thread is not known. */
+static struct thread *get_thread(const struct whatif *w, const struct call *c)
 {
     uint32_t thread = c->l->thread;
 
     return thread == REPLAY_NONE ? NULL : &w->threads[thread];
 }
 
-/* Return the innermost call around C that does not run as recorded, or NULL. */
-static const struct nested *nested_in(const struct whatif *w, const struct call *c)
+/* Return the innermost call around this call that does not run as recorded. Returns NULL if
+ * there is none. */
+static const struct nested *find_changed_call_around(const struct whatif *w, const struct call *c)
 {
-    struct thread *t = thread_of(w, c);
+    struct thread *t = get_thread(w, c);
 
     if (!t || !c->torch)
         return NULL;
@@ -836,14 +841,16 @@ static const struct nested *nested_in(const struct whatif *w, const struct call 
     return NULL;
 }
 
-static void nested_enter(struct whatif *w, const struct call *c, enum around runs, bool unsure)
+/* Note that the call, which begins now, does not run as recorded. */
+static void enter_changed_call(struct whatif *w, const struct call *c, enum around runs,
+                               bool unsure)
 {
-    struct thread *t = thread_of(w, c);
+    struct thread *t = get_thread(w, c);
 
     if (!t || t->depth >= NESTED)
         return;
     t->stack[t->depth] = (struct nested){
-        .until_ns = frame_end(w, c->l->id),
+        .until_ns = read_frame_end(w, c->l->id),
         .runs = runs,
         .unsure = unsure,
         .code = c->code,
@@ -855,8 +862,8 @@ static void nested_enter(struct whatif *w, const struct call *c, enum around run
  * code, or may. Note when the call ends. */
 static void store_other_entry_end(struct whatif *w, const struct call *c)
 {
-    int64_t end_ns = frame_end(w, c->l->id);
-    struct thread *t = thread_of(w, c);
+    int64_t end_ns = read_frame_end(w, c->l->id);
+    struct thread *t = get_thread(w, c);
 
     if (t && t->other_until_ns < end_ns)
         t->other_until_ns = end_ns;
@@ -869,7 +876,7 @@ static void store_other_entry_end(struct whatif *w, const struct call *c)
 static bool is_helper_of_other_entry(const struct whatif *w, const struct call *c)
 {
     bool is_excluded = c->torch && w->codes[c->code].excluded;
-    const struct thread *t = thread_of(w, c);
+    const struct thread *t = get_thread(w, c);
 
     if (!w->base || !is_excluded)
         return false;
@@ -895,7 +902,7 @@ static void sim_insert(struct sim *s, const struct call *c, bool unsure, bool gh
         .region = c->group,
     };
 
-    cache_order_born(&s->cache, entry, false);
+    cache_order_add(&s->cache, entry, false);
     if (!ghost)
         s->ever++;
     if (unsure)
@@ -928,16 +935,16 @@ static void add_possible_entry(const struct whatif *w, struct sim *s, const stru
 }
 
 /* Does ENTRY certainly exist, with the recorded guards? */
-static bool is_certain(const struct whatif *w, const struct cached *entry)
+static bool is_entry_certain(const struct whatif *w, const struct cached *entry)
 {
     bool may_be_missing = entry->unsure || entry->ghost || entry->trusted;
 
     return is_recorded(w, entry->id) && !may_be_missing;
 }
 
-/* Return the outcome of C, whose caller runs compiled in the simulation: C is inlined and not
- * looked up. */
-static uint8_t inlined_outcome(struct whatif *w, const struct call *c)
+/* Return the outcome of a call whose caller runs compiled in the simulation: the call is inlined,
+ * and so not looked up. */
+static uint8_t predict_inlined(struct whatif *w, const struct call *c)
 {
     bool breaks = w->codes[c->around->code].breaks;
 
@@ -946,10 +953,10 @@ static uint8_t inlined_outcome(struct whatif *w, const struct call *c)
     return WHATIF_GONE | undecided_if(breaks);
 }
 
-/* Return the outcome of C, a call of a resume function, where the function before the graph break
- * runs as Python in the simulation: the call does not happen. If this is a guess, the resume
- * function may be called and compiled. */
-static uint8_t omitted_outcome(struct whatif *w, struct sim *s, const struct call *c)
+/* Return the outcome of a call of a resume function. In the simulation the function before the
+ * graph break runs as Python, so the call does not happen. If that is a guess, the call may happen,
+ * and may be compiled. */
+static uint8_t predict_omitted(struct whatif *w, struct sim *s, const struct call *c)
 {
     struct whatif_tally none = {0};
     bool guess = c->around->unsure;
@@ -963,10 +970,10 @@ static uint8_t omitted_outcome(struct whatif *w, struct sim *s, const struct cal
     return WHATIF_GONE | undecided_if(guess);
 }
 
-/* Simulate that C hits the entry at PLACE. Returns the outcome. Sets *SETTLED if the hit is
- * certain. */
-static uint8_t run_entry(struct whatif *w, struct sim *s, const struct call *c, size_t place,
-                         bool unsure, bool *settled)
+/* Simulate that the call hits the entry at PLACE. Returns the outcome. Sets *SETTLED if the
+ * hit is certain. */
+static uint8_t predict_hit(struct whatif *w, struct sim *s, const struct call *c, size_t place,
+                           bool unsure, bool *settled)
 {
     const struct cached *entry = &s->cache.at[place];
     struct whatif_function *f = &w->functions[c->code];
@@ -975,8 +982,8 @@ static uint8_t run_entry(struct whatif *w, struct sim *s, const struct call *c, 
     /* In the recording the function was declined, so its later calls were not looked up. After a
      * hit they are looked up; the trace does not have these lookups. */
     f->unrecorded += c->l->outcome == OUTCOME_DECLINED;
-    *settled = !unsure && is_certain(w, entry);
-    cache_order_hit(&s->cache, place);
+    *settled = !unsure && is_entry_certain(w, entry);
+    cache_order_move_hit(&s->cache, place);
     if (unsure)
         add_possible_entry(w, s, c);
     return OUTCOME_HIT | undecided_if(unsure);
@@ -988,7 +995,7 @@ static enum outcome predict_decline(struct whatif *w, struct sim *s, const struc
                                     bool *unsure)
 {
     struct whatif_function *f = &w->functions[c->code];
-    enum outcome outcome = compiled_or_limit(w, s, c, unsure);
+    enum outcome outcome = predict_compiled_or_limit(w, s, c, unsure);
 
     if (outcome != OUTCOME_COMPILED) {
         /* the compiler is not called, so it does not decline the function, and later
@@ -996,9 +1003,9 @@ static enum outcome predict_decline(struct whatif *w, struct sim *s, const struc
         f->unrecorded++;
         return outcome;
     }
-    /* The compiler declines again. Later calls, and calls of other backends, may still be
-     * compiled. */
-    *unsure = *unsure || like_symbols(w, c->class_);
+    /* The compiler declines again. But later calls, and calls with another backend, may
+     * still be compiled. */
+    *unsure = *unsure || like_has_dynamic_input(w, c->class_);
     f->unrecorded += *unsure || is_grouped(w);
     return OUTCOME_DECLINED;
 }
@@ -1008,7 +1015,7 @@ static enum outcome predict_compile(struct whatif *w, struct sim *s, const struc
                                     bool *unsure)
 {
     struct whatif_function *f = &w->functions[c->code];
-    enum outcome outcome = compiled_or_limit(w, s, c, unsure);
+    enum outcome outcome = predict_compiled_or_limit(w, s, c, unsure);
 
     if (outcome == OUTCOME_COMPILED) {
         sim_insert(s, c, *unsure, false);
@@ -1018,12 +1025,12 @@ static enum outcome predict_compile(struct whatif *w, struct sim *s, const struc
     return outcome;
 }
 
-/* Return the outcome of C, which misses. */
-static enum outcome missed_outcome(struct whatif *w, struct sim *s, const struct call *c,
-                                   bool *unsure)
+/* Return the outcome of a call that misses. */
+static enum outcome predict_miss(struct whatif *w, struct sim *s, const struct call *c,
+                                 bool *unsure)
 {
     unsigned recorded = c->l->outcome;
-    bool allowed = !c->run_only || (c->around && reached_limit(s, c));
+    bool allowed = !c->run_only || (c->around && find_reached_limit(s, c));
 
     /* in the recording the compiler raised; it is predicted to raise again */
     if (recorded == OUTCOME_CALLBACK_ERROR) {
@@ -1058,9 +1065,9 @@ static uint8_t predict_outcome(struct whatif *w, struct call c, bool *settled)
 
     if (around) {
         if (around->runs == AROUND_COMPILED && !guess)
-            return inlined_outcome(w, &c);
+            return predict_inlined(w, &c);
         if (around->runs == AROUND_PYTHON && is_resume_function_of(w, around->code, c.code, RESTS))
-            return omitted_outcome(w, s, &c);
+            return predict_omitted(w, s, &c);
         if (around->runs == AROUND_LIMITED || !guess)
             c.run_only = true;
     }
@@ -1075,8 +1082,8 @@ static uint8_t predict_outcome(struct whatif *w, struct call c, bool *settled)
     }
     hit = find_entry(w, s, &c, &unsure, &w->functions[c.code].predicted);
     if (hit < s->cache.count)
-        return run_entry(w, s, &c, hit, unsure, settled);
-    outcome = missed_outcome(w, s, &c, &unsure);
+        return predict_hit(w, s, &c, hit, unsure, settled);
+    outcome = predict_miss(w, s, &c, &unsure);
     if (unsure && outcome == OUTCOME_LIMIT)
         add_possible_entry(w, s, &c);
     return (uint8_t)outcome | undecided_if(unsure);
@@ -1084,7 +1091,7 @@ static uint8_t predict_outcome(struct whatif *w, struct call c, bool *settled)
 
 /* ---- counting calls and checks of the simulation ------------------------- */
 
-static void outcome_count(struct whatif_tally *t, enum outcome outcome)
+static void count_outcome(struct whatif_tally *t, enum outcome outcome)
 {
     t->calls++;
     t->hits += outcome == OUTCOME_HIT;
@@ -1098,20 +1105,20 @@ static void count_recorded(struct whatif *w, const struct call *c, struct whatif
     bool compiled = c->l->outcome == OUTCOME_COMPILED;
     uint32_t made = compiled ? c->l->entry : REPLAY_NONE;
 
-    outcome_count(t, outcome_of(c->l->outcome));
+    count_outcome(t, outcome_of(c->l->outcome));
     for (uint32_t i = 0; i < c->l->check_count; i++) {
         const struct replay_check *k = check_at(w, c, i);
         if (k->entry == REPLAY_CHECK_NONE || k->result == CHECK_BACKEND_MISMATCH)
             continue;
-        check_cost(w, k->entry, k->result == CHECK_PASS, t);
+        add_check_cost(w, k->entry, k->result == CHECK_PASS, t);
     }
     if (made != REPLAY_NONE && class_at(w, made)->times.count[TIMED_COMPILE])
         t->compile_ns += like_cost(w, made, TIMED_COMPILE);
 }
 
-/* Return the greatest possible number of entries in S if C misses: all that exist or may exist,
- * except the entry of C's own class, which C would hit. */
-static int64_t most_entries(const struct whatif *w, const struct sim *s, const struct call *c)
+/* Return the greatest number of entries that the simulated cache may have when the call misses: all
+ * that exist or may exist, except the entry of the call's own class, which the call would hit. */
+static int64_t count_most_entries(const struct whatif *w, const struct sim *s, const struct call *c)
 {
     int64_t count = c->torch ? s->dead : 0;
 
@@ -1134,20 +1141,21 @@ static bool may_be_limited(const struct whatif *w, const struct sim *s, const st
 
     if (w->knobs->accumulated_limit)
         ever = w->knobs->accumulated_limit;
-    if (ever && made_ever(s, c) + s->more >= ever)
+    if (ever && count_ever_made(s, c) + s->more >= ever)
         return true;
     if (w->knobs->recompile_limit)
         limit = w->knobs->recompile_limit;
     else if (f->limit == LIMIT_VARIES)
         return true;
-    if (c->group == UNKNOWN_GROUP || reached_limit(s, c))
+    if (c->group == UNKNOWN_GROUP || find_reached_limit(s, c))
         return true;
-    return most_entries(w, s, c) >= limit;
+    return count_most_entries(w, s, c) >= limit;
 }
 
-/* Was C compiled in the recording, and does it find the recorded cache and limits in the
- * simulation? Then no limit stops the compile, whatever the limit is. */
-static bool is_as_recorded(const struct whatif *w, const struct sim *s, const struct call *c)
+/* Was the call compiled in the recording, and are the cache and the limits in the simulation the
+ * same as then? If so, no limit stops the call, because none did in the recording. */
+static bool is_compiled_as_recorded(const struct whatif *w, const struct sim *s,
+                                    const struct call *c)
 {
     if (is_limit_set(w) || is_grouped(w))
         return false;
@@ -1156,10 +1164,10 @@ static bool is_as_recorded(const struct whatif *w, const struct sim *s, const st
     return c->l->outcome == OUTCOME_COMPILED;
 }
 
-/* Return which outcomes of C are possible, judged by the cache and the recording before C is
- * simulated. */
-static struct decided decided_before(const struct whatif *w, const struct sim *s,
-                                     const struct call *c)
+/* Return which outcomes of the call are possible, judged by the recording and by the simulated
+ * cache before the call. */
+static struct decided find_possible_outcomes(const struct whatif *w, const struct sim *s,
+                                             const struct call *c)
 {
     unsigned recorded = outcome_of(c->l->outcome);
     bool runs_python = c->run_only || outcome_facts[recorded].python;
@@ -1168,7 +1176,7 @@ static struct decided decided_before(const struct whatif *w, const struct sim *s
         .class_ = c->class_,
         .called = !c->around,
         .hittable = s->cache.count,
-        .limited = !is_as_recorded(w, s, c) && may_be_limited(w, s, c),
+        .limited = !is_compiled_as_recorded(w, s, c) && may_be_limited(w, s, c),
         .runnable = runs_python || c->around,
         .raising = recorded == OUTCOME_CALLBACK_ERROR,
         .compilable = !c->run_only,
@@ -1185,9 +1193,9 @@ static bool is_after_loss(const struct whatif *w, const struct call *c)
     return process != REPLAY_NONE && c->l->start_ns >= w->r->processes.at[process].lost_ns;
 }
 
-/* Does C end as recorded under all settings? True if C did not search for an entry, or if it ran an
- * entry that is not in the trace. */
-static bool is_untouched(const struct call *c)
+/* Does the call end as recorded under all settings? It does if it did not search for an entry, or
+ * if it ran an entry that is not in the trace. */
+static bool keeps_recorded_outcome(const struct call *c)
 {
     unsigned recorded = outcome_of(c->l->outcome);
 
@@ -1196,16 +1204,17 @@ static bool is_untouched(const struct call *c)
     return !outcome_facts[recorded].missed || recorded == OUTCOME_GUARD_ERROR;
 }
 
-/* Count C with its recorded outcome, which no setting changes. Returns the outcome. */
-static uint8_t keep_recorded(struct whatif *w, const struct call *c)
+/* Count a call with its recorded outcome, because no setting changes it. Returns the outcome. */
+static uint8_t count_with_recorded_outcome(struct whatif *w, const struct call *c)
 {
     struct bounds *bounds = &w->sims[c->l->cache].bounds;
     unsigned recorded = outcome_of(c->l->outcome);
     struct decided decided = {.outcome = recorded};
 
     count_recorded(w, c, &w->functions[c->code].predicted);
-    bounds_call(bounds, &decided);
-    /* the call hit an entry that is not in the trace */
+    bounds_add_call(bounds, &decided);
+    /* such a hit is of an entry that the trace does not have, so it is not known any more
+     * what the cache has */
     bounds->lost = bounds->lost || recorded == OUTCOME_HIT;
     return (uint8_t)recorded;
 }
@@ -1226,9 +1235,10 @@ static bool is_group_unknown(const struct whatif *w, const struct call *c)
     return region_unknown || backend_unknown;
 }
 
-/* Count the calls that C makes or omits because it does not run as recorded, or may not. UNSURE: it
- * is not certain whether C runs as Python or compiled. */
-static void follow_callees(struct whatif *w, const struct call *c, unsigned predicted, bool unsure)
+/* The call does not run as recorded, or may not. Count the calls that it makes or omits because of
+ * that. UNSURE: it is not certain whether the call runs as Python or compiled. */
+static void count_changed_callees(struct whatif *w, const struct call *c, unsigned predicted,
+                                  bool unsure)
 {
     unsigned recorded = outcome_of(c->l->outcome);
     bool was_compiled = runs_compiled(recorded);
@@ -1243,9 +1253,10 @@ static void follow_callees(struct whatif *w, const struct call *c, unsigned pred
         count_inlined_calls(w, c);
 }
 
-/* C has the outcome PREDICTED. If C does not run as recorded, store this for the calls within C's
- * frame. */
-static void follow_frame(struct whatif *w, const struct call *c, unsigned predicted, bool unsure)
+/* The call has the outcome PREDICTED. If it does not run as recorded, note this for the calls
+ * inside it, and count the calls that it makes or omits. */
+static void follow_changed_call(struct whatif *w, const struct call *c, unsigned predicted,
+                                bool unsure)
 {
     bool compiled = runs_compiled(predicted);
     bool same = compiled == runs_compiled(outcome_of(c->l->outcome));
@@ -1254,7 +1265,7 @@ static void follow_frame(struct whatif *w, const struct call *c, unsigned predic
     const struct group_limit *at_limit = NULL;
 
     if (breaks)
-        at_limit = reached_limit(&w->sims[c->l->cache], c);
+        at_limit = find_reached_limit(&w->sims[c->l->cache], c);
     if (as_recorded && !at_limit)
         return;
     if (!unsure || !c->around) {
@@ -1262,14 +1273,14 @@ static void follow_frame(struct whatif *w, const struct call *c, unsigned predic
         bool limit_unsure = at_limit && at_limit->unsure;
         if (at_limit)
             runs = AROUND_LIMITED;
-        nested_enter(w, c, runs, unsure || limit_unsure);
+        enter_changed_call(w, c, runs, unsure || limit_unsure);
     }
     if (!as_recorded)
-        follow_callees(w, c, predicted, unsure);
+        count_changed_callees(w, c, predicted, unsure);
 }
 
-/* Count C, which is not looked up any more. */
-static void count_gone(struct whatif *w, const struct call *c)
+/* Count a call that is not looked up any more in the simulation. */
+static void count_gone_call(struct whatif *w, const struct call *c)
 {
     bool was_compiled = runs_compiled(outcome_of(c->l->outcome));
 
@@ -1278,9 +1289,9 @@ static void count_gone(struct whatif *w, const struct call *c)
         count_inlined_calls(w, c);
 }
 
-/* Did the simulation without changed settings already predict another outcome for C than
- * recorded? */
-static bool is_not_understood(const struct whatif *w, const struct call *c)
+/* Did the simulation under unchanged settings already predict another outcome for the call than
+ * the recorded one? */
+static bool is_base_prediction_wrong(const struct whatif *w, const struct call *c)
 {
     unsigned unchanged;
 
@@ -1303,12 +1314,12 @@ static uint8_t predict_call(struct whatif *w, struct call *c, struct decided *de
     uint8_t found;
 
     remove_dead_copies(w, s, c);
-    c->around = nested_in(w, c);
-    *decided = decided_before(w, s, c);
+    c->around = find_changed_call_around(w, c);
+    *decided = find_possible_outcomes(w, s, c);
     found = predict_outcome(w, *c, &decided->settled);
     found |= undecided_if(c->around && c->around->unsure);
     predicted = found & WHATIF_OUTCOME;
-    if (is_not_understood(w, c)) {
+    if (is_base_prediction_wrong(w, c)) {
         found |= WHATIF_UNDECIDED;
         s->bounds.lost = true;
     }
@@ -1333,7 +1344,7 @@ static uint8_t predict_call(struct whatif *w, struct call *c, struct decided *de
         decided->trusting = true;
     if (predicted == WHATIF_GONE)
         decided->called = false;
-    bounds_call(&s->bounds, decided);
+    bounds_add_call(&s->bounds, decided);
     moved = predicted != recorded || !decided->certain;
     if (moved)
         s->bounds.moved = true;
@@ -1346,7 +1357,7 @@ static uint8_t predict_call(struct whatif *w, struct call *c, struct decided *de
  * whatif_result.outcomes. */
 static uint8_t decide_call(struct whatif *w, uint32_t lookup)
 {
-    struct call c = call_of(w, lookup);
+    struct call c = make_call(w, lookup);
     struct whatif_function *f = &w->functions[c.code];
     unsigned recorded = outcome_of(c.l->outcome);
     struct decided decided;
@@ -1359,8 +1370,8 @@ static uint8_t decide_call(struct whatif *w, uint32_t lookup)
     sim_advance(w, c.l->cache, c.l->start_ns);
     if (!w->base)
         count_recorded(w, &c, &f->recorded);
-    if (is_untouched(&c))
-        return keep_recorded(w, &c);
+    if (keeps_recorded_outcome(&c))
+        return count_with_recorded_outcome(w, &c);
     found = predict_call(w, &c, &decided);
     predicted = found & WHATIF_OUTCOME;
     if (w->base && !decided.certain) {
@@ -1368,10 +1379,10 @@ static uint8_t decide_call(struct whatif *w, uint32_t lookup)
         f->undecided++;
     }
     if (predicted == WHATIF_GONE) {
-        count_gone(w, &c);
+        count_gone_call(w, &c);
         return found;
     }
-    outcome_count(&f->predicted, (enum outcome)predicted);
+    count_outcome(&f->predicted, (enum outcome)predicted);
     if (predicted != recorded)
         f->changed++;
     was_compiled = runs_compiled(recorded);
@@ -1380,7 +1391,7 @@ static uint8_t decide_call(struct whatif *w, uint32_t lookup)
     if (c.torch && new_calls)
         w->strangers = true;
     if (c.torch && w->base)
-        follow_frame(w, &c, predicted, unsure);
+        follow_changed_call(w, &c, predicted, unsure);
     return found;
 }
 
@@ -1391,7 +1402,7 @@ static int64_t count_differing_calls(const struct whatif_function *f)
     return f->changed + f->gone + f->undecided + f->unrecorded;
 }
 
-static int by_change(const void *a, const void *b)
+static int compare_changes(const void *a, const void *b)
 {
     const struct whatif_function *x = a;
     const struct whatif_function *y = b;
@@ -1402,8 +1413,8 @@ static int by_change(const void *a, const void *b)
     return order ? order : list_order(x->code, y->code);
 }
 
-/* Return the smaller of two limits, where -1 means no limit. */
-static int64_t smaller_limit(int64_t a, int64_t b)
+/* Return the smaller of two limits; -1 means that there is no limit. */
+static int64_t choose_smaller_limit(int64_t a, int64_t b)
 {
     if (a < 0)
         return b;
@@ -1412,8 +1423,8 @@ static int64_t smaller_limit(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Return the limit on living entries for calls of F, or -1 if it is not known. */
-static int64_t known_limit(const struct whatif_knobs *knobs, const struct like_code *f)
+/* Return the limit on living entries for calls of the function F, or -1 if it is not known. */
+static int64_t find_known_limit(const struct whatif_knobs *knobs, const struct like_code *f)
 {
     if (knobs->recompile_limit)
         return knobs->recompile_limit;
@@ -1425,8 +1436,9 @@ static int64_t known_limit(const struct whatif_knobs *knobs, const struct like_c
     return f->limit;
 }
 
-/* Return the limit on all entries ever made for calls of F, or -1 if it is not known. */
-static int64_t known_ever_limit(const struct whatif_knobs *knobs, const struct like_code *f)
+/* Return the limit on all entries ever made for calls of the function F, or -1 if
+ * it is not known. */
+static int64_t find_known_ever_limit(const struct whatif_knobs *knobs, const struct like_code *f)
 {
     if (knobs->accumulated_limit)
         return knobs->accumulated_limit;
@@ -1435,14 +1447,14 @@ static int64_t known_ever_limit(const struct whatif_knobs *knobs, const struct l
     return f->limit;
 }
 
-/* Return how many compiles the limits allow in cache INDEX; -1 if this is not known, for example
- * because entries died and made room for others. */
-static int64_t most_compiles(const struct whatif *w, uint32_t index)
+/* Return how many compiles the limits allow in the simulated cache with the index INDEX. Returns -1
+ * if that is not known, for example because entries died and made room for others. */
+static int64_t compute_most_compiles(const struct whatif *w, uint32_t index)
 {
     const struct sim *s = &w->sims[index];
     const struct replay_cache *cache = cache_at(w, index);
     const struct like_code *code = &w->codes[cache->code];
-    int64_t ever = known_ever_limit(w->knobs, code);
+    int64_t ever = find_known_ever_limit(w->knobs, code);
 
     if (is_grouped(w) || w->regions)
         return -1;
@@ -1451,11 +1463,11 @@ static int64_t most_compiles(const struct whatif *w, uint32_t index)
     /* without torch, dead entries do not count towards the limit on living entries */
     if (s->deaths && !replay_torch(w->r, index))
         return ever;
-    return smaller_limit(known_limit(w->knobs, code), ever);
+    return choose_smaller_limit(find_known_limit(w->knobs, code), ever);
 }
 
-/* Record the assumptions that follow from the trace and from the result as a whole. */
-static void assume_of_result(struct whatif *w, const struct whatif_result *result)
+/* Note the assumptions that follow from the trace and from the result as a whole. */
+static void assume_from_result(struct whatif *w, const struct whatif_result *result)
 {
     const struct replay *r = w->r;
     bool *assumed = w->assumed;
@@ -1474,7 +1486,7 @@ static void assume_of_result(struct whatif *w, const struct whatif_result *resul
     assumed[ASSUMED_VALUES] = w->blind;
 }
 
-static void notes_make(struct whatif *w, struct whatif_result *result)
+static void make_notes(struct whatif *w, struct whatif_result *result)
 {
     static const char *const words[ASSUMED_KINDS] = {
 #define X(name, words) words,
@@ -1483,7 +1495,7 @@ static void notes_make(struct whatif *w, struct whatif_result *result)
     };
     const bool *assumed = w->assumed;
 
-    assume_of_result(w, result);
+    assume_from_result(w, result);
     result->uncertain =
         assumed[ASSUMED_LOSSES] || assumed[ASSUMED_VALUES] || assumed[ASSUMED_DEATHS];
     for (int i = 0; i < ASSUMED_KINDS; i++)
@@ -1500,7 +1512,7 @@ static void decide_calls(struct whatif *w, uint8_t *outcomes)
 
     for (size_t i = 0; i < r->lookups.count; i++) {
         uint32_t lookup = r->order[i];
-        forks_until(w, &fork, lookup_at(w, lookup)->start_ns);
+        sim_fork_all_until(w, &fork, lookup_at(w, lookup)->start_ns);
         outcomes[lookup] = decide_call(w, lookup);
         if (i & (TICK - 1))
             continue;
@@ -1521,14 +1533,15 @@ static void function_add(struct whatif_function *sum, const struct whatif_functi
         ((int64_t *)sum)[i] += ((const int64_t *)more)[i];
 }
 
-/* Store the functions that are looked up, and the sums over them, in RESULT. */
-static void functions_collect(struct whatif *w, struct whatif_result *result)
+/* Store in RESULT the functions whose calls are looked up in a cache, and the sums of their
+ * counts. */
+static void collect_functions(struct whatif *w, struct whatif_result *result)
 {
     const struct replay *r = w->r;
 
     for (uint32_t i = 0; i < r->caches.count; i++) {
         struct whatif_function *f = &w->functions[r->caches.at[i].code];
-        bounds_end(&w->sims[i].bounds, most_compiles(w, i), f);
+        bounds_end(&w->sims[i].bounds, compute_most_compiles(w, i), f);
     }
     for (uint32_t i = 0; i < r->codes.count; i++) {
         struct whatif_function *f = &w->functions[i];
@@ -1538,13 +1551,13 @@ static void functions_collect(struct whatif *w, struct whatif_result *result)
             continue;
         f->code = i;
         if (f->unrecorded)
-            ranges_open(f);
+            ranges_remove_high(f);
         function_add(&result->total, f);
         *list_add(&result->functions) = *f;
     }
-    list_sort(&result->functions, by_change);
+    list_sort(&result->functions, compare_changes);
     if (w->strangers)
-        ranges_open(&result->total);
+        ranges_remove_high(&result->total);
 }
 
 void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whatif_result *result)
@@ -1559,8 +1572,8 @@ void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
     w->threads = calloc(r->threads.count + 1, sizeof *w->threads);
     w->functions = calloc(r->codes.count + 1, sizeof *w->functions);
     decide_calls(w, result->outcomes);
-    functions_collect(w, result);
-    notes_make(w, result);
+    collect_functions(w, result);
+    make_notes(w, result);
     for (size_t i = 0; i < r->caches.count; i++) {
         struct sim *s = &w->sims[i];
         cache_order_free(&s->cache);

@@ -29,8 +29,8 @@ static bool is_digit(char letter)
     return isdigit((unsigned char)letter);
 }
 
-/* Return the number that stands between TEXT and STOP, or SIZE_ANY if no number stands there. */
-static int64_t size_of(const char *text, const char *stop)
+/* Return the number that the text from TEXT to STOP is, or SIZE_ANY if it is no number. */
+static int64_t parse_size(const char *text, const char *stop)
 {
     char *rest;
     int64_t size;
@@ -41,8 +41,8 @@ static int64_t size_of(const char *text, const char *stop)
     return size >= 0 && rest >= stop ? size : SIZE_ANY;
 }
 
-/* Parse the sizes between TEXT and END: "4, 3". A word that is no number is a dynamic size. */
-static struct shape shape_of(const char *text, const char *end)
+/* Parse the sizes in the text from TEXT to END, "4, 3". A size that is not a number is dynamic. */
+static struct shape parse_shape(const char *text, const char *end)
 {
     struct shape shape = {.rank = 0};
     const char *stop;
@@ -56,15 +56,15 @@ static struct shape shape_of(const char *text, const char *end)
             continue;
         if (shape.rank == DIMENSIONS)
             return (struct shape){.rank = -1};
-        shape.size[shape.rank] = size_of(text, stop);
+        shape.size[shape.rank] = parse_size(text, stop);
         shape.rank++;
     }
     return shape;
 }
 
-/* Return the end of the input that begins at TEXT in a signature: the next ", " that is not within
- * brackets or quotes. */
-static char *part_end(char *text)
+/* Return the end of the input that begins at TEXT in a signature. An input ends before a ", " that
+ * is not inside brackets or quotes. */
+static char *find_part_end(char *text)
 {
     int depth = 0;
     char quote = 0;
@@ -88,8 +88,8 @@ static char *part_end(char *text)
     return text;
 }
 
-/* Parse one input of a signature, "x: int 2". Changes the text at AT. */
-static struct part part_of(struct whatif *w, char *at)
+/* Parse the input at AT in a signature, "x: int 2". Changes the text. */
+static struct part parse_part(struct whatif *w, char *at)
 {
     char *colon = strstr(at, ": ");
     struct part part = {.text = colon ? colon + 2 : at + strlen(at), .shape.rank = -1};
@@ -102,21 +102,21 @@ static struct part part_of(struct whatif *w, char *at)
     part.source = arena_print(&w->texts, "L['%s']", at);
     if (!close)
         return part;
-    /* brackets hold a shape in "Tensor float32[4, 3] cpu" and "array.array d[16]", but a length in
-     * "list[3]" */
+    /* in "Tensor float32[4, 3] cpu" and "array.array d[16]" the brackets hold a shape, in
+     * "list[3]" a length */
     before = (size_t)(open - part.text);
     if (memchr(part.text, ' ', before) && !memchr(part.text, '\'', before)) {
-        part.shape = shape_of(open + 1, close);
+        part.shape = parse_shape(open + 1, close);
         part.before = (int)before;
         part.after = (int)(close - part.text);
     }
     return part;
 }
 
-/* End the input that begins at TEXT with a NUL. Returns the beginning of the next input. */
-static char *part_cut(char *text)
+/* Put a NUL behind the input that begins at TEXT. Returns the beginning of the next input. */
+static char *cut_part(char *text)
 {
-    char *end = part_end(text);
+    char *end = find_part_end(text);
 
     if (!*end)
         return end;
@@ -142,8 +142,8 @@ const struct signature *signature_of(struct whatif *w, int64_t id)
         const char *text = query_whole(row, 0, &bytes);
         char *at = arena_text(&w->texts, text, bytes);
         while (*at && s->parts.count < PARTS) {
-            char *next = part_cut(at);
-            *list_add(&s->parts) = part_of(w, at);
+            char *next = cut_part(at);
+            *list_add(&s->parts) = parse_part(w, at);
             at = next;
         }
     }
@@ -151,7 +151,7 @@ const struct signature *signature_of(struct whatif *w, int64_t id)
     return s;
 }
 
-const struct part *signature_part(const struct signature *s, const char *source)
+const struct part *signature_find_part(const struct signature *s, const char *source)
 {
     for (size_t i = 0; i < s->parts.count; i++)
         if (!strcmp(s->parts.at[i].source, source))
@@ -161,9 +161,9 @@ const struct part *signature_part(const struct signature *s, const char *source)
 
 /* ---- parsing guard sources ----------------------------------------------- */
 
-/* Return the dimension that SOURCE names, 0 for "L['x'].size()[0]", and store in *BYTES the length
- * of the tensor's source, "L['x']". Returns -1 if SOURCE names no size. */
-static int source_dimension(const char *source, size_t *bytes)
+/* Return the dimension that SOURCE names, such as 0 for "L['x'].size()[0]". *BYTES gets the length
+ * of the tensor's own source, "L['x']". Returns -1 if SOURCE names no size. */
+static int parse_source_dimension(const char *source, size_t *bytes)
 {
     static const char *const ways[] = {".size()[", ".shape["};
 
@@ -181,7 +181,7 @@ static int source_dimension(const char *source, size_t *bytes)
     return -1;
 }
 
-/* ---- what a text tells about a value ------------------------------------- */
+/* ---- learning about a value from texts ----------------------------------- */
 
 static const struct value value_unknown = {
     .sizes.rank = -1, .strides.rank = -1, .length = -1, .low = -INFINITY, .high = INFINITY};
@@ -192,8 +192,8 @@ static bool is_number(const char *text)
     return is_digit(text[*text == '-']);
 }
 
-/* Return the type of the literal TEXT, or NULL if the text does not show its type. */
-static const char *literal_type(const char *text)
+/* Return the type of the literal TEXT. Returns NULL if TEXT does not show its type. */
+static const char *find_literal_type(const char *text)
 {
     if (!strcmp(text, "None"))
         return "NoneType";
@@ -213,9 +213,9 @@ static const char *literal_type(const char *text)
     return NULL;
 }
 
-/* Is TEXT the whole value? False if the text was cut, or if the value was left out by --values, by
- * --redact, or by torch, which writes "type and length of L['x']". */
-static bool text_whole(const char *text)
+/* Is TEXT the whole value? It is not if the text was cut, or if --values or --redact left the value
+ * out. Nor is it if torch wrote only "type and length of L['x']". */
+static bool is_text_whole(const char *text)
 {
     return !strstr(text, "...") && !strstr(text, "value not recorded") &&
            !strstr(text, SECRET_WORD) && strncmp(text, "type and length of", 18);
@@ -226,10 +226,10 @@ static void learn_literal(struct value *v, const char *text)
 {
     char *end;
 
-    if (!text_whole(text) || !literal_type(text))
+    if (!is_text_whole(text) || !find_literal_type(text))
         return;
     v->literal = text;
-    v->type = literal_type(text);
+    v->type = find_literal_type(text);
     v->something = strcmp(text, "None");
     if (is_number(text)) {
         double number = strtod(text, &end);
@@ -325,8 +325,9 @@ static const struct comparison {
     {" is ", true, true, true},
 };
 
-/* Parse "NUMBER <= " or "NUMBER < ", the text up to STOP, as the lower bound in WANT. */
-static bool read_low(const char *text, const char *stop, struct value *want)
+/* Parse the text from TEXT to STOP, "NUMBER <= " or "NUMBER < ", and store the number as the lower
+ * bound in WANT. */
+static bool parse_lower_bound(const char *text, const char *stop, struct value *want)
 {
     char *end;
     double number = strtod(text, &end);
@@ -376,7 +377,7 @@ static bool read_bounds(const char *text, const char *source, struct value *want
         want->high = DBL_MAX;
         return true;
     }
-    if (at != text && !read_low(text, at, want))
+    if (at != text && !parse_lower_bound(text, at, want))
         return false;
     if (sscanf(rest, " is a multiple of %" SCNd64, &want->by) == 1)
         return true;
@@ -393,9 +394,10 @@ static bool read_bounds(const char *text, const char *source, struct value *want
     return at != text && !*rest;
 }
 
-/* Return the first number in the brackets after A or B in TEXT, and set *CLOSE to the closing
- * bracket. Returns NULL if TEXT contains neither A nor B. */
-static const char *bracket_after(const char *text, const char *a, const char *b, const char **close)
+/* Return the first number in the brackets behind the text A or the text B in TEXT. *CLOSE gets the
+ * closing bracket. Returns NULL if TEXT has neither A nor B. */
+static const char *find_bracket_after(const char *text, const char *a, const char *b,
+                                      const char **close)
 {
     const char *at = strstr(text, a);
 
@@ -423,16 +425,16 @@ static void read_tensor(struct whatif *w, const struct guard *g, struct value *w
     text += strspn(text, ", ");
     if (!strncmp(text, "is ", 3))
         text += 3;
-    sizes = bracket_after(text, "size=[", "size (", &close);
+    sizes = find_bracket_after(text, "size=[", "size (", &close);
     if (!sizes)
         return;
     want->tensor = arena_text(&w->texts, text, (size_t)(sizes - 6 - text));
     if (!close)
         return;
-    want->sizes = shape_of(sizes, close);
-    strides = bracket_after(close, "stride=[", "stride (", &close);
+    want->sizes = parse_shape(sizes, close);
+    strides = find_bracket_after(close, "stride=[", "stride (", &close);
     if (strides && close)
-        want->strides = shape_of(strides, close);
+        want->strides = parse_shape(strides, close);
 }
 
 /* Return the type that a guard expects: int for "type(L['x']) is int", or for torch's
@@ -474,18 +476,19 @@ static int64_t read_length(const char *expression)
     return strncmp(expression, "not ", 4) ? -1 : 0;
 }
 
-/* Parse "L['x'] is <object>" into WANT. */
-static void read_object(const char *expression, struct value *want)
+/* Parse a guard on an object's identity, "L['x'] is <object>", and store the object's
+ * description in WANT. */
+static void parse_identity_guard(const char *expression, struct value *want)
 {
     const char *is = strstr(expression, " is ");
 
     want->object = is ? is + 4 : expression;
-    if (is && literal_type(is + 4))
+    if (is && find_literal_type(is + 4))
         learn_literal(want, is + 4);
 }
 
-/* Does a guard on the property ABOUT hold only for values other than None? */
-static bool wants_something(enum about about)
+/* If a guard checks the property ABOUT, does it hold only for values that are not None? */
+static bool excludes_none(enum about about)
 {
     switch (about) {
     case ABOUT_LENGTH:
@@ -509,8 +512,8 @@ static bool is_condition(const struct guard *g)
     return !strstr(g->expression, " is ");
 }
 
-/* Parse the texts of G: set the property that G checks, and the expected value. */
-static void guard_read(struct whatif *w, struct guard *g)
+/* Parse the texts of the guard: set the property that it checks, and the value that it expects. */
+static void parse_guard(struct whatif *w, struct guard *g)
 {
     struct value *want = &g->want;
     const char *literal;
@@ -521,7 +524,7 @@ static void guard_read(struct whatif *w, struct guard *g)
             g->about = kinds[i].about;
             want->type = kinds[i].type;
         }
-    want->something = wants_something(g->about);
+    want->something = excludes_none(g->about);
     switch (g->about) {
     case ABOUT_TYPE:
         want->type = read_type(w, g->expression);
@@ -542,7 +545,7 @@ static void guard_read(struct whatif *w, struct guard *g)
             want->keys = strstr(g->expression, "((");
         break;
     case ABOUT_OBJECT:
-        read_object(g->expression, want);
+        parse_identity_guard(g->expression, want);
         break;
     case ABOUT_TENSOR:
         read_tensor(w, g, want);
@@ -559,7 +562,7 @@ static void guard_read(struct whatif *w, struct guard *g)
     g->condition = is_condition(g);
 }
 
-static void guards_load(struct whatif *w, uint32_t entry)
+static void load_guards(struct whatif *w, uint32_t entry)
 {
     db_rows(row, w->db, schema_statement("whatif/guards"), entry_at(w, entry)->id)
     {
@@ -568,11 +571,11 @@ static void guards_load(struct whatif *w, uint32_t entry)
                             .kind = text_copy(w, query_text(row, 1, NULL)),
                             .source = text_copy(w, query_text(row, 2, NULL)),
                             .expression = text_copy(w, query_text(row, 3, NULL))};
-        guard_read(w, g);
+        parse_guard(w, g);
     }
 }
 
-const struct guard *guard_of(struct whatif *w, uint32_t entry, int64_t id)
+const struct guard *guard_find(struct whatif *w, uint32_t entry, int64_t id)
 {
     const struct guards *g = guards_of(w, entry);
 
@@ -582,8 +585,8 @@ const struct guard *guard_of(struct whatif *w, uint32_t entry, int64_t id)
     return NULL;
 }
 
-/* Return the index of the first guard on SOURCE in G, which is sorted by source. */
-static size_t guards_at(const struct guards *g, const char *source)
+/* Return the index of the first guard on SOURCE. The guards are sorted by source. */
+static size_t find_guards(const struct guards *g, const char *source)
 {
     return sorted_count(g->count, i, strcmp(g->at[i].source, source) < 0);
 }
@@ -602,7 +605,7 @@ bool guard_next(struct whatif *w, uint32_t code, const char *source, struct look
         if (entry_at(w, at->entry)->code != code)
             continue;
         all = guards_of(w, at->entry);
-        next = at->g ? (size_t)(at->g - all->at) + 1 : guards_at(all, source);
+        next = at->g ? (size_t)(at->g - all->at) + 1 : find_guards(all, source);
         if (is_guard_at(all, next, source)) {
             at->g = &all->at[next];
             return true;
@@ -620,7 +623,7 @@ static void learn_size(struct whatif *w, uint32_t other, bool first, const char 
                        struct value *v)
 {
     size_t bytes;
-    int dimension = source_dimension(source, &bytes);
+    int dimension = parse_source_dimension(source, &bytes);
     struct value base;
 
     if (dimension < 0)
@@ -638,13 +641,13 @@ struct value value_of(struct whatif *w, uint32_t other, bool first, const char *
 
     if (first || !is_recorded(w, other)) {
         const struct signature *s = signature_of(w, class_at(w, other)->signature);
-        const struct part *p = s ? signature_part(s, source) : NULL;
+        const struct part *p = s ? signature_find_part(s, source) : NULL;
         if (p)
             learn_part(&v, p);
     }
     if (is_recorded(w, other)) {
         const struct guards *g = guards_of(w, other);
-        for (size_t i = guards_at(g, source); is_guard_at(g, i, source); i++)
+        for (size_t i = find_guards(g, source); is_guard_at(g, i, source); i++)
             learn_value(&v, &g->at[i].want);
     }
     learn_size(w, other, first, source, &v);
@@ -653,8 +656,8 @@ struct value value_of(struct whatif *w, uint32_t other, bool first, const char *
 
 /* ---- does a guard hold for the values that are known? -------------------- */
 
-/* Are A and B names of the same type? A signature writes "T" where a guard writes "module.T". */
-static bool types_same(const char *a, const char *b)
+/* Are A and B names of the same type? In a signature the name may be "T", in a guard "module.T". */
+static bool is_same_type(const char *a, const char *b)
 {
     const char *x = strrchr(a, '.');
     const char *y = strrchr(b, '.');
@@ -694,7 +697,7 @@ static bool is_scalar(const char *type)
     return is_in_list(type, "int float bool NoneType complex ");
 }
 
-static enum like yes_or_no(bool is)
+static enum like like_from_bool(bool is)
 {
     return is ? LIKE_YES : LIKE_NO;
 }
@@ -709,12 +712,12 @@ enum like number_holds(const struct value *want, const struct value *v)
         return LIKE_YES;
     if (v->by && v->by % want->by == 0)
         return LIKE_YES;
-    return v->low == v->high ? yes_or_no(fmod(v->low, (double)want->by) == 0) : NOT_KNOWN;
+    return v->low == v->high ? like_from_bool(fmod(v->low, (double)want->by) == 0) : NOT_KNOWN;
 }
 
-/* Are the numbers A and B equal for a guard? Torch's guards take 0.0 and -0.0 for equal, ours do
- * not. */
-static bool numbers_same(const struct value *a, const struct value *b, bool torch)
+/* Does a guard take the numbers A and B for equal? torch's guards take 0.0 and -0.0 for equal,
+ * guards of other compilers do not. */
+static bool are_numbers_equal(const struct value *a, const struct value *b, bool torch)
 {
     return a->low == b->low && (torch || signbit(a->low) == signbit(b->low));
 }
@@ -724,12 +727,12 @@ static bool is_number_known(const struct value *v)
     return v->low == v->high;
 }
 
-/* Is the literal V the expected literal WANT? */
-static enum like literals_same(const struct value *want, const struct value *v, bool torch)
+/* Is the literal of the value V the literal that WANT expects? */
+static enum like literals_match(const struct value *want, const struct value *v, bool torch)
 {
     if (!is_number_known(want) || !is_number_known(v))
-        return yes_or_no(!strcmp(want->literal, v->literal));
-    return yes_or_no(types_same(want->type, v->type) && numbers_same(want, v, torch));
+        return like_from_bool(!strcmp(want->literal, v->literal));
+    return like_from_bool(is_same_type(want->type, v->type) && are_numbers_equal(want, v, torch));
 }
 
 static enum like literal_holds(const struct value *want, const char *type, const struct value *v,
@@ -738,21 +741,21 @@ static enum like literal_holds(const struct value *want, const char *type, const
     bool both_typed;
 
     if (want->literal && v->literal)
-        return literals_same(want, v, torch);
+        return literals_match(want, v, torch);
     if (v->sizes.rank >= 0 || v->length >= 0) {
         bool plain = want->literal && (is_scalar(want->type) || !strcmp(want->type, "str"));
         return plain ? LIKE_NO : NOT_KNOWN;
     }
     both_typed = want->type && type;
-    if (both_typed && !types_same(want->type, type))
+    if (both_typed && !is_same_type(want->type, type))
         return LIKE_NO;
     if (!want->literal || !v->something)
         return NOT_KNOWN;
     return strcmp(want->literal, "None") ? NOT_KNOWN : LIKE_NO;
 }
 
-/* Are the descriptions of inputs A and B equal, apart from the shape? */
-static bool parts_alike(const struct part *a, const struct part *b)
+/* Are the descriptions of the inputs A and B equal, apart from their shapes? */
+static bool differ_only_in_shape(const struct part *a, const struct part *b)
 {
     size_t before = (size_t)a->before;
 
@@ -775,24 +778,24 @@ static bool has_word(const char *tensor, const char *word, size_t bytes)
     return false;
 }
 
-/* Do WANT and V agree in dtype, device and so on? */
-static enum like tensors_alike(const struct value *want, const struct value *v)
+/* Does the value V have the dtype, device and so on that WANT expects? */
+static enum like tensors_match(const struct value *want, const struct value *v)
 {
     const char *word;
 
     if (want->tensor && v->tensor)
-        return yes_or_no(!strcmp(want->tensor, v->tensor));
+        return like_from_bool(!strcmp(want->tensor, v->tensor));
     if (!v->part)
         return NOT_KNOWN;
     if (want->part)
-        return yes_or_no(parts_alike(want->part, v->part));
+        return like_from_bool(differ_only_in_shape(want->part, v->part));
     word = v->part->text + strcspn(v->part->text, " ");
     word += *word == ' ';
-    return yes_or_no(has_word(want->tensor, word, strcspn(word, "[")));
+    return like_from_bool(has_word(want->tensor, word, strcspn(word, "[")));
 }
 
-/* Are those strides equal that are known in both WANT and V? */
-static bool strides_same(const struct shape *want, const struct shape *v)
+/* Are all strides equal that are known both in WANT and in V? */
+static bool have_same_strides(const struct shape *want, const struct shape *v)
 {
     if (v->rank != want->rank)
         return true;
@@ -817,7 +820,7 @@ static enum like tensor_holds(const struct value *want, const char *type, const 
         return NOT_KNOWN;
     if (v->sizes.rank != want->sizes.rank)
         return LIKE_NO;
-    like = tensors_alike(want, v);
+    like = tensors_match(want, v);
     for (int i = 0; i < want->sizes.rank; i++) {
         int64_t size = want->sizes.size[i];
         int64_t actual = v->sizes.size[i];
@@ -829,19 +832,20 @@ static enum like tensor_holds(const struct value *want, const char *type, const 
             return LIKE_NO;
         like = least(like, NOT_KNOWN);
     }
-    if (fixed && !strides_same(&want->strides, &v->strides))
+    if (fixed && !have_same_strides(&want->strides, &v->strides))
         return LIKE_NO;
     return like;
 }
 
-/* Are the numbers at all sources of G equal? G's source is a list, "A, B". */
-static enum like equal_holds(struct whatif *w, const struct guard *g, uint32_t other, bool first)
+/* G is a guard which expects that the numbers at several sources are equal. Its source is their
+ * list, "A, B". Does the guard hold? */
+static enum like equality_holds(struct whatif *w, const struct guard *g, uint32_t other, bool first)
 {
     char *at = arena_text(&w->texts, g->source, strlen(g->source));
     struct value before = value_unknown;
 
     while (*at) {
-        char *next = part_cut(at);
+        char *next = cut_part(at);
         struct value v = value_of(w, other, first, at);
         if (!is_number_known(&v))
             return NOT_KNOWN;
@@ -893,15 +897,16 @@ static bool compare_different_values(const char *a, const char *b)
 /* Did the call that made the entry of the class OTHER fail the guard GUARD? */
 static bool founder_failed(const struct whatif *w, uint32_t other, int64_t guard)
 {
-    return map_get(&w->failed_by, failed_key(other, guard));
+    return map_get(&w->failed_by, make_failed_key(other, guard));
 }
 
-/* H held for a call. Does G hold, too? Both guards have the same kind and source. */
-static enum like follows_from(const struct guard *g, const struct guard *h)
+/* Does the guard G hold for a call for which the guard H held? Both have the same
+ * kind and source. */
+static enum like guard_follows(const struct guard *g, const struct guard *h)
 {
     if (!strcmp(h->expression, g->expression))
-        return strcmp(g->kind, "LAMBDA") && text_whole(g->expression) ? LIKE_YES : NOT_KNOWN;
-    /* the expressions differ, so the two guards expect different types */
+        return strcmp(g->kind, "LAMBDA") && is_text_whole(g->expression) ? LIKE_YES : NOT_KNOWN;
+    /* both expressions check the type, and differ, so the guards expect different types */
     if (g->about == ABOUT_TYPE)
         return LIKE_NO;
     if (g->about != ABOUT_OTHER)
@@ -911,20 +916,20 @@ static enum like follows_from(const struct guard *g, const struct guard *h)
     return NOT_KNOWN;
 }
 
-/* Does G hold for calls of OTHER's recorded entry, judged by that entry's guards? All of them held
- * in these calls. */
-static enum like held_by_guards(struct whatif *w, const struct guard *g, uint32_t other)
+/* Does the guard G hold for calls of the recorded entry OTHER? Judged only by the entry's own
+ * guards, which all held in these calls. */
+static enum like holds_by_guards(struct whatif *w, const struct guard *g, uint32_t other)
 {
     const struct guards *held = guards_of(w, other);
 
-    for (size_t i = guards_at(held, g->source); is_guard_at(held, i, g->source); i++) {
+    for (size_t i = find_guards(held, g->source); is_guard_at(held, i, g->source); i++) {
         const struct guard *h = &held->at[i];
         enum like like;
         if (differ_by_not(h->expression, g->expression))
             return LIKE_NO;
         if (strcmp(h->kind, g->kind))
             continue;
-        like = follows_from(g, h);
+        like = guard_follows(g, h);
         if (like == LIKE_NO)
             return LIKE_NO;
         if (like == LIKE_YES && !founder_failed(w, other, g->id))
@@ -933,15 +938,15 @@ static enum like held_by_guards(struct whatif *w, const struct guard *g, uint32_
     return NOT_KNOWN;
 }
 
-/* Did the call that made OTHER's entry fail a guard that expects TYPE, although its value has a
- * type of that name? Then two types have the same name. Sets *SAME if the failed guard is G
- * itself. */
-static bool is_namesake(struct whatif *w, const struct guard *g, uint32_t other, const char *type,
-                        bool *same)
+/* Are there two types with the name TYPE? This is known if the call that made OTHER's entry had a
+ * value of type TYPE at the guard's source, but failed a guard that expects TYPE there. Then *SAME
+ * becomes true if G is the guard that failed. */
+static bool has_namesake_type(struct whatif *w, const struct guard *g, uint32_t other,
+                              const char *type, bool *same)
 {
     for (struct look at = {0}; guard_next(w, class_code(w, other), g->source, &at);) {
         const char *wanted = at.g->about == ABOUT_TYPE ? at.g->want.type : NULL;
-        if (!wanted || !types_same(wanted, type))
+        if (!wanted || !is_same_type(wanted, type))
             continue;
         if (!founder_failed(w, other, at.g->id))
             continue;
@@ -958,20 +963,20 @@ static enum like type_holds(struct whatif *w, const struct guard *g, uint32_t ot
 
     if (!g->want.type || !type)
         return NOT_KNOWN;
-    if (!types_same(g->want.type, type))
+    if (!is_same_type(g->want.type, type))
         return LIKE_NO;
-    if (is_namesake(w, g, other, type, &same))
+    if (has_namesake_type(w, g, other, type, &same))
         return same ? LIKE_NO : NOT_KNOWN;
     return LIKE_YES;
 }
 
-static enum like something_holds(const struct value *v, const char *type)
+static enum like not_none_holds(const struct value *v, const char *type)
 {
     if (v->something)
         return LIKE_YES;
     if (!v->literal && !type)
         return NOT_KNOWN;
-    return yes_or_no(type && strcmp(type, "NoneType"));
+    return like_from_bool(type && strcmp(type, "NoneType"));
 }
 
 static enum like length_holds(const struct value *want, const struct value *v, const char *type)
@@ -990,23 +995,23 @@ static enum like length_holds(const struct value *want, const struct value *v, c
 static enum like keys_hold(const struct value *want, const struct value *v, const char *type)
 {
     if (v->keys && want->keys)
-        return yes_or_no(!strcmp(v->keys, want->keys));
+        return like_from_bool(!strcmp(v->keys, want->keys));
     return is_scalar(type) ? LIKE_NO : NOT_KNOWN;
 }
 
 static enum like object_holds(const struct value *want, const struct value *v)
 {
     if (v->object && want->object)
-        return yes_or_no(!strcmp(v->object, want->object));
+        return like_from_bool(!strcmp(v->object, want->object));
     if (v->literal && want->literal)
-        return yes_or_no(!strcmp(v->literal, want->literal));
+        return like_from_bool(!strcmp(v->literal, want->literal));
     return NOT_KNOWN;
 }
 
 /* Does a made-up guard (ABOUT_ALIKE) that expects WANT hold for the value V, whose type is TYPE? */
 static enum like alike_holds(const struct value *want, const struct value *v, const char *type)
 {
-    if (type && !types_same(type, want->type))
+    if (type && !is_same_type(type, want->type))
         return LIKE_NO;
     if (v->sizes.rank >= 0 && v->sizes.rank != want->sizes.rank)
         return LIKE_NO;
@@ -1032,7 +1037,7 @@ static enum like value_holds(struct whatif *w, const struct guard *g, uint32_t o
     case ABOUT_VALUE:
         return literal_holds(want, type, &v, w->torch);
     case ABOUT_SOMETHING:
-        return something_holds(&v, type);
+        return not_none_holds(&v, type);
     case ABOUT_LENGTH:
         return length_holds(want, &v, type);
     case ABOUT_KEYS:
@@ -1060,7 +1065,7 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
     if (like == LIKE_NO)
         return LIKE_NO; /* the call that made the entry of the class failed this guard */
     if (recorded && g->expression)
-        like = held_by_guards(w, g, other);
+        like = holds_by_guards(w, g, other);
     if (like != NOT_KNOWN)
         return like;
     switch (g->about) {
@@ -1068,7 +1073,7 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
     case ABOUT_UNKNOWN:
         return NOT_KNOWN;
     case ABOUT_EQUAL:
-        return equal_holds(w, g, other, first);
+        return equality_holds(w, g, other, first);
     default:
         return value_holds(w, g, other, first);
     }
@@ -1081,7 +1086,7 @@ const struct guards *guards_of(struct whatif *w, uint32_t class_)
     if (!g->read) {
         g->read = true;
         if (class_ < w->r->entries.count)
-            guards_load(w, class_);
+            load_guards(w, class_);
         else
             guards_make(w, class_, g);
         arena_keep(&w->texts, g->at);

@@ -28,14 +28,14 @@ const char *text_copy(struct whatif *w, const char *text)
 
 /* ---- reading rows of the statements in schemas/whatif.sql ---------------- */
 
-/* Add a row of two columns to a map: key and value. */
-static bool map_row(void *map, const int64_t *v, unsigned nulls)
+/* Add a row of two columns to MAP: a key and its value. */
+static bool read_map_row(void *map, const int64_t *v, unsigned nulls)
 {
     *map_put(map, v[0]) = v[1];
     return true;
 }
 
-static bool rest_row(void *context, const int64_t *v, unsigned nulls)
+static bool read_rest_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct whatif *w = context;
     const struct map *codes = &w->r->code_ids;
@@ -52,15 +52,15 @@ static bool rest_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* Read a row: a guard failed for the call that made an entry, though another guard is the recorded
- * cause. */
-static bool failed_row(void *context, const int64_t *v, unsigned nulls)
+/* Read a row with an entry and a guard: the call that made the entry failed this guard. There is a
+ * row for each guard that failed, not only for the recorded cause. */
+static bool read_failed_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct whatif *w = context;
     uint32_t entry = replay_index(&w->r->entry_ids, v[0]);
 
     map_put(&w->failing, v[1]);
-    map_put(&w->failed_by, failed_key(entry, v[1]));
+    map_put(&w->failed_by, make_failed_key(entry, v[1]));
     return true;
 }
 
@@ -72,8 +72,8 @@ static bool ran_guards(const struct replay_check *c)
     return c->entry != REPLAY_CHECK_NONE && c->result != CHECK_BACKEND_MISMATCH;
 }
 
-/* Return a hash of the code object, signature and backend of C. */
-static int64_t class_key(const struct like_class *c)
+/* Return a hash of the code object, signature and backend of a class. */
+static int64_t hash_class(const struct like_class *c)
 {
     uint64_t key = (uint64_t)c->code * 0x9e3779b97f4a7c15u;
 
@@ -82,9 +82,9 @@ static int64_t class_key(const struct like_class *c)
     return (int64_t)key;
 }
 
-/* Return the class of LOOKUP, which ran no entry; a new class if its code object, signature and
- * backend are new. KNOWN maps class_key() to the number of the class + 1. */
-static uint32_t miss_class(struct whatif *w, struct map *known, uint32_t lookup)
+/* Return the class of LOOKUP, which ran no entry. If no class has its code object, signature and
+ * backend, a class is added. KNOWN maps hash_class() to the number of the class + 1. */
+static uint32_t find_or_add_miss_class(struct whatif *w, struct map *known, uint32_t lookup)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
     const struct replay_check *check = w->r->checks.at + k->checks;
@@ -100,7 +100,7 @@ static uint32_t miss_class(struct whatif *w, struct map *known, uint32_t lookup)
     for (; check < end; check++)
         if (ran_guards(check))
             made.backend = class_at(w, check->entry)->backend;
-    number = map_put(known, class_key(&made));
+    number = map_put(known, hash_class(&made));
     if (!*number) {
         *list_add(&w->classes) = made;
         *number = (int64_t)w->classes.count;
@@ -108,9 +108,9 @@ static uint32_t miss_class(struct whatif *w, struct map *known, uint32_t lookup)
     return (uint32_t)*number - 1;
 }
 
-/* Store that LOOKUP, which hit nothing, missed all entries that were alive at that time. This is
- * for observe mode, which does not record the entries that a lookup tried. */
-static void learn_unseen(struct whatif *w, uint32_t lookup)
+/* LOOKUP hit no entry. Note that it failed all entries that were alive then. This is for observe
+ * mode, in which the trace does not tell which entries a lookup tried. */
+static void learn_observed_miss(struct whatif *w, uint32_t lookup)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
     const struct replay_cache *cache = cache_at(w, k->cache);
@@ -127,10 +127,10 @@ static void learn_unseen(struct whatif *w, uint32_t lookup)
     }
 }
 
-/* C is a check by lookup K. If a fork copied the checked entry, and if K's process made that entry,
- * store K's time as the last time at which this process tried the entry. */
-static void learn_seen(struct whatif *w, const struct replay_lookup *k,
-                       const struct replay_check *c)
+/* If a fork copied the entry of this check, and the lookup ran in the process that made the entry:
+ * note when this process last tried the entry. */
+static void learn_last_try(struct whatif *w, const struct replay_lookup *k,
+                           const struct replay_check *c)
 {
     const struct replay_entry *e = entry_at(w, c->entry);
     struct like_class *class_ = class_at(w, c->entry);
@@ -167,10 +167,10 @@ static void learn_checks(struct whatif *w, uint32_t lookup, bool first)
         if (check->failed)
             map_put(&w->failing, check->failed);
         if (check->failed && first)
-            map_put(&w->failed_by, failed_key(class_, check->failed));
+            map_put(&w->failed_by, make_failed_key(class_, check->failed));
         if (check->entry == REPLAY_CHECK_NONE)
             continue;
-        learn_seen(w, k, check);
+        learn_last_try(w, k, check);
         if (check->result == CHECK_BACKEND_MISMATCH)
             learn_mismatch(w, k, check->entry, class_);
     }
@@ -211,9 +211,9 @@ static void learn_pairs(struct whatif *w)
         const struct replay_lookup *k = lookup_at(w, i);
         bool ran = ran_entry(k);
         bool first = !ran || k->outcome == OUTCOME_COMPILED;
-        w->class_of[i] = ran ? k->entry : miss_class(w, &known, i);
+        w->class_of[i] = ran ? k->entry : find_or_add_miss_class(w, &known, i);
         if (k->observed && first)
-            learn_unseen(w, i);
+            learn_observed_miss(w, i);
         learn_checks(w, i, first);
     }
     map_free(&known);
@@ -238,7 +238,7 @@ int64_t like_region(const struct replay *r, const struct replay_lookup *k, uint3
 
 /* Return how many entries counted towards the limit that the lookup met in the recording. torch
  * counts dead entries, too. */
-static int64_t counted_recorded(const struct replay *r, const struct replay_lookup *k)
+static int64_t count_entries_at_limit(const struct replay *r, const struct replay_lookup *k)
 {
     const struct replay_cache *cache = &r->caches.at[k->cache];
     bool torch = replay_torch(r, k->cache);
@@ -262,9 +262,9 @@ static int64_t counted_recorded(const struct replay *r, const struct replay_look
     return count;
 }
 
-/* Lookup K ran in the stand-alone shim. Return how many entries then counted towards the limit on
- * all entries ever made. */
-static int64_t made_recorded(const struct replay *r, const struct replay_lookup *k)
+/* Return how many entries counted towards the limit on all entries ever made, when a lookup ran in
+ * the evaluator of a compiler that is not torch. */
+static int64_t count_entries_ever_made(const struct replay *r, const struct replay_lookup *k)
 {
     const struct replay_cache *cache = &r->caches.at[k->cache];
     int64_t made = 0;
@@ -290,7 +290,7 @@ static void learn_accumulated(struct whatif *w, const struct replay_lookup *k, i
                               int64_t least)
 {
     struct like_code *code = &w->codes[cache_at(w, k->cache)->code];
-    int64_t made = made_recorded(w->r, k);
+    int64_t made = count_entries_ever_made(w->r, k);
 
     if (k->outcome == OUTCOME_LIMIT && !code->limit) {
         code->maybe_ever = made;
@@ -311,7 +311,7 @@ static void learn_accumulated(struct whatif *w, const struct replay_lookup *k, i
 static void learn_limit(struct whatif *w, const struct replay_lookup *k, int64_t *least)
 {
     struct like_code *code = &w->codes[cache_at(w, k->cache)->code];
-    int64_t count = counted_recorded(w->r, k);
+    int64_t count = count_entries_at_limit(w->r, k);
 
     if (!replay_torch(w->r, k->cache))
         learn_accumulated(w, k, count, *least);
@@ -344,7 +344,7 @@ static void learn_limits(struct whatif *w)
     }
 }
 
-static void time_add(struct like_times *times, enum timed kind, int64_t ns, int64_t count)
+static void add_time(struct like_times *times, enum timed kind, int64_t ns, int64_t count)
 {
     times->ns[kind] += ns;
     times->count[kind] += count;
@@ -353,8 +353,8 @@ static void time_add(struct like_times *times, enum timed kind, int64_t ns, int6
 /* Add the time NS of COUNT operations of the kind KIND to ENTRY and to its code object. */
 static void learn_time(struct whatif *w, uint32_t entry, enum timed kind, int64_t ns, int64_t count)
 {
-    time_add(&class_at(w, entry)->times, kind, ns, count);
-    time_add(&w->codes[class_code(w, entry)].times, kind, ns, count);
+    add_time(&class_at(w, entry)->times, kind, ns, count);
+    add_time(&w->codes[class_code(w, entry)].times, kind, ns, count);
 }
 
 static void learn_times(struct whatif *w)
@@ -390,7 +390,7 @@ int64_t like_cost(const struct whatif *w, uint32_t class_, enum timed kind)
     return count ? from->ns[kind] / count : 0;
 }
 
-static int by_code(const void *a, const void *b)
+static int compare_rests(const void *a, const void *b)
 {
     const struct rest *x = a;
     const struct rest *y = b;
@@ -398,20 +398,20 @@ static int by_code(const void *a, const void *b)
     return list_order(x->code, y->code);
 }
 
-/* Return the start time of the process that has this cache, which is the time of the fork. */
-static int64_t fork_time(const struct replay *r, uint32_t cache)
+/* Return when the process that has this cache started: when it was forked. */
+static int64_t get_fork_time(const struct replay *r, uint32_t cache)
 {
     uint32_t process = r->caches.at[cache].process;
 
     return r->processes.at[process].start_ns;
 }
 
-static int by_fork_time(const void *a, const void *b, void *replay)
+static int compare_forks(const void *a, const void *b, void *replay)
 {
     const uint32_t *x = a;
     const uint32_t *y = b;
 
-    return list_order(fork_time(replay, *x), fork_time(replay, *y));
+    return list_order(get_fork_time(replay, *x), get_fork_time(replay, *y));
 }
 
 /* Fill w->forks with the caches that a fork copied, in order of time. */
@@ -425,11 +425,11 @@ static void learn_forks(struct whatif *w)
             *list_add(&w->forks) = i;
     }
     if (w->forks.count)
-        qsort_r(w->forks.at, w->forks.count, sizeof *w->forks.at, by_fork_time, (void *)r);
+        qsort_r(w->forks.at, w->forks.count, sizeof *w->forks.at, compare_forks, (void *)r);
 }
 
-/* Fill MAP with the keys and values that STATEMENT returns. */
-#define read_map(w, statement, map) db_each((w)->db, schema_statement(statement), map_row, map)
+/* Fill MAP with the keys and values that STATEMENT selects. */
+#define read_map(w, statement, map) db_each((w)->db, schema_statement(statement), read_map_row, map)
 
 /* Make a class of calls for each recorded entry. */
 static void learn_entries(struct whatif *w)
@@ -480,10 +480,10 @@ void whatif_learn(struct whatif *w)
     learn_entries(w);
     learn_codes(w);
     w->floats_later = db_integer(w->db, 0, schema_statement("whatif/floats-later"));
-    db_each(w->db, schema_statement("whatif/rests"), rest_row, w);
-    list_sort(&w->rests, by_code);
+    db_each(w->db, schema_statement("whatif/rests"), read_rest_row, w);
+    list_sort(&w->rests, compare_rests);
     learn_times(w);
-    db_each(w->db, schema_statement("whatif/failed"), failed_row, w);
+    db_each(w->db, schema_statement("whatif/failed"), read_failed_row, w);
     learn_pairs(w);
     learn_limits(w);
     learn_forks(w);

@@ -24,7 +24,7 @@ static const char *text_after(const char *source, const char *base)
     return strncmp(source, base, bytes) ? NULL : source + bytes;
 }
 
-static bool knobs_meant(const struct whatif *w, uint32_t code)
+static bool knobs_apply_to(const struct whatif *w, uint32_t code)
 {
     return !w->knobs->codes || w->knobs->codes[code];
 }
@@ -39,11 +39,13 @@ static bool is_value_of(const char *source, const char *base)
     return !*rest || text_after(rest, ".size()") || text_after(rest, ".stride()");
 }
 
-/* Do the settings make DIMENSION of SOURCE dynamic? DIMENSION -1 means the value itself; ANY means
- * at least one dimension. A source such as "L['x'].size()[0]" belongs to "L['x']". */
-static bool made_dynamic(const struct whatif *w, uint32_t code, const char *source, int dimension)
+/* Do the settings make a dimension of SOURCE dynamic? DIMENSION is its number; -1 means
+ * the value itself, ANY means at least one dimension. A source such as "L['x'].size()[0]"
+ * belongs to "L['x']". */
+static bool is_made_dynamic(const struct whatif *w, uint32_t code, const char *source,
+                            int dimension)
 {
-    if (!knobs_meant(w, code))
+    if (!knobs_apply_to(w, code))
         return false;
     list_each(d, &w->knobs->dynamic) {
         bool whole = d->dimension < 0 || dimension == ANY;
@@ -56,7 +58,7 @@ static bool made_dynamic(const struct whatif *w, uint32_t code, const char *sour
 
 static bool is_guard_dropped(const struct whatif *w, uint32_t code, const struct guard *g)
 {
-    if (!w->drops.count || !knobs_meant(w, code))
+    if (!w->drops.count || !knobs_apply_to(w, code))
         return false;
     list_each(d, &w->drops) {
         if (strcmp(d->kind, g->kind))
@@ -79,27 +81,27 @@ struct asked {
     bool first;    /* the question is about the call that made the entry of the class OTHER */
 };
 
-/* Does G hold for the call that A asks about? */
-static enum like asked_holds(const struct asked *a, const struct guard *g)
+/* Does the guard hold for the call that ASKED is about? */
+static enum like holds_for_asked(const struct asked *a, const struct guard *g)
 {
     return guard_holds(a->w, g, a->other, a->first);
 }
 
-/* Return the facts in the trace about the value at SOURCE in the call that A asks about. */
-static struct value asked_value(const struct asked *a, const char *source)
+/* Return what the trace tells about the value at SOURCE in the call that ASKED is about. */
+static struct value value_for_asked(const struct asked *a, const char *source)
 {
     return value_of(a->w, a->other, a->first, source);
 }
 
-/* Is SOURCE a parameter, buffer or submodule of a module? Torch never makes its sizes dynamic by
- * itself. */
-static bool held_by_module(const char *source)
+/* Is SOURCE a parameter, buffer or submodule of a module? torch never makes the sizes of such a
+ * value dynamic by itself. */
+static bool is_held_by_module(const char *source)
 {
     return strstr(source, "._parameters") || strstr(source, "._buffers") ||
            strstr(source, "._modules");
 }
 
-bool like_symbols(struct whatif *w, uint32_t class_)
+bool like_has_dynamic_input(struct whatif *w, uint32_t class_)
 {
     const struct like_class *c = class_at(w, class_);
     const struct signature *s = signature_of(w, c->signature);
@@ -107,13 +109,14 @@ bool like_symbols(struct whatif *w, uint32_t class_)
     if (!s)
         return false;
     list_each(part, &s->parts)
-        if (made_dynamic(w, c->code, part->source, ANY))
+        if (is_made_dynamic(w, c->code, part->source, ANY))
             return true;
     return false;
 }
 
-/* A and B are guards on the same source. Do they have the same kind and expect different values? */
-static bool wants_other(const struct guard *a, const struct guard *b)
+/* A and B are guards on the same source. Have they the same kind, and do they expect
+ * different values? */
+static bool expects_other_value(const struct guard *a, const struct guard *b)
 {
     return !strcmp(a->kind, b->kind) && strcmp(a->expression, b->expression);
 }
@@ -129,7 +132,7 @@ static bool find_varying(struct whatif *w, uint32_t code, const struct guard *on
             continue;
         if (map_get(&w->failing, at.g->id))
             return true;
-        if (before && wants_other(before, at.g))
+        if (before && expects_other_value(before, at.g))
             return true;
         before = at.g;
     }
@@ -146,7 +149,7 @@ static bool has_varying_value(struct whatif *w, uint32_t code, const struct guar
     return *known == 2;
 }
 
-bool like_stands(struct whatif *w, uint32_t entry, uint32_t class_, const struct guard *but)
+bool like_guards_hold(struct whatif *w, uint32_t entry, uint32_t class_, const struct guard *but)
 {
     const struct guards *guards = guards_of(w, entry);
 
@@ -163,7 +166,7 @@ bool like_stands(struct whatif *w, uint32_t entry, uint32_t class_, const struct
     return true;
 }
 
-static bool is_of_value(const struct guard *g)
+static bool checks_value(const struct guard *g)
 {
     return g->about == ABOUT_TENSOR || g->about == ABOUT_VALUE;
 }
@@ -175,7 +178,7 @@ static bool has_dropped_number(struct whatif *w, uint32_t entry, const struct gu
     const struct guards *guards = guards_of(w, entry);
 
     list_each(h, guards) {
-        if (!is_of_value(h) || !strstr(g->source, h->source))
+        if (!checks_value(h) || !strstr(g->source, h->source))
             continue;
         if (map_get(&w->failing, h->id) && is_guard_dropped(w, class_code(w, entry), h))
             return true;
@@ -196,9 +199,10 @@ static bool find_dropped_number(struct whatif *w, uint32_t code, const struct gu
     return false;
 }
 
-/* Is G a condition on a number whose guard failed and is dropped? Torch made the number dynamic
- * because of a recompile that does not happen without that guard, so G may not exist. */
-static bool symbol_unsure(struct whatif *w, uint32_t code, const struct guard *g)
+/* May the condition G on a number not exist under the settings? It may if a guard on this number
+ * failed in the recording, and if the settings drop this guard: torch made the number dynamic
+ * because of a recompile, and this recompile does not happen now. */
+static bool may_condition_vanish(struct whatif *w, uint32_t code, const struct guard *g)
 {
     int64_t *known = map_put(&w->symbols, g->id);
     bool found;
@@ -212,18 +216,19 @@ static bool symbol_unsure(struct whatif *w, uint32_t code, const struct guard *g
 
 /* Does the guard check a number or sizes that may be dynamic under the settings, and that may have
  * another value in the call? */
-static bool symbol_moved(const struct asked *a, const struct guard *h)
+static bool may_number_differ(const struct asked *a, const struct guard *h)
 {
-    if (!is_of_value(h))
+    if (!checks_value(h))
         return false;
-    if (!h->loose && !made_dynamic(a->w, a->code, h->source, ANY))
+    if (!h->loose && !is_made_dynamic(a->w, a->code, h->source, ANY))
         return false;
-    return asked_holds(a, h) != LIKE_YES;
+    return holds_for_asked(a, h) != LIKE_YES;
 }
 
-/* Is G a condition that MADE's entry may not have in this form? True if G is a guess, or if G came
- * from a number that may be dynamic now: "5 <= size" may then be "n <= size". */
-static bool condition_moved(const struct asked *a, const struct guard *g)
+/* May the condition G of the entry be another one under the settings? It may if G is a guess,
+ * or if it is about a number that may be dynamic now: instead of "5 <= size" the entry may
+ * have "n <= size". */
+static bool may_condition_differ(const struct asked *a, const struct guard *g)
 {
     struct whatif *w = a->w;
     const struct guards *guards;
@@ -232,11 +237,11 @@ static bool condition_moved(const struct asked *a, const struct guard *g)
         return false;
     if (g->loose)
         return true;
-    if (w->torch && symbol_unsure(w, a->code, g))
+    if (w->torch && may_condition_vanish(w, a->code, g))
         return true;
     guards = guards_of(w, a->made);
     list_each(h, guards)
-        if (symbol_moved(a, h))
+        if (may_number_differ(a, h))
             return true;
     return false;
 }
@@ -260,7 +265,7 @@ static enum like condition_agrees(struct whatif *w, uint32_t made, uint32_t entr
         return LIKE_GUESS_NO;
     if (of_a == of_b)
         return LIKE_YES;
-    return like_stands(w, entry, made, g) ? LIKE_NO : LIKE_GUESS_NO;
+    return like_guards_hold(w, entry, made, g) ? LIKE_NO : LIKE_GUESS_NO;
 }
 
 /* Do the recorded conditions on the number at SOURCE have the same results for two numbers: A, with
@@ -285,10 +290,11 @@ static enum like conditions_agree(struct whatif *w, uint32_t made, const char *s
     return like;
 }
 
-/* Is DIMENSION of SOURCE (-1: the number itself) dynamic in a recorded entry whose guards hold for
- * MADE's call? Then that entry's guards show all conditions of the code on the number. An entry for
- * one fixed number does not show them. */
-static bool symbol_seen(struct whatif *w, uint32_t made, const char *source, int dimension)
+/* Is a dimension of SOURCE (DIMENSION -1: the number itself) dynamic in a recorded entry whose
+ * guards hold for MADE's call? If so, the guards of this entry show all conditions of the code on
+ * this number. The guards of an entry for one fixed number do not. */
+static bool is_dynamic_in_fitting_entry(struct whatif *w, uint32_t made, const char *source,
+                                        int dimension)
 {
     uint32_t fixed = REPLAY_NONE; /* the last entry that has a guard on one fixed number */
 
@@ -303,7 +309,7 @@ static bool symbol_seen(struct whatif *w, uint32_t made, const char *source, int
             symbol = at.g->about == ABOUT_TYPE && at.entry != fixed;
         else
             symbol = dimension < sizes->rank && sizes->size[dimension] == SIZE_ANY;
-        if (symbol && like_stands(w, at.entry, made, NULL))
+        if (symbol && like_guards_hold(w, at.entry, made, NULL))
             return true;
     }
     return false;
@@ -333,10 +339,10 @@ static bool is_same_number(const struct value *a, const struct value *b)
     return known && a->low == b->low;
 }
 
-/* Would an entry made for number A be hit by a call with number B, if the settings make the number
- * dynamic? The number is DIMENSION of SOURCE, or SOURCE itself if DIMENSION is -1. */
-static enum like symbol_takes(struct whatif *w, uint32_t made, const char *source, int dimension,
-                              const struct value *a, const struct value *b)
+/* If the settings make a number dynamic, would a call with the number B hit the entry that was made
+ * for the number A? The number is DIMENSION of SOURCE, or SOURCE itself if DIMENSION is -1. */
+static enum like dynamic_value_passes(struct whatif *w, uint32_t made, const char *source,
+                                      int dimension, const struct value *a, const struct value *b)
 {
     bool size = dimension >= 0;
     bool is_small;
@@ -356,20 +362,22 @@ static enum like symbol_takes(struct whatif *w, uint32_t made, const char *sourc
         like = conditions_agree(w, made, source, a, b);
     if (like != LIKE_YES || !w->torch)
         return like;
-    if (b->low <= 1 || !symbol_seen(w, made, source, dimension))
+    if (b->low <= 1 || !is_dynamic_in_fitting_entry(w, made, source, dimension))
         return LIKE_GUESS_YES;
     return LIKE_YES;
 }
 
-static struct value number_of(int64_t size)
+static struct value make_number_value(int64_t size)
 {
     if (size == SIZE_ANY)
         return (struct value){.low = 0, .high = INFINITY};
     return (struct value){.low = (double)size, .high = (double)size};
 }
 
-/* May torch have made dimension I of guard G dynamic, because its size was X and then Y? */
-static bool is_automatic(const struct whatif *w, const struct guard *g, int i, int64_t x, int64_t y)
+/* May torch have made dimension I of the tensor of guard G dynamic by itself, because its size was
+ * first X and then Y? */
+static bool may_be_automatic(const struct whatif *w, const struct guard *g, int i, int64_t x,
+                             int64_t y)
 {
     bool loose = w->torch && g->loose & 1u << i;
 
@@ -378,28 +386,29 @@ static bool is_automatic(const struct whatif *w, const struct guard *g, int i, i
 
 /* If the settings make dimension I of the tensor at SOURCE dynamic, does the call pass? The size
  * was X when the entry was made, and is Y in the call. */
-static enum like size_takes(const struct asked *a, const char *source, int i, int64_t x, int64_t y)
+static enum like dynamic_size_passes(const struct asked *a, const char *source, int i, int64_t x,
+                                     int64_t y)
 {
-    struct value then = number_of(x);
-    struct value now = number_of(y);
+    struct value then = make_number_value(x);
+    struct value now = make_number_value(y);
     char size[600];
 
     if (y == SIZE_ANY) {
         snprintf(size, sizeof size, "%.500s.size()[%d]", source, i);
-        now = asked_value(a, size);
+        now = value_for_asked(a, size);
     }
-    return symbol_takes(a->w, a->made, source, i, &then, &now);
+    return dynamic_value_passes(a->w, a->made, source, i, &then, &now);
 }
 
-/* Does G, a guard on a tensor, hold for the call? Sizes that the settings make dynamic, or that
- * torch may have made dynamic, may differ. */
-static enum like tensor_takes(const struct asked *a, const struct guard *g)
+/* Does the guard, which checks a tensor, hold for the call? Sizes that the settings or torch itself
+ * may have made dynamic may differ. */
+static enum like tensor_guard_passes(const struct asked *a, const struct guard *g)
 {
     struct whatif *w = a->w;
     const struct shape *wanted = &g->want.sizes;
-    struct value v = asked_value(a, g->source);
+    struct value v = value_for_asked(a, g->source);
     struct guard weaker = *g;
-    bool held = w->knobs->dynamic_all && held_by_module(g->source);
+    bool held = w->knobs->dynamic_all && is_held_by_module(g->source);
     bool settable = w->weaker && !held;
     enum like like = LIKE_YES;
 
@@ -407,22 +416,23 @@ static enum like tensor_takes(const struct asked *a, const struct guard *g)
     for (int i = 0; i < wanted->rank; i++) {
         int64_t x = wanted->size[i];
         int64_t y = v.sizes.size[i];
-        bool set = settable && made_dynamic(w, a->code, g->source, i);
+        bool set = settable && is_made_dynamic(w, a->code, g->source, i);
         if (v.sizes.rank != wanted->rank)
             break;
         if (x == SIZE_ANY || x == y)
             continue;
         if (set) {
-            like = least(like, size_takes(a, g->source, i, x, y));
+            like = least(like, dynamic_size_passes(a, g->source, i, x, y));
             weaker.want.sizes.size[i] = SIZE_ANY;
-        } else if (is_automatic(w, g, i, x, y)) {
-            /* an entry does not show which sizes torch makes dynamic in the next entry */
+        } else if (may_be_automatic(w, g, i, x, y)) {
+            /* an entry's guards do not show which sizes torch will make dynamic in
+             * the next entry */
             assume(w, ASSUMED_AUTOMATIC);
             like = least(like, LIKE_GUESS_YES);
             weaker.want.sizes.size[i] = SIZE_ANY;
         }
     }
-    return least(like, asked_holds(a, &weaker));
+    return least(like, holds_for_asked(a, &weaker));
 }
 
 /* Is SOURCE a plain variable such as L['x']? */
@@ -433,10 +443,10 @@ static bool is_variable(const char *source)
     return end && !end[2];
 }
 
-/* Would MADE's entry be hit by a call with number V, if the settings make the number that G checks
- * dynamic? */
-static enum like dynamic_number_takes(struct whatif *w, uint32_t made, const struct guard *g,
-                                      const struct value *v)
+/* If the settings make the number dynamic that the guard G checks, would a call with the number V
+ * hit MADE's entry? */
+static enum like dynamic_number_passes(struct whatif *w, uint32_t made, const struct guard *g,
+                                       const struct value *v)
 {
     bool all = w->knobs->dynamic_all;
     bool is_float = !strcmp(v->type, "float");
@@ -452,32 +462,33 @@ static enum like dynamic_number_takes(struct whatif *w, uint32_t made, const str
         assume(w, ASSUMED_DYNAMIC);
         return conditions_agree(w, made, g->source, &g->want, v);
     }
-    return symbol_takes(w, made, g->source, -1, &g->want, v);
+    return dynamic_value_passes(w, made, g->source, -1, &g->want, v);
 }
 
-/* Does G, a guard on one number, let the call pass because the settings make the number dynamic, or
- * because torch may have done so? */
-static enum like number_takes(const struct asked *a, const struct guard *g)
+/* The guard checks one number, which the settings, or torch itself, may have made dynamic. Does the
+ * guard let the call pass because of that? */
+static enum like number_guard_passes(const struct asked *a, const struct guard *g)
 {
     struct whatif *w = a->w;
-    struct value v = asked_value(a, g->source);
-    bool set = w->weaker && made_dynamic(w, a->code, g->source, -1);
+    struct value v = value_for_asked(a, g->source);
+    bool set = w->weaker && is_made_dynamic(w, a->code, g->source, -1);
 
     if (!v.type || !g->want.type)
         return LIKE_NO;
     if (strcmp(v.type, g->want.type))
         return LIKE_NO;
-    if (set && !held_by_module(g->source))
-        return dynamic_number_takes(w, a->made, g, &v);
-    if (!w->torch || !g->loose) /* torch may make plain numbers dynamic, even 0 and 1 */
+    if (set && !is_held_by_module(g->source))
+        return dynamic_number_passes(w, a->made, g, &v);
+    if (!w->torch || !g->loose) /* torch itself makes plain numbers dynamic, even 0 and 1 */
         return LIKE_NO;
     assume(w, ASSUMED_AUTOMATIC);
     return LIKE_GUESS_YES;
 }
 
-/* Does SOURCE contain the variable in the first BYTES of VARIABLE, but not an attribute of it? For
- * "L['d']": "L['d']" and "list(dict.keys(L['d']))[0]" do, "L['d'].x" does not. */
-static bool is_around(const char *source, const char *variable, size_t bytes)
+/* Does SOURCE contain the variable at the start of VARIABLE, which has BYTES bytes, but no
+ * attribute of it? For L['d'] the answer is yes with "L['d']" and "list(dict.keys(L['d']))[0]", no
+ * with "L['d'].x". */
+static bool names_variable(const char *source, const char *variable, size_t bytes)
 {
     const char *in = memmem(source, strlen(source), variable, bytes);
 
@@ -486,9 +497,9 @@ static bool is_around(const char *source, const char *variable, size_t bytes)
     return in > source || !in[bytes];
 }
 
-/* Return the length of the variable, "L['x']", at the beginning of SOURCE; 0 if SOURCE begins with
- * no variable, or is just a variable. */
-static size_t variable_bytes(const char *source)
+/* Return the length of the variable at the beginning of SOURCE: 6 for "L['x'].y". Returns 0 if
+ * SOURCE does not begin with a variable, or is nothing but a variable. */
+static size_t count_variable_bytes(const char *source)
 {
     const char *end = text_after(source, "L['") ? strstr(source, "']") : NULL;
 
@@ -503,22 +514,22 @@ static size_t variable_bytes(const char *source)
 static bool is_shadowed(const struct asked *a, const struct guard *g)
 {
     const struct guards *guards = guards_of(a->w, a->made);
-    size_t bytes = variable_bytes(g->source);
+    size_t bytes = count_variable_bytes(g->source);
 
     if (!bytes || !a->w->drops.count)
         return false;
     list_each(h, guards) {
         bool gone = is_guard_dropped(a->w, a->code, h);
-        if (gone && is_around(h->source, g->source, bytes))
+        if (gone && names_variable(h->source, g->source, bytes))
             return true;
     }
     return false;
 }
 
-/* The trace does not tell whether G holds. May G be assumed to hold? Yes if recorded calls
- * evaluated G, and if guards with G's kind and source never failed and never expected different
- * values. */
-static bool is_steady(const struct asked *a, const struct guard *g)
+/* The trace does not tell whether the guard G holds. May the simulation assume that it does? It may
+ * if recorded calls evaluated G, and if guards of the same kind and source never failed and never
+ * expected different values. */
+static bool may_assume_holding(const struct asked *a, const struct guard *g)
 {
     bool input = is_recorded(a->w, a->other) && text_after(g->source, "L[");
 
@@ -527,10 +538,10 @@ static bool is_steady(const struct asked *a, const struct guard *g)
     return !has_varying_value(a->w, a->code, g) && !is_shadowed(a, g);
 }
 
-/* Does G, which is not dropped, hold for the call under the settings? */
-static enum like guard_holds_weaker(const struct asked *a, const struct guard *g)
+/* Does the guard, which the settings do not drop, hold for the call under the settings? */
+static enum like guard_holds_under_settings(const struct asked *a, const struct guard *g)
 {
-    enum like like = asked_holds(a, g);
+    enum like like = holds_for_asked(a, g);
     bool value = g->about == ABOUT_VALUE;
     bool one_number = value && g->want.low == g->want.high;
 
@@ -540,21 +551,22 @@ static enum like guard_holds_weaker(const struct asked *a, const struct guard *g
         /* it is not known which guard the entry would have at this source */
         return LIKE_GUESS_NO;
     if (g->about == ABOUT_TENSOR)
-        return tensor_takes(a, g);
+        return tensor_guard_passes(a, g);
     if (one_number && like == LIKE_NO)
-        return number_takes(a, g);
-    /* the guard certainly failed, though the value may not be recorded (--values) */
+        return number_guard_passes(a, g);
+    /* the guard failed, and it does not expect a number, so a dynamic number does not help */
     if (like == LIKE_NO && g->want.literal)
         return like;
-    if (value && made_dynamic(a->w, a->code, g->source, -1)) {
-        bool any = number_takes(a, g) == LIKE_YES; /* does any number in the call pass? */
+    if (value && is_made_dynamic(a->w, a->code, g->source, -1)) {
+        /* would the call pass the guard with any number? */
+        bool any = number_guard_passes(a, g) == LIKE_YES;
         return any ? LIKE_YES : LIKE_GUESS_NO;
     }
     return like;
 }
 
-/* Does G hold for the call under the settings? A dropped guard always does. */
-static enum like guard_takes(const struct asked *a, const struct guard *g)
+/* Does the guard hold for the call under the settings? If the settings drop it, yes. */
+static enum like guard_passes(const struct asked *a, const struct guard *g)
 {
     struct whatif *w = a->w;
     enum like like;
@@ -563,10 +575,10 @@ static enum like guard_takes(const struct asked *a, const struct guard *g)
         assume(w, ASSUMED_DROPPED);
         return LIKE_YES;
     }
-    like = guard_holds_weaker(a, g);
+    like = guard_holds_under_settings(a, g);
     if (like != LIKE_GUESS_NO)
         return like;
-    if (is_steady(a, g)) {
+    if (may_assume_holding(a, g)) {
         assume(w, ASSUMED_HIDDEN);
         return LIKE_YES;
     }
@@ -583,32 +595,36 @@ static bool is_oldest(const struct whatif *w, uint32_t class_)
     return true;
 }
 
-/* Does dynamic=True make DIMENSION of SOURCE dynamic? Not if a module holds the tensor. */
-static bool size_is_symbol(const struct whatif *w, uint32_t code, const char *source, int dimension)
+/* Do the settings make DIMENSION of SOURCE dynamic? They do not if the tensor is
+ * held by a module. */
+static bool is_size_made_dynamic(const struct whatif *w, uint32_t code, const char *source,
+                                 int dimension)
 {
-    return made_dynamic(w, code, source, dimension) && !held_by_module(source);
+    return is_made_dynamic(w, code, source, dimension) && !is_held_by_module(source);
 }
 
-/* Was dimension D of A equal to dimension E of B at the compile, so that torch has one symbol for
- * both, and do these sizes differ in X and Y, the tensors of a later call? */
-static bool is_symbol_split(const struct whatif *w, uint32_t code, const struct guard *a, int d,
-                            const struct guard *b, int e, const struct value *x,
-                            const struct value *y)
+/* A and B are guards on two tensors, X and Y are these tensors in a later call. Has torch one
+ * symbol for dimension D of A and dimension E of B, because the sizes were equal at the compile,
+ * and do the sizes differ in the later call? */
+static bool is_shared_symbol_split(const struct whatif *w, uint32_t code, const struct guard *a,
+                                   int d, const struct guard *b, int e, const struct value *x,
+                                   const struct value *y)
 {
     int64_t size = a->want.sizes.size[d];
     bool one = size > 1 && size == b->want.sizes.size[e];
 
     if (!one || x->sizes.size[d] == y->sizes.size[e])
         return false;
-    return size_is_symbol(w, code, a->source, d) && size_is_symbol(w, code, b->source, e);
+    return is_size_made_dynamic(w, code, a->source, d) &&
+           is_size_made_dynamic(w, code, b->source, e);
 }
 
 /* Is there a symbol (a dynamic size) for sizes of both tensors, those of the guards G and H,
  * although the sizes differ in the call? */
 static bool are_symbols_split(const struct asked *a, const struct guard *g, const struct guard *h)
 {
-    struct value x = asked_value(a, g->source);
-    struct value y = asked_value(a, h->source);
+    struct value x = value_for_asked(a, g->source);
+    struct value y = value_for_asked(a, h->source);
     int g_rank = g->want.sizes.rank;
     int h_rank = h->want.sizes.rank;
 
@@ -616,7 +632,7 @@ static bool are_symbols_split(const struct asked *a, const struct guard *g, cons
         return false;
     for (int d = 0; d < g_rank; d++)
         for (int e = 0; e < h_rank; e++)
-            if (is_symbol_split(a->w, a->code, g, d, h, e, &x, &y))
+            if (is_shared_symbol_split(a->w, a->code, g, d, h, e, &x, &y))
                 return true;
     return false;
 }
@@ -640,14 +656,14 @@ static enum like shared_sizes_fit(const struct asked *a, const struct guards *gu
     return LIKE_YES;
 }
 
-/* Does G, which failed for the call in the recording, hold under the settings? */
-static enum like failed_takes(const struct asked *a, const struct guard *g)
+/* In the recording the guard failed for the call. Does it hold under the settings? */
+static enum like failed_guard_passes(const struct asked *a, const struct guard *g)
 {
-    bool dynamic = is_of_value(g) && made_dynamic(a->w, a->code, g->source, ANY);
+    bool dynamic = checks_value(g) && is_made_dynamic(a->w, a->code, g->source, ANY);
 
     if (!dynamic && !is_guard_dropped(a->w, a->code, g))
         return LIKE_NO;
-    return guard_takes(a, g);
+    return guard_passes(a, g);
 }
 
 /* Does the evaluator certainly re-evaluate the guard after a miss? To list all causes, it
@@ -681,30 +697,31 @@ struct tried {
 };
 enum { PASSED = 1, FAILED = 2 };
 
-/* Does G hold under the settings for a call that TRIED the entry in the recording? */
-static enum like tried_takes(const struct asked *a, const struct guard *g,
-                             const struct tried *tried)
+/* In the recording the call tried the entry, with the results TRIED. Does the guard hold
+ * under the settings? */
+static enum like tried_guard_passes(const struct asked *a, const struct guard *g,
+                                    const struct tried *tried)
 {
     const int64_t *known = map_get(&tried->guards, g->id);
 
     if (known && *known & FAILED)
-        return failed_takes(a, g);
+        return failed_guard_passes(a, g);
     if (known)
         return LIKE_YES;
     if (tried->all && is_reevaluated(g))
         return LIKE_YES;
-    return guard_takes(a, g);
+    return guard_passes(a, g);
 }
 
-/* Turn a certain answer into a guess. */
-static enum like as_guess(enum like like)
+/* Turn a certain answer into a guess: yes into LIKE_GUESS_YES, no into LIKE_GUESS_NO. */
+static enum like turn_into_guess(enum like like)
 {
     return like >= LIKE_GUESS_YES ? LIKE_GUESS_YES : LIKE_GUESS_NO;
 }
 
-/* Do all guards of MADE's entry hold for the call under the settings? TRIED are the recorded
- * results if the call tried the entry, or NULL. */
-static enum like guards_take(const struct asked *a, const struct tried *tried)
+/* Do all guards of the entry hold for the call under the settings? TRIED has the recorded results
+ * if the call tried the entry, otherwise it is NULL. */
+static enum like guards_pass(const struct asked *a, const struct tried *tried)
 {
     struct whatif *w = a->w;
     const struct guards *guards = guards_of(w, a->made);
@@ -714,14 +731,14 @@ static enum like guards_take(const struct asked *a, const struct tried *tried)
     if (guards->unlike)
         return a->made == a->other ? LIKE_GUESS_YES : LIKE_GUESS_NO;
     list_each(g, guards) {
-        enum like one = tried ? tried_takes(a, g, tried) : guard_takes(a, g);
-        if (condition_moved(a, g))
-            one = as_guess(one);
+        enum like one = tried ? tried_guard_passes(a, g, tried) : guard_passes(a, g);
+        if (may_condition_differ(a, g))
+            one = turn_into_guess(one);
         like = least(like, one);
         if (like == LIKE_NO)
             return LIKE_NO;
     }
-    if (ducks && knobs_meant(w, a->code))
+    if (ducks && knobs_apply_to(w, a->code))
         like = least(like, shared_sizes_fit(a, guards));
     if (like != LIKE_NO)
         assume(w, ASSUMED_SIGNATURE);
@@ -730,10 +747,11 @@ static enum like guards_take(const struct asked *a, const struct tried *tried)
 
 /* ---- does a call hit an entry? ------------------------------------------- */
 
-/* Return the result of LOOKUP's recorded check of entry MADE: LIKE_YES if it passed, LIKE_NO if it
- * failed, LIKE_GUESS_NO if there was no check. Sets *FAILED to the row id of the failed guard. */
-static enum like recorded_check_result(const struct whatif *w, uint32_t made, uint32_t lookup,
-                                       int64_t *failed)
+/* Return the result of the check that LOOKUP made of the entry MADE: LIKE_YES if it passed,
+ * LIKE_NO if it failed, LIKE_GUESS_NO if there was no check. *FAILED gets the row id of the
+ * guard that failed. */
+static enum like find_recorded_result(const struct whatif *w, uint32_t made, uint32_t lookup,
+                                      int64_t *failed)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
     const struct replay_check *checks = w->r->checks.at + k->checks;
@@ -749,9 +767,9 @@ static enum like recorded_check_result(const struct whatif *w, uint32_t made, ui
     return LIKE_GUESS_NO;
 }
 
-/* Return guards_take() for the call of LOOKUP, which tried the entry. Uses the recorded results of
- * the guards. */
-static enum like tried_entry_takes(const struct asked *a, uint32_t lookup)
+/* Return guards_pass() for the call of LOOKUP, which tried the entry, so that the results of
+ * guards are known. */
+static enum like tried_entry_passes(const struct asked *a, uint32_t lookup)
 {
     struct whatif *w = a->w;
     bool founded = a->first && is_recorded(w, a->other);
@@ -768,20 +786,20 @@ static enum like tried_entry_takes(const struct asked *a, uint32_t lookup)
             tried.all = true;
     }
     if (tried.guards.count)
-        like = guards_take(a, &tried);
+        like = guards_pass(a, &tried);
     map_free(&tried.guards);
     return like;
 }
 
-/* Return guards_take(). It is computed only once for each pair of classes. */
-static enum like class_takes(const struct asked *a)
+/* Return guards_pass(). It is computed only once for each pair of classes. */
+static enum like class_passes(const struct asked *a)
 {
     int shift = a->first ? KNOWN_SHIFT + 2 : KNOWN_SHIFT;
     int known = a->first ? KNOWN_FIRST : KNOWN;
     int64_t bits = *pair_at(a->w, a->made, a->other);
 
     if (!(bits & known)) {
-        enum like like = guards_take(a, NULL);
+        enum like like = guards_pass(a, NULL);
         bits |= known | (int64_t)like << shift;
         *pair_at(a->w, a->made, a->other) |= bits;
     }
@@ -792,7 +810,7 @@ static enum like class_takes(const struct asked *a)
  * settings, too? */
 static bool still_fails(const struct asked *a, const struct guard *g)
 {
-    return failed_takes(a, g) == LIKE_NO && !condition_moved(a, g);
+    return failed_guard_passes(a, g) == LIKE_NO && !may_condition_differ(a, g);
 }
 
 /* Return like_fits(), but as if the last check of LOOKUP had run all guards. */
@@ -821,22 +839,22 @@ static enum like entry_fits(struct whatif *w, uint32_t made, uint32_t lookup)
     w->steady = w->torch && !k->observed;
     if (bits & SEEN_MISMATCH)
         return LIKE_NO;
-    own = recorded_check_result(w, made, lookup, &failed);
+    own = find_recorded_result(w, made, lookup, &failed);
     unseen = k->observed && first && bits & FIRST_FAIL;
     if (unseen && own == LIKE_GUESS_NO)
         own = LIKE_NO; /* in observe mode: the entry was alive, but the call did not hit it */
     if (own == LIKE_YES)
         return LIKE_YES;
     if (own == LIKE_NO) {
-        if (!w->weaker || !knobs_meant(w, asked.code))
+        if (!w->weaker || !knobs_apply_to(w, asked.code))
             return LIKE_NO;
-        g = failed ? guard_of(w, made, failed) : NULL;
+        g = failed ? guard_find(w, made, failed) : NULL;
         if (g && still_fails(&asked, g))
             return LIKE_NO;
     }
-    like = class_takes(&asked);
+    like = class_passes(&asked);
     if (like == LIKE_GUESS_NO && g)
-        like = tried_entry_takes(&asked, lookup);
+        like = tried_entry_passes(&asked, lookup);
     if (like == LIKE_GUESS_NO && made == other)
         return LIKE_GUESS_YES;
     return like;
@@ -857,38 +875,39 @@ enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup)
 
     if (k->entry == made || !was_checked_in_part(w, k))
         return like;
-    return as_guess(like); /* the guards that did not run may have failed for the call */
+    return turn_into_guess(like); /* the guards that were not run may fail for the call */
 }
 
-static bool is_of_type(const struct guard *g)
+static bool checks_type(const struct guard *g)
 {
     return g->about == ABOUT_TYPE || g->about == ABOUT_TENSOR;
 }
 
-/* Does G name an object whose death invalidates the entry? OF, if not NULL, is the guard that named
- * the object which died. */
-static bool names_object(const struct guard *g, const struct guard *of)
+/* If the object that a guard checks dies, does this invalidate the entry? OF is the guard on the
+ * object that died in the recording, or NULL if it is not known. If it is known, a guard on a type
+ * or a tensor counts only if it checks the same property as OF. */
+static bool may_die_with_object(const struct guard *g, const struct guard *of)
 {
     if (g->about == ABOUT_OBJECT)
         return true;
     if (!strcmp(g->kind, "CLOSURE_MATCH") || !strcmp(g->kind, "WEAKREF_ALIVE"))
         return true;
-    return is_of_type(g) && (!of || of->about == g->about);
+    return checks_type(g) && (!of || of->about == g->about);
 }
 
-/* Do G and OF name the same object? No if OF is NULL. */
-static bool names_same_object(const struct guard *g, const struct guard *of)
+/* Do the guards G and OF check the same object? If OF is NULL, no. */
+static bool checks_same_object(const struct guard *g, const struct guard *of)
 {
-    if (!of || is_of_type(g))
+    if (!of || checks_type(g))
         return false;
     return !strcmp(g->source, of->source);
 }
 
-enum like like_dies(struct whatif *w, uint32_t entry)
+enum like like_entry_dies(struct whatif *w, uint32_t entry)
 {
     const struct guards *guards;
     const int64_t *killer = map_get(&w->killers, entry_at(w, entry)->id);
-    const struct guard *of = killer ? guard_of(w, entry, *killer) : NULL;
+    const struct guard *of = killer ? guard_find(w, entry, *killer) : NULL;
     bool gone = false;
     bool stays = false;
 
@@ -896,12 +915,12 @@ enum like like_dies(struct whatif *w, uint32_t entry)
         return LIKE_YES;
     guards = guards_of(w, entry);
     list_each(g, guards) {
-        bool names = names_object(g, of);
+        bool names = may_die_with_object(g, of);
         if (is_guard_dropped(w, class_code(w, entry), g)) {
             gone = gone || (of ? g == of : names);
             continue;
         }
-        if (names && names_same_object(g, of))
+        if (names && checks_same_object(g, of))
             return LIKE_YES;
         stays = stays || names;
     }
@@ -910,8 +929,8 @@ enum like like_dies(struct whatif *w, uint32_t entry)
     return stays ? LIKE_GUESS_YES : LIKE_NO;
 }
 
-/* Fill w->drops with the kinds and sources of the guards that the settings drop. */
-static void drops_read(struct whatif *w)
+/* Fill w->drops with the kind and source of each guard that the settings drop. */
+static void read_drops(struct whatif *w)
 {
     w->drops.count = 0;
     for (size_t i = 0; i < w->knobs->drops.count; i++) {
@@ -933,7 +952,7 @@ void like_begin(struct whatif *w)
     const struct whatif_knobs *knobs = w->knobs;
     int64_t known = KNOWN | KNOWN_FIRST | 15 << KNOWN_SHIFT;
 
-    drops_read(w);
+    read_drops(w);
     map_free(&w->symbols);
     w->weaker = knobs->dynamic_all || knobs->dynamic.count || knobs->drops.count;
     memset(w->assumed, 0, sizeof w->assumed);

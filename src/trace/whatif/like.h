@@ -339,16 +339,16 @@ void like_begin(struct whatif *w);
 /* Would the call of LOOKUP hit the entry of the class MADE? */
 enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup);
 
-/* Do the guards of the recorded entry ENTRY hold for the call that made CLASS_'s entry? Guard BUT,
- * which may be NULL, is left out. If the guards hold, an entry for CLASS_ has the same conditions
- * on sizes and numbers as ENTRY. */
-bool like_stands(struct whatif *w, uint32_t entry, uint32_t class_, const struct guard *but);
+/* Do the guards of the recorded entry ENTRY hold for the call that made the entry of the class
+ * CLASS_? The guard BUT is left out, unless it is NULL. If they hold, an entry for CLASS_ has the
+ * same conditions on sizes and numbers as ENTRY. */
+bool like_guards_hold(struct whatif *w, uint32_t entry, uint32_t class_, const struct guard *but);
 
-/* Do the settings make an input of CLASS_'s calls dynamic? */
-bool like_symbols(struct whatif *w, uint32_t class_);
+/* Do the settings make an input of the class's calls dynamic? */
+bool like_has_dynamic_input(struct whatif *w, uint32_t class_);
 
-/* Does ENTRY still die at the recorded time, although the settings drop guards? */
-enum like like_dies(struct whatif *w, uint32_t entry);
+/* The settings drop guards. Does ENTRY die at the recorded time all the same? */
+enum like like_entry_dies(struct whatif *w, uint32_t entry);
 
 /* ---- reading facts about calls and entries from the trace (learn.c) ------ */
 
@@ -364,7 +364,7 @@ int64_t like_cost(const struct whatif *w, uint32_t class_, enum timed kind);
  * entries that the lookup tried. -1 is the common region. */
 int64_t like_region(const struct replay *replay, const struct replay_lookup *lookup, uint32_t ran);
 
-static inline int64_t failed_key(uint32_t class_, int64_t guard)
+static inline int64_t make_failed_key(uint32_t class_, int64_t guard)
 {
     return (int64_t)((uint64_t)guard ^ (uint64_t)class_ << 36);
 }
@@ -381,8 +381,8 @@ const char *text_copy(struct whatif *w, const char *text);
 /* Return the guards of the entry of the class CLASS_. When first needed, they are loaded or, for an
  * entry that was not recorded, made up. */
 const struct guards *guards_of(struct whatif *w, uint32_t class_);
-/* Return ENTRY's guard with row id ID, or NULL. */
-const struct guard *guard_of(struct whatif *w, uint32_t entry, int64_t id);
+/* Return the guard of ENTRY that has the row id ID, or NULL. */
+const struct guard *guard_find(struct whatif *w, uint32_t entry, int64_t id);
 
 /* Step to the next guard on SOURCE in the recorded entries of a code object. Returns false at the
  * end. Use: for (struct look at = {0}; guard_next(w, code, source, &at);) ... at.g ... */
@@ -405,7 +405,7 @@ const char *value_type(struct whatif *w, const struct value *v);
 
 /* Return the signature with row id ID, or its input at SOURCE; NULL if there is none. */
 const struct signature *signature_of(struct whatif *w, int64_t id);
-const struct part *signature_part(const struct signature *signature, const char *source);
+const struct part *signature_find_part(const struct signature *signature, const char *source);
 
 /* Is NUMBER within the bounds that WANT, the condition of a guard, allows, and a multiple
  * of its divisor? */
@@ -460,11 +460,13 @@ struct bounds {
 /* ranges_add() adds the ranges of the function MORE to those of SUM. ranges_remove_high() removes
  * the upper bounds of the function's ranges. */
 void ranges_add(struct whatif_function *sum, const struct whatif_function *more);
-void ranges_open(struct whatif_function *f);
+void ranges_remove_high(struct whatif_function *f);
 
-void bounds_call(struct bounds *bounds, struct decided *decided);
-/* Store that CLASS_'s entry died: calls of CLASS_ may be compiled again. */
-void bounds_death(struct bounds *bounds, uint32_t class_);
+/* Count the call DECIDED in BOUNDS, and set the last members of DECIDED. */
+void bounds_add_call(struct bounds *bounds, struct decided *decided);
+/* The entry of the class CLASS_ died: note that calls of this class may be compiled again. */
+void bounds_add_death(struct bounds *bounds, uint32_t class_);
+/* torch removed all entries from the cache: note that the bounds are known again. */
 void bounds_reset(struct bounds *bounds);
 /* Add the ranges of BOUNDS to FUNCTION, and free BOUNDS. At most MOST calls can be compiled; -1
  * means that this number is not known. */

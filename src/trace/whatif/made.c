@@ -7,8 +7,8 @@
  * recorded entry, the expected value is not known either. */
 #include "trace/whatif/like.h"
 
-/* Do inputs A and B have the same type, and the same rank if they are tensors? */
-static bool parts_alike(const struct part *a, const struct part *b)
+/* Have the inputs A and B the same type and, if they are tensors, the same rank? */
+static bool have_same_type(const struct part *a, const struct part *b)
 {
     size_t bytes = strcspn(a->text, " [");
 
@@ -17,25 +17,25 @@ static bool parts_alike(const struct part *a, const struct part *b)
     return a->shape.rank == b->shape.rank;
 }
 
-/* Do signatures A and B have equally many inputs, and if TYPED, the same inputs with the same
- * types? */
-static bool signatures_alike(const struct signature *a, const struct signature *b, bool typed)
+/* Have the signatures A and B the same number of inputs? If TYPED, have they the same inputs with
+ * the same types? */
+static bool are_signatures_alike(const struct signature *a, const struct signature *b, bool typed)
 {
     if (!b || a->parts.count != b->parts.count)
         return false;
     for (size_t i = 0; typed && i < a->parts.count; i++) {
         const struct part *mine = &a->parts.at[i];
-        const struct part *theirs = signature_part(b, mine->source);
-        if (!theirs || !parts_alike(mine, theirs))
+        const struct part *theirs = signature_find_part(b, mine->source);
+        if (!theirs || !have_same_type(mine, theirs))
             return false;
     }
     return true;
 }
 
-/* Return the newest recorded entry of CLASS_'s code object whose inputs have the types of CLASS_'s
- * inputs (any types unless TYPED), or REPLAY_NONE. If TYPED, an entry whose guards hold for CLASS_
- * (like_stands()) is preferred to a newer one. */
-static uint32_t most_alike(struct whatif *w, uint32_t class_, bool typed)
+/* Return the newest recorded entry of the code object of the class CLASS_. If TYPED, the entry must
+ * have the types of the class's inputs, and an entry whose guards hold for the class
+ * (like_guards_hold) is preferred to a newer one. Returns REPLAY_NONE if there is none. */
+static uint32_t find_most_alike(struct whatif *w, uint32_t class_, bool typed)
 {
     const struct signature *mine = signature_of(w, class_at(w, class_)->signature);
     uint32_t newest = REPLAY_NONE;
@@ -46,11 +46,11 @@ static uint32_t most_alike(struct whatif *w, uint32_t class_, bool typed)
         const struct like_class *entry = class_at(w, i);
         if (entry->code != class_code(w, class_))
             continue;
-        if (!signatures_alike(mine, signature_of(w, entry->signature), typed))
+        if (!are_signatures_alike(mine, signature_of(w, entry->signature), typed))
             continue;
         if (newest == REPLAY_NONE)
             newest = i;
-        if (!typed || like_stands(w, i, class_, NULL))
+        if (!typed || like_guards_hold(w, i, class_, NULL))
             return i;
     }
     return newest;
@@ -62,9 +62,9 @@ struct sizes_seen {
     uint32_t any;     /* dimensions that are dynamic in a recorded entry */
 };
 
-/* Add dimension D to SEEN: its size is A in one entry and B in another. Torch always compiles sizes
- * 0 and 1 apart, so a difference between them and other sizes means nothing. */
-static void size_seen(const struct whatif *w, struct sizes_seen *seen, int d, int64_t a, int64_t b)
+/* Dimension D has the size A in one entry and the size B in another: add it to SEEN. A difference
+ * from 0 or 1 does not count, because torch compiles these sizes separately. */
+static void add_size(const struct whatif *w, struct sizes_seen *seen, int d, int64_t a, int64_t b)
 {
     bool apart = w->torch && (a <= 1 || b <= 1);
 
@@ -74,9 +74,10 @@ static void size_seen(const struct whatif *w, struct sizes_seen *seen, int d, in
         seen->several |= 1u << d;
 }
 
-/* Return in which dimensions the tensor at G's source differs between recorded entries of CODE, or
- * is dynamic. If G checks a plain value that differs, all bits of `several` are set. */
-static struct sizes_seen sizes_seen(struct whatif *w, uint32_t code, const struct guard *g)
+/* Return the dimensions of the tensor at the guard's source that have different sizes in recorded
+ * entries of CODE, or that are dynamic. If the guard checks a plain value that differs, all bits of
+ * `several` are set. */
+static struct sizes_seen collect_sizes(struct whatif *w, uint32_t code, const struct guard *g)
 {
     const struct shape *a = &g->want.sizes;
     struct sizes_seen seen = {0};
@@ -90,22 +91,22 @@ static struct sizes_seen sizes_seen(struct whatif *w, uint32_t code, const struc
         if (g->about == ABOUT_VALUE && strcmp(at.g->expression, g->expression))
             seen.several = ~0u;
         for (int d = 0; d < a->rank && b->rank == a->rank; d++)
-            size_seen(w, &seen, d, a->size[d], b->size[d]);
+            add_size(w, &seen, d, a->size[d], b->size[d]);
     }
     return seen;
 }
 
 /* Return the kind of guard that torch uses for the constant LITERAL. */
-static const char *constant_kind(const char *literal)
+static const char *choose_constant_kind(const char *literal)
 {
     if (!strcmp(literal, "None"))
         return "NONE_MATCH";
     return strcmp(literal, "True") ? "FALSE_MATCH" : "TRUE_MATCH";
 }
 
-/* Complete MADE, a guard on a value. SEVERAL: recorded entries expect different values there.
- * Returns false if the value is not known. */
-static bool make_value(struct guard *made, bool several)
+/* Complete the made-up guard MADE on a value. SEVERAL: recorded entries expect different values at
+ * its source. Returns false if the value is not known. */
+static bool complete_value(struct guard *made, bool several)
 {
     const struct value *v = &made->want;
 
@@ -116,15 +117,15 @@ static bool make_value(struct guard *made, bool several)
     made->loose = !several && v->low == v->high;
     if (strcmp(made->kind, "EQUALS_MATCH") && strcmp(made->kind, "CONSTANT_MATCH")) {
         made->id = 0;
-        made->kind = constant_kind(v->literal);
+        made->kind = choose_constant_kind(v->literal);
     }
     return true;
 }
 
-/* Complete MADE, a guard on a tensor. It does not check the sizes that are dynamic when the entry
- * is made. G is the guard of the most similar entry. Returns false if the sizes are not known. */
-static bool make_tensor(const struct whatif *w, const struct guard *g, struct sizes_seen seen,
-                        struct guard *made)
+/* Complete the made-up guard MADE on a tensor: it must not check sizes that torch makes dynamic. G
+ * is the guard of the most similar entry. Returns false if the sizes are not known. */
+static bool complete_tensor(const struct whatif *w, const struct guard *g, struct sizes_seen seen,
+                            struct guard *made)
 {
     struct shape *sizes = &made->want.sizes;
 
@@ -143,10 +144,10 @@ static bool make_tensor(const struct whatif *w, const struct guard *g, struct si
     return true;
 }
 
-/* Make MADE a copy of a recorded guard that holds for the calls of CLASS_ and checks the same
- * property of the same source as G. Returns false if there is no such guard. STANDS: all guards of
- * the most similar entry hold for CLASS_. */
-static bool make_condition(struct whatif *w, uint32_t class_, const struct guard *g, bool stands,
+/* Find a recorded guard that holds for calls of the class CLASS_ and checks the same property of
+ * the same source as the guard G, and make MADE a copy of it. Returns false if there is none.
+ * STANDS: all guards of the most similar entry hold for the class. */
+static bool copy_condition(struct whatif *w, uint32_t class_, const struct guard *g, bool stands,
                            struct guard *made)
 {
     const struct value *v = &made->want;
@@ -172,13 +173,13 @@ static bool make_condition(struct whatif *w, uint32_t class_, const struct guard
     return false;
 }
 
-/* Return guard G of the most similar entry as it would be in an entry for CLASS_: it expects the
- * value in CLASS_'s calls, if that value is known. STANDS: all guards of the most similar entry
- * hold for CLASS_; if not, the conditions may differ. */
-static struct guard guard_made(struct whatif *w, uint32_t class_, const struct guard *g,
-                               bool stands)
+/* G is a guard of the most similar entry. Return a copy of it for an entry of the class CLASS_: it
+ * expects the value that the class's calls have, if this value is known. STANDS: all guards of the
+ * most similar entry hold for the class; if not, the new entry may have other conditions. */
+static struct guard adapt_guard(struct whatif *w, uint32_t class_, const struct guard *g,
+                                bool stands)
 {
-    struct sizes_seen seen = sizes_seen(w, class_code(w, class_), g);
+    struct sizes_seen seen = collect_sizes(w, class_code(w, class_), g);
     struct guard made = *g;
     struct value *v = &made.want;
     bool known;
@@ -191,27 +192,27 @@ static struct guard guard_made(struct whatif *w, uint32_t class_, const struct g
         known = v->type;
         break;
     case ABOUT_VALUE:
-        known = make_value(&made, seen.several);
+        known = complete_value(&made, seen.several);
         break;
     case ABOUT_LENGTH:
         known = v->length >= 0;
         break;
     case ABOUT_TENSOR:
-        known = make_tensor(w, g, seen, &made);
+        known = complete_tensor(w, g, seen, &made);
         break;
     case ABOUT_SOMETHING:
         known = v->literal || v->something || v->type;
         break;
     default:
-        known = make_condition(w, class_, g, stands, &made);
+        known = copy_condition(w, class_, g, stands, &made);
     }
     if (!known)
         made.about = ABOUT_UNKNOWN;
     return made;
 }
 
-/* Does every recorded entry of CODE check a type at SOURCE? */
-static bool types_settled(struct whatif *w, uint32_t code, const char *source)
+/* Has every recorded entry of CODE a guard on the type at SOURCE? */
+static bool is_type_always_guarded(struct whatif *w, uint32_t code, const char *source)
 {
     uint32_t last = REPLAY_NONE;
     int64_t missing = 0;
@@ -231,9 +232,10 @@ static bool types_settled(struct whatif *w, uint32_t code, const char *source)
     return !missing;
 }
 
-/* Return a guess at a guard for inputs whose types no entry was compiled for: assume that the entry
- * reads the same sources as the entry with G, and checks at least their types. */
-static struct guard guard_guessed(struct whatif *w, uint32_t class_, const struct guard *g)
+/* Return a guess at a guard for inputs of types for which no entry was compiled: the new
+ * entry is assumed to read the same sources as the entry of the guard G, and to check at
+ * least their types. */
+static struct guard guess_guard(struct whatif *w, uint32_t class_, const struct guard *g)
 {
     struct guard made = {
         .id = -g->id,
@@ -244,20 +246,20 @@ static struct guard guard_guessed(struct whatif *w, uint32_t class_, const struc
 
     made.want = value_of(w, class_, true, g->source);
     made.want.type = value_type(w, &made.want);
-    if (made.want.type && types_settled(w, class_code(w, class_), g->source))
+    if (made.want.type && is_type_always_guarded(w, class_code(w, class_), g->source))
         made.about = ABOUT_ALIKE;
     return made;
 }
 
 void guards_make(struct whatif *w, uint32_t class_, struct guards *g)
 {
-    uint32_t model = most_alike(w, class_, true);
+    uint32_t model = find_most_alike(w, class_, true);
     bool typed = model != REPLAY_NONE;
-    bool stands = typed && like_stands(w, model, class_, NULL);
+    bool stands = typed && like_guards_hold(w, model, class_, NULL);
     const struct guards *like;
 
     if (!typed)
-        model = most_alike(w, class_, false);
+        model = find_most_alike(w, class_, false);
     g->unlike = model == REPLAY_NONE;
     if (g->unlike)
         return;
@@ -265,8 +267,8 @@ void guards_make(struct whatif *w, uint32_t class_, struct guards *g)
     list_each(one, like) {
         struct guard *made = list_add(g);
         if (typed)
-            *made = guard_made(w, class_, one, stands);
+            *made = adapt_guard(w, class_, one, stands);
         else
-            *made = guard_guessed(w, class_, one);
+            *made = guess_guard(w, class_, one);
     }
 }

@@ -18,7 +18,7 @@
 #include "trace/whatif/whatif.h"
 
 /* Return torch_version() of the recorded program; 0 if it did not use torch. */
-static int recorded_torch_version(struct db *db)
+static int read_torch_version(struct db *db)
 {
     int version = 0;
 
@@ -27,8 +27,8 @@ static int recorded_torch_version(struct db *db)
     return version;
 }
 
-/* Print TEXT as one shell word, with as few quotes as possible. */
-static void word_print(FILE *out, const char *text)
+/* Print TEXT as one word of a shell, with as few quotes as possible. */
+static void print_word(FILE *out, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_./=:,+-";
@@ -51,13 +51,13 @@ static void word_print(FILE *out, const char *text)
 static void print_next_word(FILE *out, char *text)
 {
     putc(' ', out);
-    word_print(out, text);
+    print_word(out, text);
     free(text);
 }
 
-/* Print the setting that makes NUMBER the limit on living entries or, with EVER, the limit on all
- * entries ever made. 0 prints nothing. */
-static void limit_word(FILE *out, int torch, int64_t number, bool ever)
+/* Print the setting that makes NUMBER the limit on living entries. If EVER, it is the limit on all
+ * entries ever made. If NUMBER is 0, prints nothing. */
+static void print_limit(FILE *out, int torch, int64_t number, bool ever)
 {
     if (!number)
         return;
@@ -69,7 +69,7 @@ static void limit_word(FILE *out, int torch, int64_t number, bool ever)
                         say_print("%s=%" PRId64, ever ? "accumulated_limit" : "limit", number));
 }
 
-static void dynamic_words(FILE *out, const struct whatif_knobs *knobs)
+static void print_dynamic(FILE *out, const struct whatif_knobs *knobs)
 {
     if (knobs->dynamic_all)
         print_next_word(out, say_print("dynamic=True"));
@@ -81,9 +81,9 @@ static void dynamic_words(FILE *out, const struct whatif_knobs *knobs)
     }
 }
 
-/* Print the settings that drop guards. Returns false if KNOBS drop all guards of a kind, which
- * `try` cannot do. */
-static bool drop_words(FILE *out, struct db *db, const struct whatif_knobs *knobs)
+/* Print the settings that drop guards. Returns false if all guards of some kind are dropped,
+ * because `try` cannot do that. */
+static bool print_drops(FILE *out, struct db *db, const struct whatif_knobs *knobs)
 {
     bool known = true;
 
@@ -102,7 +102,7 @@ static bool drop_words(FILE *out, struct db *db, const struct whatif_knobs *knob
 
 char *whatif_try_words(const struct whatif_asked *asked, const struct whatif_knobs *knobs)
 {
-    int torch = recorded_torch_version(asked->db);
+    int torch = read_torch_version(asked->db);
     bool weaker = knobs->dynamic_all || knobs->dynamic.count || knobs->drops.count;
     bool possible = !knobs->backends_apart;
     bool needs_torch = weaker || knobs->isolate;
@@ -115,15 +115,15 @@ char *whatif_try_words(const struct whatif_asked *asked, const struct whatif_kno
     if (needs_torch && !torch)
         return NULL;
     out = open_memstream(&text, &bytes);
-    word_print(out, trials_trace(asked->db));
+    print_word(out, trials_trace(asked->db));
     if (asked->function)
         print_next_word(out, say_print("%s", asked->function));
-    limit_word(out, torch, knobs->recompile_limit, false);
-    limit_word(out, torch, knobs->accumulated_limit, true);
-    dynamic_words(out, knobs);
+    print_limit(out, torch, knobs->recompile_limit, false);
+    print_limit(out, torch, knobs->accumulated_limit, true);
+    print_dynamic(out, knobs);
     if (knobs->isolate)
         print_next_word(out, say_print("isolate_recompiles=True"));
-    possible = drop_words(out, asked->db, knobs);
+    possible = print_drops(out, asked->db, knobs);
     fclose(out);
     if (possible)
         return text;

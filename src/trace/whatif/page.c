@@ -162,8 +162,8 @@ static void print_headline(struct answer_page *page)
     page_text_row(&page->text, "pages/whatif/headline", 0);
 }
 
-/* Print the command that measures the effect of KNOBS. */
-static void print_measure(struct answer_page *page, const struct whatif_knobs *knobs)
+/* Print the command that measures what the settings KNOBS do. */
+static void print_measure_command(struct answer_page *page, const struct whatif_knobs *knobs)
 {
     char *words = whatif_try_words(page->asked, knobs);
 
@@ -179,7 +179,7 @@ static void print_unproven(struct answer_page *page)
     fact(&page->text, "settings", page->answer->unproven);
     page_text_row(&page->text, "pages/whatif/unproven", 0);
     if (whatif_knob(&knobs, page->answer->unproven))
-        print_measure(page, &knobs);
+        print_measure_command(page, &knobs);
     whatif_knobs_free(&knobs);
 }
 
@@ -235,7 +235,7 @@ void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *a
     if (!page.exact)
         page_text_row(&page.text, "pages/whatif/legend", 0);
     if (!page.exact && answer->knobs.text)
-        print_measure(&page, &answer->knobs);
+        print_measure_command(&page, &answer->knobs);
     if (answer->unproven)
         print_unproven(&page);
     print_notes(&page);

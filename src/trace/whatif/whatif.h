@@ -166,8 +166,8 @@ struct whatif_answer { /* all members are owned: call whatif_answer_free(), also
     char *unproven;
 };
 
-/* Answer a what-if as it was typed. Returns false after reporting an error. */
-bool whatif_ask(const struct whatif_asked *asked, struct whatif_answer *answer);
+/* Answer a what-if that the user typed. Returns false after reporting an error. */
+bool whatif_answer_typed(const struct whatif_asked *asked, struct whatif_answer *answer);
 void whatif_answer_free(struct whatif_answer *answer);
 
 /* ---- printing the answer (page.c) ---------------------------------------- */

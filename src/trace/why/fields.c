@@ -33,8 +33,8 @@ static bool is_number(enum field_kind kind)
     }
 }
 
-/* Return the value of a member of KIND whose column is NULL. */
-static int64_t number_of_null(enum field_kind kind)
+/* Return the value of a member of the kind KIND whose column is NULL in the trace. */
+static int64_t value_for_null(enum field_kind kind)
 {
     switch (kind) {
     case MAYBE:
@@ -61,12 +61,12 @@ static void field_read(struct why *why, struct query *query, int column, const s
     else if (field->kind == TRUTH)
         *(bool *)to = query_integer(query, column);
     else if (null)
-        *(int64_t *)to = number_of_null(field->kind);
+        *(int64_t *)to = value_for_null(field->kind);
     else
         *(int64_t *)to = query_integer(query, column);
 }
 
-void why_row(struct why *why, struct query *query, const struct field *fields, void *item)
+void why_read_row(struct why *why, struct query *query, const struct field *fields, void *item)
 {
     for (int column = 0; column < query_columns(query); column++)
         for (const struct field *field = fields; field->name; field++)
@@ -76,7 +76,7 @@ void why_row(struct why *why, struct query *query, const struct field *fields, v
 
 /* ---- passing members to templates ---------------------------------------- */
 
-static void field_fact(struct row_facts *facts, const struct field *field, const void *at)
+static void field_add_fact(struct row_facts *facts, const struct field *field, const void *at)
 {
     const char *name = field->name;
 
@@ -106,10 +106,10 @@ static void field_fact(struct row_facts *facts, const struct field *field, const
     }
 }
 
-void why_facts(struct row_facts *facts, const struct field *fields, const void *item)
+void why_add_facts(struct row_facts *facts, const struct field *fields, const void *item)
 {
     for (const struct field *field = fields; field->name; field++)
-        field_fact(facts, field, (const char *)item + field->offset);
+        field_add_fact(facts, field, (const char *)item + field->offset);
 }
 
 /* ---- writing members as JSON --------------------------------------------- */

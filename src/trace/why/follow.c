@@ -9,10 +9,10 @@
 
 const char *cause_name(struct why *why, const struct cause *cause)
 {
-    char *about = cause_about(cause);
+    char *about = cause_subject(cause);
     char *part = cause_part(cause);
     const bool counted =
-        prose_same(cause->aspect, "length") && !part && strncmp(about, "len(", 4) != 0;
+        prose_equal(cause->aspect, "length") && !part && strncmp(about, "len(", 4) != 0;
     const char *name = arena_print(&why->arena, counted ? "len(%s)%s%s" : "%s%s%s", about,
                                    part ? " " : "", part ? part : "");
 
@@ -23,7 +23,44 @@ const char *cause_name(struct why *why, const struct cause *cause)
 
 /* ---- histories: the values of a guard source that forced recompiles ------ */
 
-void histories_make(struct why *why)
+/* Do the two histories, which are of different code objects, have the same values? */
+static bool is_same_history(const struct history *one, const struct history *other)
+{
+    if (!prose_equal(one->source, other->source))
+        return false;
+    if (!prose_equal(one->kind, other->kind))
+        return false;
+    if (!prose_equal(one->aspect, other->aspect))
+        return false;
+    return prose_equal(one->text, other->text);
+}
+
+/* Set the sums over equal histories. The time grows with the square of the number of histories,
+ * which is at most 1000. */
+static void histories_sum(struct why *why)
+{
+    list_each(h, &why->histories) {
+        list_each(other, &why->histories) {
+            if (!is_same_history(h, other))
+                continue;
+            h->all_recompiles += other->recompiles;
+            h->all_refused += other->refused;
+            h->is_repeated |= other < h;
+        }
+    }
+}
+
+/* Compare two histories for sorting: that with more decided compiles comes first. */
+static int compare_histories(const void *a, const void *b)
+{
+    const struct history *x = a;
+    const struct history *y = b;
+    int order = list_order(y->all_recompiles + y->all_refused, x->all_recompiles + x->all_refused);
+
+    return order ? order : list_order(x->place, y->place);
+}
+
+void histories_read(struct why *why)
 {
     static const struct field fields[] = {FIELD(history, TEXT, text)
                                               FIELD(history, INTEGER, place){0}};
@@ -34,18 +71,20 @@ void histories_make(struct why *why)
     find_bind(query, 1, &why->code);
     while (query_step(query)) {
         struct history *h = list_add(&why->histories);
-        why_row(why, query, histories_fields, h);
-        why_row(why, query, fields, h);
+        why_read_row(why, query, histories_fields, h);
+        why_read_row(why, query, fields, h);
         h->text = why_keep(why, brief_of(h->text, NULL));
         h->cause = &why->causes.at[h->place];
     }
     query_close(query);
     free(sql);
+    histories_sum(why);
+    list_sort(&why->histories, compare_histories);
 }
 
 /* ---- did a compile produce code, and if not, why? ------------------------ */
 
-bool compile_made(const struct compile *compile)
+bool compile_has_code(const struct compile *compile)
 {
     if (!compile->outcome || compile->cache_entry_id)
         return true;
@@ -61,11 +100,11 @@ const char *compile_refusal(const struct why *why, const struct compile *compile
     return strcmp(reason, "first call") && strcmp(reason, "no entry fitted") ? reason : NULL;
 }
 
-bool why_turned_away(const struct why *why)
+bool why_was_skipped(const struct why *why)
 {
     for (size_t i = 0; i < why->compiles.count; i++) {
         const char *outcome = why->compiles.at[i].outcome;
-        if (prose_same(outcome, "skipped") || prose_same(outcome, "declined"))
+        if (prose_equal(outcome, "skipped") || prose_equal(outcome, "declined"))
             return true;
     }
     return false;

@@ -69,18 +69,18 @@ static bool read_single_row(struct why *why, const char *name)
     bool found = query_step(query);
 
     if (found)
-        why_row(why, query, single_fields, why);
+        why_read_row(why, query, single_fields, why);
     query_close(query);
     return found;
 }
 
 /* Read all rows of the query FROM into LIST, and close the query. */
-#define READ_ROWS(why, list, from)                                       \
-    do {                                                                 \
-        struct query *query_ = from;                                     \
-        while (query_step(query_))                                       \
-            why_row(why, query_, list##_fields, list_add(&(why)->list)); \
-        query_close(query_);                                             \
+#define READ_ROWS(why, list, from)                                            \
+    do {                                                                      \
+        struct query *query_ = from;                                          \
+        while (query_step(query_))                                            \
+            why_read_row(why, query_, list##_fields, list_add(&(why)->list)); \
+        query_close(query_);                                                  \
     } while (0)
 #define READ(why, list, name) READ_ROWS(why, list, run_statement(why, name))
 
@@ -136,14 +136,15 @@ static bool is_same_change(const struct why *why, const struct compile *compile,
     const struct cause *end = mine + compile->causes;
 
     for (; mine < end; mine++) {
-        const char *wanted = cause_wanted(mine);
+        const char *wanted = cause_expected_value(mine);
         const char *seen = cause_seen(mine);
-        bool same_kind = prose_filled(mine->source) && prose_same(mine->kind, other->kind);
-        if (same_kind && prose_same(mine->source, other->source))
+        bool same_kind = prose_filled(mine->source) && prose_equal(mine->kind, other->kind);
+        if (same_kind && prose_equal(mine->source, other->source))
             return true;
         if (!wanted || !seen)
             continue;
-        if (prose_same(wanted, cause_wanted(other)) && prose_same(seen, cause_seen(other)))
+        if (prose_equal(wanted, cause_expected_value(other)) &&
+            prose_equal(seen, cause_seen(other)))
             return true;
     }
     return false;
@@ -160,12 +161,12 @@ static void set_follows_from(struct why *why, const char *name)
         struct cause cause = {0};
         if (!compile || compile->follows_from.compile_id)
             continue;
-        why_row(why, query, causes_fields, &cause);
+        why_read_row(why, query, causes_fields, &cause);
         if (!is_same_change(why, compile, &cause))
             continue;
-        why_row(why, query, parent_fields, &compile->follows_from);
+        why_read_row(why, query, parent_fields, &compile->follows_from);
         compile->follows_from.source = cause_name(why, &cause);
-        compile->follows_from.expected = cause_wanted(&cause);
+        compile->follows_from.expected = cause_expected_value(&cause);
         compile->follows_from.actual = cause_seen(&cause);
     }
     query_close(query);
@@ -195,9 +196,11 @@ int64_t why_calls(const struct why *why, enum outcome outcome)
     return calls;
 }
 
-/* Return the row of `calls` that counts calls with OUTCOME. `calls` has a row for each outcome, and
- * then a row for the hits of each entry. why_gather() drops rows that stay empty. */
-static struct call_class *class_of(struct why *why, enum outcome outcome, const struct entry *entry)
+/* Return the item of why->calls that counts calls with OUTCOME, or hits of ENTRY. why->calls has an
+ * item for each outcome, and behind them one for the hits of each entry. why_gather() removes items
+ * that stay empty. */
+static struct call_class *find_class(struct why *why, enum outcome outcome,
+                                     const struct entry *entry)
 {
     if (outcome == OUTCOME_HIT && entry)
         return &why->calls.at[OUTCOMES + (entry - why->entries.at)];
@@ -225,7 +228,7 @@ static void gather_dropped(struct why *why, int64_t calls[OUTCOMES])
         struct entry *entry = why_entry(why, query_integer(query, 1));
         int64_t lookups = query_integer(query, 2);
         calls[outcome] = times_sum(calls[outcome], lookups);
-        class_add(class_of(why, outcome, entry), lookups, query_integer(query, 3),
+        class_add(find_class(why, outcome, entry), lookups, query_integer(query, 3),
                   query_integer(query, 4), query_integer(query, 5));
     }
     query_close(query);
@@ -251,7 +254,7 @@ static void gather_lookups(struct why *why)
         calls[outcome]++;
         if (!entry || entry->cache_entry_id != entry_id)
             entry = why_entry(why, entry_id);
-        class_add(class_of(why, outcome, entry), 1, start, start, query_integer(query, 3));
+        class_add(find_class(why, outcome, entry), 1, start, start, query_integer(query, 3));
     }
     query_close(query);
     gather_dropped(why, calls);
@@ -259,14 +262,14 @@ static void gather_lookups(struct why *why)
     calls[OUTCOME_SKIP] = why->skipped;
     why->shared = calls_sum(calls);
     for (entry = why->entries.at; entry < why->entries.at + why->entries.count; entry++) {
-        entry->hit = class_of(why, OUTCOME_HIT, entry)->calls;
-        entry->last_hit_ns = class_of(why, OUTCOME_HIT, entry)->last_ns;
+        entry->hit = find_class(why, OUTCOME_HIT, entry)->calls;
+        entry->last_hit_ns = find_class(why, OUTCOME_HIT, entry)->last_ns;
     }
     query = run_statement(why, "why/signatures");
     while (query_step(query)) {
         struct compile *compile = list_find(&why->compiles, compile_id, query_integer(query, 0));
         if (compile)
-            why_row(why, query, compiles_fields, compile);
+            why_read_row(why, query, compiles_fields, compile);
     }
     query_close(query);
 }
@@ -298,7 +301,7 @@ static void gather_frames(struct why *why)
         if (calls <= 0)
             continue;
         why->undecided -= calls;
-        class_add(class_of(why, i, NULL), calls, sums[i].first_ns, sums[i].last_ns, 0);
+        class_add(find_class(why, i, NULL), calls, sums[i].first_ns, sums[i].last_ns, 0);
     }
 }
 
@@ -315,7 +318,7 @@ static void gather_inputs(struct why *why)
         why->different_inputs = 0;
 }
 
-static int class_order(const void *a, const void *b)
+static int compare_classes(const void *a, const void *b)
 {
     const struct call_class *x = a;
     const struct call_class *y = b;
@@ -329,7 +332,7 @@ static int class_order(const void *a, const void *b)
 
 /* ---- counting failing guards --------------------------------------------- */
 
-static enum check_result check_result_of(const char *word)
+static enum check_result parse_check_result(const char *word)
 {
     int result = 0;
 
@@ -338,8 +341,9 @@ static enum check_result check_result_of(const char *word)
     return result < CHECK_RESULTS ? (enum check_result)result : CHECK_FAIL;
 }
 
-/* Order guards that raised first, then by the number of failures. */
-static int failed_more(const void *a, const void *b)
+/* Compare two failing guards for sorting: guards that raised come first, then those that
+ * failed more often. */
+static int compare_failed_guards(const void *a, const void *b)
 {
     const struct failed_guard *x = a;
     const struct failed_guard *y = b;
@@ -366,7 +370,7 @@ static void gather_checks(struct why *why)
         return;
     query = run_rows_statement(why, "why/checks", "why/checks-rows");
     while (query_step(query)) {
-        enum check_result result = check_result_of(query_text(query, 1, NULL));
+        enum check_result result = parse_check_result(query_text(query, 1, NULL));
         int64_t entry_id = query_integer(query, 0);
         int64_t guard_id = query_integer(query, 2);
         int64_t spent = query_integer(query, 3);
@@ -400,14 +404,14 @@ static void gather_checks(struct why *why)
     }
     query_close(query);
     map_free(&places);
-    list_sort(&why->guards, failed_more);
+    list_sort(&why->guards, compare_failed_guards);
     if (why->guards.count > GUARDS_READ)
         why->guards.count = GUARDS_READ;
     query = db_query(why->db, schema_statement("why/guard"));
     for (size_t i = 0; i < why->guards.count; i++) {
         query_bind_integer(query, 1, why->guards.at[i].guard_id);
         if (query_step(query))
-            why_row(why, query, guards_fields, &why->guards.at[i]);
+            why_read_row(why, query, guards_fields, &why->guards.at[i]);
         query_reset(query);
     }
     query_close(query);
@@ -463,8 +467,8 @@ static bool has_lookup(int64_t outcome)
     }
 }
 
-/* Return the time of all compiles that ended. */
-static int64_t compiles_ns(const struct why *why)
+/* Return how long all compiles took that have ended. */
+static int64_t sum_compile_ns(const struct why *why)
 {
     int64_t sum = 0;
 
@@ -503,7 +507,7 @@ static void gather_cost(struct why *why)
         hits && db_meta_integer(why->db, "frame_count", 0) > 0 && read_single_row(why, "why/share");
     if (!why->share_of_hits) {
         why->share_ns = why->guard_ns;
-        why->share_of_ns = times_span(compiles_ns(why), why->total_ns);
+        why->share_of_ns = times_span(sum_compile_ns(why), why->total_ns);
     }
     why->guards_slow = are_guards_slow(why);
     if (why->guards_slow)
@@ -522,8 +526,8 @@ static void gather_processes(struct why *why)
     struct query *query = run_statement(why, "why/processes");
 
     if (query_step(query)) {
-        why_row(why, query, torch_fields, &why->torch);
-        why_row(why, query, torches_fields, &why->torch);
+        why_read_row(why, query, torch_fields, &why->torch);
+        why_read_row(why, query, torches_fields, &why->torch);
         why->torch.number = torch_version(why->torch.version);
     }
     query_close(query);
@@ -555,7 +559,7 @@ void why_gather(struct why *why)
     READ(why, entries, "why/entries");
     READ(why, compiles, "why/compiles");
     for (size_t i = 0; i < why->compiles.count; i++) {
-        why->made += compile_made(&why->compiles.at[i]);
+        why->made += compile_has_code(&why->compiles.at[i]);
         why->recompiles += why->compiles.at[i].recompile;
     }
     read_single_row(why, "why/reasons");
@@ -585,7 +589,7 @@ void why_gather(struct why *why)
         read_single_row(why, "why/self");
     gather_cost(why);
     gather_profile(why);
-    list_sort(&why->calls, class_order);
+    list_sort(&why->calls, compare_classes);
     while (why->calls.count && !why->calls.at[why->calls.count - 1].calls)
         why->calls.count--;
 }

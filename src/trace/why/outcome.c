@@ -14,7 +14,7 @@ static const char measured[] = "measured", exact[] = "exact";
 
 bool remedy_has_figures(const struct remedy *remedy)
 {
-    return prose_same(remedy->status, measured) || prose_same(remedy->status, exact);
+    return prose_equal(remedy->status, measured) || prose_equal(remedy->status, exact);
 }
 
 bool remedy_is_shown(const struct remedy *remedy)
@@ -27,8 +27,8 @@ bool remedy_is_shown(const struct remedy *remedy)
  * `dyntrace try` runs the program under settings and stores each run in the trace as a trial. A
  * trial with the setting of a remedy measures this remedy. */
 
-/* Return the setting of REMEDY in the form that `run --set` gets from a shell: without quotes. */
-static const char *setting_as_given(struct why *why, const struct remedy *remedy)
+/* Return the setting of REMEDY without quotes, in the form that `run --set` gets from a shell. */
+static const char *unquote_setting(struct why *why, const struct remedy *remedy)
 {
     const char *from = remedy->setting;
     char *raw, *to;
@@ -74,24 +74,33 @@ static bool is_same_setting(const char *one, const char *other)
     return true;
 }
 
-/* Return why TRIAL does not work. */
+/* Has TRIAL no counts for the function, although the program worked? This happens if it is a resume
+ * function that does not exist in the trial's run: another function does its work. */
+static bool lacks_function(const struct trial *trial)
+{
+    return trial->works && trial->compiles == UNKNOWN;
+}
+
+/* Return in words why TRIAL has no counts for the function. */
 static const char *explain_failure(struct why *why, const struct trial *trial)
 {
     struct row_facts facts = {0};
 
     if (trial->error)
         return trial->error;
+    if (trial->works)
+        return "that run did not have this resume function";
     fact_text(&facts, "values_same", trial->values_same);
     fact_text(&facts, "difference", trial->note ? strchr(trial->note, ':') : NULL);
-    return why_words(why, "pages/why/trial_failed", &facts);
+    return why_fill_template(why, "pages/why/trial_failed", &facts);
 }
 
-/* Is the program's output the only thing that differs in TRIAL, and has TRIAL fewer eager calls or
- * compiles? The output may contain a number that the setting is meant to change, such as a count of
- * graphs. */
-static bool is_other_output(const struct trial *trial, const struct trial *baseline)
+/* Does TRIAL differ from BASELINE only in the output of the program, and has it fewer eager
+ * calls or compiles? The output may contain a number that the setting is meant to change, such
+ * as a count of graphs. */
+static bool differs_only_in_output(const struct trial *trial, const struct trial *baseline)
 {
-    bool ended = !trial->error && !prose_same(trial->values_same, "different");
+    bool ended = !trial->error && !prose_equal(trial->values_same, "different");
     bool wrote_else = !trial->works && trial->output_same == 0;
 
     if (!ended || !wrote_else)
@@ -114,15 +123,15 @@ static const char *explain_gain(struct why *why, const struct trial *trial,
     fact_integer(&facts, "compiles_before", baseline->compiles);
     fact_integer(&facts, "eager", trial->eager);
     fact_integer(&facts, "eager_before", baseline->eager);
-    return why_words(why, "pages/why/spared", &facts);
+    return why_fill_template(why, "pages/why/spared", &facts);
 }
 
-/* Does TRIAL prove that its settings are no remedy, because the program ended differently or had
- * other results than BASELINE? A trial that was stopped proves nothing, nor does a trial whose
- * settings this torch does not have. If calls fail without the remedy, the program must behave
- * differently with it, so this proves nothing either. */
-static bool is_evidence(const struct why *why, const struct trial *trial,
-                        const struct trial *baseline)
+/* Does TRIAL prove that its settings are no remedy, because the program ended in another way or had
+ * other results than in BASELINE? A trial that was stopped proves nothing, and neither does one
+ * with settings that this version of torch does not have. If calls fail without the remedy, the
+ * program must behave in another way with it, so that proves nothing either. */
+static bool proves_no_remedy(const struct why *why, const struct trial *trial,
+                             const struct trial *baseline)
 {
     bool ended_alike =
         trial->exit_code == baseline->exit_code && trial->exit_signal == baseline->exit_signal;
@@ -136,12 +145,14 @@ static bool is_evidence(const struct why *why, const struct trial *trial,
 static void set_measured(struct why *why, struct remedy *remedy, const struct trial *trial,
                          const struct trial *baseline)
 {
+    bool has_figures = trial->works && !lacks_function(trial);
+
     remedy->trial = trial->trial_id;
-    remedy->trial_error = trial->works ? NULL : explain_failure(why, trial);
-    remedy->rejected = !trial->works && is_evidence(why, trial, baseline);
-    if (remedy->rejected && is_other_output(trial, baseline))
+    remedy->trial_error = has_figures ? NULL : explain_failure(why, trial);
+    remedy->rejected = !trial->works && proves_no_remedy(why, trial, baseline);
+    if (remedy->rejected && differs_only_in_output(trial, baseline))
         remedy->other_output = explain_gain(why, trial, baseline);
-    if (!trial->works)
+    if (!has_figures)
         return;
     remedy->status = measured;
     remedy->gain = trial->gain;
@@ -159,7 +170,7 @@ static bool explains_trial(const struct remedy *r, const struct trial *trial)
 {
     if (!r->setting || !r->gain)
         return false;
-    if (!prose_same(r->status, measured))
+    if (!prose_equal(r->status, measured))
         return false;
     if (!has_word(trial->setting, r->setting, strlen(r->setting)))
         return false;
@@ -206,7 +217,7 @@ static void measure_remedies(struct why *why)
         if (trial->baseline || !baseline)
             continue;
         list_each(remedy, &why->remedies) {
-            const char *setting = setting_as_given(why, remedy);
+            const char *setting = unquote_setting(why, remedy);
             if (!setting || !is_same_setting(setting, trial->setting))
                 continue;
             remedy->status = NULL;
@@ -229,8 +240,9 @@ static void measure_remedies(struct why *why)
  * the remedy. Otherwise the remedy gets no figures. A what-if reads all lookups of the trace, so it
  * is not run on a long trace unless the user asks for it (why --what-if). */
 
-/* Does R predict fewer eager calls, or as many eager calls and fewer compiles? */
-static bool is_prediction_gain(const struct remedy *r)
+/* Does the what-if of the remedy R predict fewer eager calls, or as many eager calls and
+ * fewer compiles? */
+static bool has_predicted_gain(const struct remedy *r)
 {
     if (r->predicted_eager != r->eager)
         return r->predicted_eager < r->eager;
@@ -270,7 +282,7 @@ static void set_predicted(struct whatif *whatif, const bool *codes, struct remed
     if (known && complete) {
         *remedy = sum;
         remedy->status = exact;
-        remedy->gain = is_prediction_gain(remedy);
+        remedy->gain = has_predicted_gain(remedy);
     }
     whatif_result_free(&result);
     whatif_knobs_free(&knobs);
@@ -278,26 +290,27 @@ static void set_predicted(struct whatif *whatif, const bool *codes, struct remed
 
 /* ---- the order of remedies ----------------------------------------------- */
 
-/* Return the number of eager calls with remedy R. If a measurement did not count them, return
- * INT64_MAX, so that R comes last. */
-static int64_t eager_with(const struct remedy *r)
+/* Return the number of eager calls with the remedy R. If a measurement did not count them, return
+ * INT64_MAX, which puts R last. */
+static int64_t count_eager_with(const struct remedy *r)
 {
     if (r->measured_compiles == UNKNOWN)
         return r->predicted_eager;
     return r->measured_eager == UNKNOWN ? INT64_MAX : r->measured_eager;
 }
 
-static int64_t compiles_with(const struct remedy *r)
+static int64_t count_compiles_with(const struct remedy *r)
 {
     return r->measured_compiles == UNKNOWN ? r->predicted_compiles : r->measured_compiles;
 }
 
-/* Order by the remaining eager calls, then by the remaining compiles. */
-static int result_order(const struct remedy *a, const struct remedy *b)
+/* Compare two remedies for sorting: by the eager calls that are left with each, then
+ * by the compiles. */
+static int compare_results(const struct remedy *a, const struct remedy *b)
 {
-    int order = list_order(eager_with(a), eager_with(b));
+    int order = list_order(count_eager_with(a), count_eager_with(b));
 
-    return order ? order : list_order(compiles_with(a), compiles_with(b));
+    return order ? order : list_order(count_compiles_with(a), count_compiles_with(b));
 }
 
 enum remedy_rank {
@@ -312,7 +325,7 @@ enum remedy_rank {
     RANK_REJECTED,
 };
 
-static enum remedy_rank remedy_rank(const struct remedy *r)
+static enum remedy_rank rank_remedy(const struct remedy *r)
 {
     if (r->rejected)
         return RANK_REJECTED;
@@ -325,20 +338,20 @@ static enum remedy_rank remedy_rank(const struct remedy *r)
     if (r->effort == EFFORT_PUT_OFF)
         return RANK_PUT_OFF;
     if (r->gain)
-        return prose_same(r->status, measured) ? RANK_MEASURED : RANK_EXACT;
+        return prose_equal(r->status, measured) ? RANK_MEASURED : RANK_EXACT;
     return r->proven ? RANK_PROVEN : RANK_OTHER;
 }
 
-static int remedy_order(const void *a, const void *b)
+static int compare_remedies(const void *a, const void *b)
 {
     const struct remedy *x = a;
     const struct remedy *y = b;
-    enum remedy_rank rank = remedy_rank(x);
-    int order = (int)rank - (int)remedy_rank(y);
+    enum remedy_rank rank = rank_remedy(x);
+    int order = (int)rank - (int)rank_remedy(y);
     bool has_gain = rank == RANK_MEASURED || rank == RANK_EXACT;
 
     if (!order && has_gain)
-        order = result_order(x, y);
+        order = compare_results(x, y);
     if (!order)
         order = list_order(x->effort, y->effort);
     return order ? order : list_order(x->place, y->place);
@@ -350,12 +363,12 @@ static int remedy_order(const void *a, const void *b)
  * a setting that does something else than the remedy for the same cause (`refused`). */
 static bool is_best_needless(const struct why *why, const struct remedy *best)
 {
-    if (!prose_same(best->status, exact) || !best->gain)
+    if (!prose_equal(best->status, exact) || !best->gain)
         return true;
     for (const struct remedy *r = why->remedies.at; r < best; r++) {
         if (r->refused && strstr(best->what_if, r->refused))
             return true;
-        if (remedy_has_figures(r) && result_order(r, best) <= 0)
+        if (remedy_has_figures(r) && compare_results(r, best) <= 0)
             return true;
     }
     return false;
@@ -375,13 +388,14 @@ static void add_best(struct why *why, struct replay *replay, struct whatif *what
     char *settings = "";
     char *limit;
 
-    if (nowhere && whatif_ask(&(struct whatif_asked){.db = why->db,
-                                                     .replay = replay,
-                                                     .settings = (const char *const[]){"best"},
-                                                     .count = 1,
-                                                     .function = function,
-                                                     .out = nowhere},
-                              &answer))
+    if (nowhere &&
+        whatif_answer_typed(&(struct whatif_asked){.db = why->db,
+                                                   .replay = replay,
+                                                   .settings = (const char *const[]){"best"},
+                                                   .count = 1,
+                                                   .function = function,
+                                                   .out = nowhere},
+                            &answer))
         settings = arena_print(&why->arena, "%s", answer.knobs.text ? answer.knobs.text : "");
     /* Remove recompile_limit from the settings if no call of this function reached a limit, because
      * a higher limit helps only other functions then. */
@@ -446,8 +460,8 @@ static void predict_remedies(struct why *why)
     replay_free(replay);
 }
 
-/* Return the status of a remedy without figures. */
-static const char *plain_status(enum remedy_effort effort)
+/* Return the status of a remedy whose gain is not known. */
+static const char *choose_plain_status(enum remedy_effort effort)
 {
     switch (effort) {
     case EFFORT_NORMAL:
@@ -467,7 +481,7 @@ void why_whatif(struct why *why)
     predict_remedies(why);
     list_each(remedy, &why->remedies) {
         if (!remedy->status)
-            remedy->status = plain_status(remedy->effort);
+            remedy->status = choose_plain_status(remedy->effort);
     }
-    list_sort(&why->remedies, remedy_order);
+    list_sort(&why->remedies, compare_remedies);
 }

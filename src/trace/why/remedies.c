@@ -16,7 +16,7 @@ enum { CAUSES_USED = 4, BREAKS_USED = 4, KEPT = 32, LIMIT_MOST = 100000 };
 /* a trace with more frames is not searched for changes that no guard checks */
 enum { FRAMES_READ = 12000000 };
 
-const char *why_words(struct why *why, const char *name, const struct row_facts *facts)
+const char *why_fill_template(struct why *why, const char *name, const struct row_facts *facts)
 {
     struct page_text page = {.way = TEMPLATE_PLAIN, .facts = *facts};
     char *made;
@@ -28,17 +28,18 @@ const char *why_words(struct why *why, const char *name, const struct row_facts 
     return why_keep(why, made);
 }
 
-/* Return VALUES for a sentence, with guard sources rewritten as the program's expressions. */
-static const char *values_of(struct why *why, const char *values)
+/* Return VALUES as a sentence has them: guard sources such as L['x'] become the
+ * program's expressions. */
+static const char *rewrite_values(struct why *why, const char *values)
 {
     if (values && strstr(values, "['"))
         return why_keep(why, expression_of(values));
     return prose_filled(values);
 }
 
-/* Return the template that describes an event of the kind ON, or NULL if the remedy's text
- * describes the event. */
-static const char *because_block(enum remedy_on on, const struct remedy_facts *facts)
+/* Return the name of the template that describes an event of the kind ON. Returns NULL if the text
+ * of the remedy describes it. */
+static const char *choose_because_template(enum remedy_on on, const struct remedy_facts *facts)
 {
     switch (on) {
     case ON_CAUSE:
@@ -54,12 +55,14 @@ static const char *because_block(enum remedy_on on, const struct remedy_facts *f
     }
 }
 
-/* Return a line about the event of FACTS, or NULL if the remedy's text describes the event. */
-static const char *because_of(struct why *why, enum remedy_on on, const struct remedy_facts *facts)
+/* Return a line that describes the event of FACTS. Returns NULL if the text of the
+ * remedy describes it. */
+static const char *describe_event(struct why *why, enum remedy_on on,
+                                  const struct remedy_facts *facts)
 {
     const struct outcome_facts *outcome = &outcome_facts[facts->outcome];
     const struct torch_reason reason = torch_reason_split(facts->cause.text);
-    const char *block = because_block(on, facts);
+    const char *block = choose_because_template(on, facts);
     const char *text = facts->cause.text;
     const char *words = outcome->words;
     struct row_facts row = {0};
@@ -71,14 +74,14 @@ static const char *because_of(struct why *why, enum remedy_on on, const struct r
     if (facts->torch && outcome->torch)
         words = outcome->torch;
     if (on == ON_CAUSE)
-        fact_text(&row, "about", why_keep(why, cause_called(&facts->cause)));
-    fact_text(&row, "values", values_of(why, facts->values));
+        fact_text(&row, "about", why_keep(why, cause_subject_expression(&facts->cause)));
+    fact_text(&row, "values", rewrite_values(why, facts->values));
     fact_text(&row, "words", words);
     fact_text(&row, "text", prose_filled(text));
     fact_integer(&row, "line", facts->line);
     fact_integer(&row, "count", facts->count);
     fact_integer(&row, "refused", facts->refused);
-    return why_words(why, block, &row);
+    return why_fill_template(why, block, &row);
 }
 
 /* Do the rules ONE and OTHER give the same advice about the same kind of event? They may be about
@@ -101,7 +104,7 @@ static struct remedy *remedy_put(struct why *why, const struct remedy_rule *rule
     list_each(other, &why->remedies) {
         if (!strcmp(other->text, text))
             return NULL;
-        bool same_setting = setting && prose_same(other->setting, setting);
+        bool same_setting = setting && prose_equal(other->setting, setting);
         if (same_setting && is_same_advice(other->rule, rule))
             return NULL;
     }
@@ -132,8 +135,8 @@ static struct remedy *remedy_put(struct why *why, const struct remedy_rule *rule
 }
 
 struct remedy *remedy_add(struct why *why, enum remedy_on on, const struct remedy_facts *facts,
-                          void (*made)(struct why *why, struct remedy *remedy,
-                                       const struct remedy_facts *facts))
+                          void (*complete)(struct why *why, struct remedy *remedy,
+                                           const struct remedy_facts *facts))
 {
     const struct remedy_rule *rule = NULL;
     struct remedy *remedy = NULL;
@@ -142,17 +145,17 @@ struct remedy *remedy_add(struct why *why, enum remedy_on on, const struct remed
     while (text && why->remedies.count < KEPT) {
         remedy = remedy_put(why, rule, why_keep(why, text), facts);
         if (remedy)
-            remedy->because = because_of(why, on, facts);
-        if (remedy && made)
-            made(why, remedy, facts);
+            remedy->because = describe_event(why, on, facts);
+        if (remedy && complete)
+            complete(why, remedy, facts);
         text = remedy_next(on, facts, &rule);
     }
     return remedy;
 }
 
-/* Return the text of the program's line at the end of STACK, or NULL if it is not known. SAID is
- * torch's reason, which may quote the line. */
-static const char *line_of(struct why *why, const char *stack, const char *said)
+/* Return the text of the innermost line of the program in STACK, or NULL if it is not known. SAID
+ * is torch's reason, which may quote the line. */
+static const char *find_line(struct why *why, const char *stack, const char *said)
 {
     struct lines *lines = db_lines(why->db);
     char *line = user_stack_code(stack, said, lines);
@@ -160,31 +163,32 @@ static const char *line_of(struct why *why, const char *stack, const char *said)
     return why_keep(why, line);
 }
 
-/* Return the text of the program's line that needs the guard of CAUSE. Old versions of torch record
- * the line of some guards only; the line of another guard of the same source is returned then. */
-static const char *line_of_cause(struct why *why, const struct cause *cause)
+/* Return the text of the program's line that needs the guard of CAUSE. Old versions of torch
+ * record this line only for some guards; for others, the line of another guard on the same
+ * source is returned. */
+static const char *find_line_of_cause(struct why *why, const struct cause *cause)
 {
-    const char *line = line_of(why, cause->user_stack, cause->text);
+    const char *line = find_line(why, cause->user_stack, cause->text);
 
     if (!cause->source)
         return line;
     for (size_t i = 0; !line && i < why->causes.count; i++) {
         const struct cause *other = &why->causes.at[i];
-        if (!prose_same(other->source, cause->source))
+        if (!prose_equal(other->source, cause->source))
             continue;
-        line = line_of(why, other->user_stack, other->text);
+        line = find_line(why, other->user_stack, other->text);
     }
     return line;
 }
 
-/* Return the text of the line at which the compiler failed with the reason TEXT, or NULL if it is
- * not known. */
-static const char *line_of_failure(struct why *why, const char *text)
+/* Return the text of the line at which the compiler failed with the reason TEXT, or NULL if
+ * it is not known. */
+static const char *find_line_of_failure(struct why *why, const char *text)
 {
     for (size_t i = 0; text && i < why->compiles.count; i++) {
         const struct compile *compile = &why->compiles.at[i];
-        if (compile->user_stack && prose_same(compile->reason, text))
-            return line_of(why, compile->user_stack, text);
+        if (compile->user_stack && prose_equal(compile->reason, text))
+            return find_line(why, compile->user_stack, text);
     }
     return NULL;
 }
@@ -207,20 +211,38 @@ static void add_for_unsupported(struct why *why, const struct remedy_facts *fact
         remedy_add(why, ON_BREAK, &more, NULL);
 }
 
-/* Return a limit that is certainly high enough, or 0 if no such limit is known. */
-static int64_t limit_raised(const struct why *why, const struct remedy_facts *facts)
+/* Does OUTCOME mean that the call ran as Python because no new entry could be made? */
+static bool lacks_entries(enum outcome outcome)
 {
-    int64_t limit = why->made + facts->count; /* enough for a new entry in every call */
-
-    if (facts->needed > why->made)
-        limit = facts->needed;
-    if (limit < 1)
-        return 0;
-    return limit < LIMIT_MOST ? limit : LIMIT_MOST;
+    return outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY;
 }
 
-/* Return the what-if setting for the limit of FACTS, or NULL if no limit is known. */
-static const char *setting_of_limit(struct why *why, const struct remedy_facts *facts)
+/* Set `raised` of FACTS to a limit that is certainly high enough, and `needed` to the number
+ * of different inputs that need it. Each is 0 if not known. The limit holds for each code
+ * object in each process. */
+static void set_raised_limit(struct why *why, struct remedy_facts *facts)
+{
+    struct query *query = db_query(why->db, schema_statement("why/limit"));
+    bool inputs_known = lacks_entries(facts->outcome) && why->different_inputs;
+    int64_t limit = 0;
+
+    find_bind(query, 1, &why->code);
+    query_bind_integer(query, 2, facts->outcome);
+    query_bind_integer(query, 3, inputs_known);
+    if (query_step(query)) {
+        limit = query_integer(query, 0);
+        facts->needed = query_integer(query, 1);
+    }
+    query_close(query);
+    if (limit < 1 && why->code.processes < 2)
+        /* not fewer entries than if each call needed one of its own */
+        limit = why->made + facts->count;
+    facts->raised = limit < LIMIT_MOST ? limit : LIMIT_MOST;
+}
+
+/* Return the what-if setting that raises the limit of FACTS. Returns NULL if it is not known how
+ * high the limit must be. */
+static const char *make_limit_setting(struct why *why, const struct remedy_facts *facts)
 {
     bool accumulated = facts->cause.text && strstr(facts->cause.text, "accumulated");
 
@@ -244,10 +266,11 @@ static bool inputs_come_back(const struct why *why)
     return false;
 }
 
-/* Complete a remedy that raises a limit: set its what-if and its effort. */
-static void limit_made(struct why *why, struct remedy *remedy, const struct remedy_facts *facts)
+/* Set the effort and the what-if setting of REMEDY, which raises a limit. */
+static void complete_limit_remedy(struct why *why, struct remedy *remedy,
+                                  const struct remedy_facts *facts)
 {
-    remedy->what_if = setting_of_limit(why, facts);
+    remedy->what_if = make_limit_setting(why, facts);
     remedy->effort = inputs_come_back(why) ? EFFORT_LINE : EFFORT_PUT_OFF;
 }
 
@@ -264,33 +287,27 @@ static bool is_given_up(enum outcome outcome)
     }
 }
 
-/* Does OUTCOME mean that the call ran as Python because no new entry could be made? */
-static bool needs_entries(enum outcome outcome)
-{
-    return outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY;
-}
-
-/* Add a remedy for the calls with OUTCOME, if there are any. TEXT is the recorded reason. */
+/* If there are calls with OUTCOME, add a remedy for them. TEXT is the reason that was recorded. */
 static void add_for_outcome(struct why *why, enum outcome outcome, struct remedy_facts facts,
                             const char *text)
 {
     facts.outcome = outcome;
     facts.cause.text = text;
-    facts.line_text = line_of_failure(why, text);
+    facts.line_text = find_line_of_failure(why, text);
     if (!facts.count)
         facts.count = why_calls(why, outcome);
     if (!facts.count)
         return;
     if (facts.torch && is_given_up(outcome))
         add_for_unsupported(why, &facts);
-    if (needs_entries(outcome) && why->different_inputs > (int64_t)why->entries.count)
-        facts.needed = why->different_inputs;
-    facts.raised = limit_raised(why, &facts);
-    remedy_add(why, ON_OUTCOME, &facts, outcome == OUTCOME_LIMIT ? limit_made : NULL);
+    set_raised_limit(why, &facts);
+    remedy_add(why, ON_OUTCOME, &facts, outcome == OUTCOME_LIMIT ? complete_limit_remedy : NULL);
 }
 
-/* Complete a remedy for a cause: set its what-if, if the what-if does what the remedy does. */
-static void cause_made(struct why *why, struct remedy *remedy, const struct remedy_facts *facts)
+/* REMEDY is for a cause. Set its what-if setting, if one has the same effect. If a setting has
+ * another effect, store it in `refused`. */
+static void complete_cause_remedy(struct why *why, struct remedy *remedy,
+                                  const struct remedy_facts *facts)
 {
     const char *setting = NULL;
     bool whole;
@@ -321,18 +338,23 @@ static bool repeats_earlier_history(const struct why *why, const struct history 
     if (!h->source || prose_filled(h->text))
         return false;
     for (; earlier < h; earlier++)
-        if (prose_same(earlier->source, h->source))
+        if (prose_equal(earlier->source, h->source))
             return true;
     return false;
 }
 
 static void add_for_causes(struct why *why, const struct remedy_facts *base)
 {
-    for (size_t i = 0; i < why->histories.count && i < CAUSES_USED - !base->torch; i++) {
+    size_t left = CAUSES_USED - !base->torch;
+
+    for (size_t i = 0; i < why->histories.count && left; i++) {
         const struct history *h = &why->histories.at[i];
         struct remedy_case cases[REMEDY_CASES] = {0};
         struct remedy_facts facts = *base;
-        const char *about = why_keep(why, cause_about(h->cause));
+        const char *about = why_keep(why, cause_subject(h->cause));
+        if (h->is_repeated)
+            continue;
+        left--;
         if (repeats_earlier_history(why, h))
             continue;
         facts.cause = *h->cause;
@@ -340,10 +362,10 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
         facts.cases = cases;
         facts.cause.source = base->torch && h->source ? about : h->source;
         facts.values = h->text;
-        facts.line_text = line_of_cause(why, h->cause);
-        facts.count = h->recompiles;
-        facts.refused = h->refused;
-        remedy_add(why, ON_CAUSE, &facts, cause_made);
+        facts.line_text = find_line_of_cause(why, h->cause);
+        facts.count = h->all_recompiles;
+        facts.refused = h->all_refused;
+        remedy_add(why, ON_CAUSE, &facts, complete_cause_remedy);
     }
 }
 
@@ -402,6 +424,38 @@ static bool has_no_graph(struct why *why)
     return none;
 }
 
+/* Return the line that torch could not handle in the graph break B. In a `try` or `with` block
+ * torch breaks the graph at an earlier line, which is the line of B. Then the stack of B has the
+ * former line, unless this line is in a function that torch inlined. */
+static int64_t find_broken_line(const struct graph_break *b)
+{
+    static const char before[] = ", line ";
+    const char *first = b->user_stack ? strstr(b->user_stack, before) : NULL;
+    bool is_inlined = first && strstr(first + 1, before);
+    int64_t line = first ? strtoll(first + strlen(before), NULL, 10) : 0;
+
+    return line > 0 && !is_inlined ? line : b->line;
+}
+
+/* Does the line of the graph break B need a guard that forced a recompile? If so, moving this line
+ * out of the function avoids the break and the recompile, and that remedy comes before others for
+ * the recompile. */
+static bool needs_failing_guard(const struct why *why, const struct graph_break *b)
+{
+    const char *place = b->user_stack ? strrchr(b->user_stack, '\n') : NULL;
+
+    if (!b->user_stack)
+        return false;
+    place = place ? place + 1 : b->user_stack;
+    for (size_t i = 0; i < why->histories.count; i++) {
+        const char *stack = why->histories.at[i].cause->user_stack;
+        const char *last = stack ? strrchr(stack, '\n') : NULL;
+        if (stack && !strcmp(last ? last + 1 : stack, place))
+            return true;
+    }
+    return false;
+}
+
 static void add_for_breaks(struct why *why, const struct remedy_facts *base)
 {
     bool alone = why->breaks.count && has_no_graph(why);
@@ -411,22 +465,25 @@ static void add_for_breaks(struct why *why, const struct remedy_facts *base)
         struct remedy_case cases[3] = {0};
         struct remedy_case *next = cases;
         struct remedy_facts facts = *base;
+        struct remedy *remedy;
         if (b->made_by)
             *next++ = (struct remedy_case){.is = b->made_by};
         if (alone)
             *next++ = (struct remedy_case){.is = "alone"};
         facts.cause.text = b->reason;
-        facts.line = b->line;
+        facts.line = find_broken_line(b);
         facts.stack = b->user_stack;
-        facts.line_text = line_of(why, b->user_stack, b->reason);
+        facts.line_text = find_line(why, b->user_stack, b->reason);
         facts.cases = cases;
         facts.count = b->times;
-        remedy_add(why, ON_BREAK, &facts, NULL);
+        remedy = remedy_add(why, ON_BREAK, &facts, NULL);
+        if (remedy && needs_failing_guard(why, b))
+            remedy->proven = true;
     }
 }
 
 /* Was a limit reached, or did a call fail because a limit was reached? */
-static bool is_limited(const struct why *why)
+static bool has_met_limit(const struct why *why)
 {
     return why_calls(why, OUTCOME_LIMIT) > 0 || why->limit_reason ||
            (why->raised_reason && strstr(why->raised_reason, "LimitHit"));
@@ -466,12 +523,12 @@ static void add_for_new_code(struct why *why, const struct remedy_facts *base)
         remedy_add(why, ON_AGAIN, &facts, NULL);
 }
 
-static void remedies_make(struct why *why)
+static void add_all_remedies(struct why *why)
 {
     const struct remedy_facts base = {.function = why->code.qualname,
                                       .code = why->code.kind,
                                       .torch = why->torch.number,
-                                      .limited = is_limited(why),
+                                      .limited = has_met_limit(why),
                                       .cause.dimension = -1};
     struct remedy_facts run_only = base;
     struct remedy_facts plain = base;
@@ -505,8 +562,8 @@ static void remedies_make(struct why *why)
     add_for_unguarded(why, &base);
 }
 
-void why_follow(struct why *why)
+void why_add_remedies(struct why *why)
 {
-    histories_make(why);
-    remedies_make(why);
+    histories_read(why);
+    add_all_remedies(why);
 }

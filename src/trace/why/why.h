@@ -167,6 +167,10 @@ struct history {
     const char *text;          /* the values, shortened: "16, 18" */
     int64_t place;             /* index in why->causes of the last cause with this source */
     const struct cause *cause; /* borrowed: the cause at `place` */
+    /* sums over all code objects that have an equal history, because several processes ran the
+     * function. is_repeated: the list has an equal history before this one */
+    int64_t all_recompiles, all_refused;
+    bool is_repeated;
 };
 
 /* The checks that failed because of one guard with one result, and their number. There is no guard
@@ -461,7 +465,7 @@ struct why {
  * why_whatif() adds the gain of each remedy and sorts them. All three report errors themselves;
  * db_failed() tells whether there was one. */
 void why_gather(struct why *why);
-void why_follow(struct why *why);
+void why_add_remedies(struct why *why);
 void why_whatif(struct why *why);
 
 /* Free everything that WHY owns. Some of its members may not have been set yet. */
@@ -482,17 +486,17 @@ bool remedy_is_shown(const struct remedy *remedy);
 /* Has REMEDY counts, measured or exact? */
 bool remedy_has_figures(const struct remedy *remedy);
 
-/* Did COMPILE give code? */
-bool compile_made(const struct compile *compile);
+/* Did COMPILE produce code? */
+bool compile_has_code(const struct compile *compile);
 
 /* Return the recorded reason of COMPILE, if it tells why no code was produced. Otherwise
  * return NULL: torch's reasons "first call" and "no entry fitted" tell only why the
  * compiler was called. */
 const char *compile_refusal(const struct why *why, const struct compile *compile);
 
-/* Did the compiler skip or decline the function? If so, a mark without a reason comes from the
- * compiler; otherwise the program asked for it. */
-bool why_turned_away(const struct why *why);
+/* Did the compiler skip or decline the function? If so, a mark without a reason is the compiler's.
+ * If not, the program asked for the mark. */
+bool why_was_skipped(const struct why *why);
 
 /* Return the entry with this id, borrowed, or NULL. */
 struct entry *why_entry(const struct why *why, int64_t cache_entry_id);
@@ -519,23 +523,24 @@ WHY_LISTS(LIST_FIELDS)
 extern const struct field parent_fields[], torch_fields[], torches_fields[], single_fields[],
     sum_fields[];
 
-void histories_make(struct why *why);
+/* Read the histories of the causes that have been gathered. */
+void histories_read(struct why *why);
 
 /* Add remedies for FACTS, one for each rule that fits. COMPLETE is called for each of them, unless
  * it is NULL. Returns the remedy that was added last, or NULL. */
 struct remedy *remedy_add(struct why *why, enum remedy_on on, const struct remedy_facts *facts,
-                          void (*made)(struct why *why, struct remedy *remedy,
-                                       const struct remedy_facts *facts));
+                          void (*complete)(struct why *why, struct remedy *remedy,
+                                           const struct remedy_facts *facts));
 
-/* Add the members of ITEM that FIELDS name to FACTS. */
-void why_facts(struct row_facts *facts, const struct field *fields, const void *item);
+/* Add the members of ITEM that FIELDS lists to FACTS. */
+void why_add_facts(struct row_facts *facts, const struct field *fields, const void *item);
 
-/* Return the text that the template NAME, such as "pages/why/because_cause", prints for FACTS. It
- * lives as long as WHY. */
-const char *why_words(struct why *why, const char *name, const struct row_facts *facts);
+/* Return the text that the template NAME, such as "pages/why/because_cause", prints for FACTS. The
+ * text lives as long as WHY. */
+const char *why_fill_template(struct why *why, const char *name, const struct row_facts *facts);
 
-/* Read the current row of QUERY into the members of ITEM that FIELDS name. */
-void why_row(struct why *why, struct query *query, const struct field *fields, void *item);
+/* Read the current row of QUERY into the members of ITEM that FIELDS lists. */
+void why_read_row(struct why *why, struct query *query, const struct field *fields, void *item);
 
 /* Copy the text OWNED, and free it. The copy lives as long as WHY. Returns NULL if
  * OWNED is NULL. */

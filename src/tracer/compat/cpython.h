@@ -67,9 +67,6 @@ enum compat_other_opcodes {
 #if PY_MAJOR_VERSION != 3 || PY_MINOR_VERSION < CPYTHON_OLDEST || PY_MINOR_VERSION > CPYTHON_NEWEST
     #error "dyntrace does not know this CPython: extend tracer/compat/, then versions.h"
 #endif
-#ifdef Py_GIL_DISABLED
-    #error "dyntrace does not support free-threaded builds of CPython: use a build with the GIL"
-#endif
 
 #define Py_BUILD_CORE 1
 #pragma GCC diagnostic push
@@ -93,6 +90,22 @@ enum compat_other_opcodes {
 #include <opcode.h>
 
 typedef struct _PyInterpreterFrame compat_frame;
+
+/* A free-threaded build (PEP 703): threads run in parallel, and tracer/world.h says what protects
+ * us. Free-threaded builds before 3.14 are not supported (python/build_facts.py). */
+#ifdef Py_GIL_DISABLED
+    #if PY_VERSION_HEX < 0x030e0000
+        #error "dyntrace supports free-threaded builds of CPython from 3.14 on"
+    #endif
+    #include <internal/pycore_pystate.h>
+    #define COMPAT_FREE_THREADED 1
+    #define COMPAT_LOAD(variable) __atomic_load_n(&(variable), __ATOMIC_ACQUIRE)
+    #define COMPAT_STORE(variable, value) __atomic_store_n(&(variable), value, __ATOMIC_RELEASE)
+#else
+    #define COMPAT_FREE_THREADED 0
+    #define COMPAT_LOAD(variable) (variable)
+    #define COMPAT_STORE(variable, value) ((void)((variable) = (value)))
+#endif
 
 /* How a frame refers to objects: by tagged references since 3.14. Its code is in f_executable since
  * 3.13, its function in f_funcobj since 3.12. */
@@ -128,6 +141,36 @@ typedef struct _PyInterpreterFrame compat_frame;
     #define compat_request_extra _PyEval_RequestCodeExtraIndex
     #define compat_recursion_remaining(ts) ((ts)->recursion_remaining)
 #endif
+
+/* Is the interpreter exiting? Since 3.12 true while exit handlers run; in 3.11 always false for the
+ * main interpreter. */
+#define compat_is_exiting(interpreter) ((interpreter)->finalizing)
+
+/* Return item number I of LIST, an exact list or tuple: a new reference, or NULL if there is no
+ * such item. Without a GIL another thread may change a list meanwhile. */
+static inline PyObject *compat_item(PyObject *list, Py_ssize_t i)
+{
+#if COMPAT_FREE_THREADED
+    if (PyList_CheckExact(list)) {
+        PyObject *item = PyList_GetItemRef(list, i);
+        if (!item)
+            PyErr_Clear();
+        return item;
+    }
+#endif
+    return i < PySequence_Fast_GET_SIZE(list) ? Py_NewRef(PySequence_Fast_GET_ITEM(list, i)) : NULL;
+}
+
+/* Return the attribute NAME of TYPE or of a base class, without calling its __get__: a new
+ * reference, or NULL. Runs no code of the program. */
+static inline PyObject *compat_type_lookup(PyTypeObject *type, PyObject *name)
+{
+#if COMPAT_FREE_THREADED
+    return _PyType_LookupRef(type, name);
+#else
+    return Py_XNewRef(_PyType_Lookup(type, name));
+#endif
+}
 
 /* Return the frame's code object, borrowed. */
 static inline PyCodeObject *compat_code(compat_frame *frame)
@@ -254,7 +297,18 @@ static inline void compat_hide(compat_frame *frame)
     *now = _PyCode_CODE(code) + code->_co_firsttraceable - 1;
 }
 
-/* A frame that is hidden for a while: compat_show() makes it visible again. */
+/* Return the state of the running thread if it holds the GIL; otherwise NULL, where
+ * PyThreadState_Get() would end the process. */
+static inline PyThreadState *compat_attached_thread(void)
+{
+#if PY_VERSION_HEX >= 0x030d0000
+    return PyThreadState_GetUnchecked();
+#else
+    return _PyThreadState_UncheckedGet();
+#endif
+}
+
+/* What compat_show() needs to make a hidden frame visible again. */
 struct compat_hidden {
     _Py_CODEUNIT *now;
     int line;
@@ -339,27 +393,46 @@ struct compat_extra {
 
 static inline uintptr_t compat_extra(PyCodeObject *code, Py_ssize_t index)
 {
-    struct compat_extra *extra = code->co_extra;
+    struct compat_extra *extra = COMPAT_LOAD(code->co_extra);
 
-    return extra && index < extra->size ? (uintptr_t)extra->slot[index] : 0;
+    return extra && index < extra->size ? (uintptr_t)COMPAT_LOAD(extra->slot[index]) : 0;
 }
 
+/* Return a copy of EXTRA, which may be NULL, with room up to index MOST. EXTRA itself is never
+ * freed, because without a GIL another thread may be reading it. So memory is lost, but only for
+ * code objects for which another extension has set an index below ours. */
+static inline struct compat_extra *compat_extra_grow(struct compat_extra *extra, Py_ssize_t most)
+{
+    const size_t bytes = sizeof *extra + (size_t)(most + 1) * sizeof extra->slot[0];
+    const Py_ssize_t size = extra ? extra->size : 0;
+    struct compat_extra *grown =
+        COMPAT_FREE_THREADED ? PyMem_Malloc(bytes) : PyMem_Realloc(extra, bytes);
+
+    if (!grown)
+        return NULL;
+    if (COMPAT_FREE_THREADED && size)
+        memcpy(grown->slot, extra->slot, (size_t)size * sizeof extra->slot[0]);
+    memset(grown->slot + size, 0, (size_t)(most + 1 - size) * sizeof grown->slot[0]);
+    grown->size = most + 1;
+    return grown;
+}
+
+/* Without a GIL the caller is in a critical section of CODE. */
 static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *value)
 {
     struct compat_extra *extra = code->co_extra;
-    Py_ssize_t size = extra ? extra->size : 0;
 
-    if (index >= size) {
-        extra = PyMem_Realloc(extra, sizeof *extra + (size_t)(index + 1) * sizeof extra->slot[0]);
+    if (!extra || index >= extra->size) {
+        extra = compat_extra_grow(extra, index);
         if (!extra) {
             PyErr_NoMemory();
             return -1;
         }
-        memset(extra->slot + size, 0, (size_t)(index + 1 - size) * sizeof extra->slot[0]);
-        extra->size = index + 1;
-        code->co_extra = extra;
+        COMPAT_STORE(extra->slot[index], value);
+        COMPAT_STORE(code->co_extra, (void *)extra);
+        return 0;
     }
-    extra->slot[index] = value;
+    COMPAT_STORE(extra->slot[index], value);
     return 0;
 }
 
@@ -489,12 +562,22 @@ static inline void compat_dispose(PyThreadState *ts, compat_frame *frame)
  * add a failing test (docs/costs.md). */
 static inline _PyFrameEvalFunction compat_evaluator(PyInterpreterState *interpreter)
 {
-    return interpreter->eval_frame ? interpreter->eval_frame : _PyEval_EvalFrameDefault;
+    const _PyFrameEvalFunction found = COMPAT_LOAD(interpreter->eval_frame);
+
+    return found ? found : _PyEval_EvalFrameDefault;
 }
 static inline void compat_set_evaluator(PyInterpreterState *interpreter,
                                         _PyFrameEvalFunction evaluator)
 {
-#if PY_VERSION_HEX >= 0x030d0000
+#if COMPAT_FREE_THREADED
+    /* not CPython's function, which would stop the world: the caller has done this */
+    if (interpreter->rare_events.set_eval_frame_func < UINT8_MAX)
+        interpreter->rare_events.set_eval_frame_func++;
+    #if PY_VERSION_HEX >= 0x030f0000
+    interpreter->eval_frame_allow_specialization = 0;
+    #endif
+    COMPAT_STORE(interpreter->eval_frame, evaluator == _PyEval_EvalFrameDefault ? NULL : evaluator);
+#elif PY_VERSION_HEX >= 0x030d0000
     _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluator);
 #else
     interpreter->eval_frame = evaluator == _PyEval_EvalFrameDefault ? NULL : evaluator;

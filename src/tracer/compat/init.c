@@ -72,7 +72,7 @@ HOT static PyObject *construct(PyObject *callable, PyObject *const *args, size_t
 /* ---- close and open one class ---- */
 
 /* Return the Python function that is TYPE's __init__, borrowed; or NULL. */
-static PyObject *python_init(PyTypeObject *type)
+static PyObject *find_python_init(PyTypeObject *type)
 {
     PyObject *init = _PyType_Lookup(type, word_init);
 
@@ -85,7 +85,7 @@ static void close_type(PyTypeObject *type)
 
     if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
         return;
-    if (!type->tp_vectorcall && python_init(type))
+    if (!type->tp_vectorcall && find_python_init(type))
         type->tp_vectorcall = construct;
     if (type->tp_alloc != PyType_GenericAlloc)
         return;
@@ -107,32 +107,35 @@ static void open_type(PyTypeObject *type)
 
 /* ---- watch for changed and for new classes ---- */
 
-static int type_changed(PyTypeObject *type)
+/* Close a class that has changed. The assignment is enough, because CPython has already given the
+ * class a new version. */
+static int close_changed_type(PyTypeObject *type)
 {
     if (type->tp_alloc == PyType_GenericAlloc)
         type->tp_alloc = allocate_instance;
     return 0;
 }
 
-static int subclass_added(PyDict_WatchEvent event, PyObject *dict, PyObject *key, PyObject *value);
+static int cover_new_subclass(PyDict_WatchEvent event, PyObject *dict, PyObject *key,
+                              PyObject *value);
 
-/* Return the id of our dict watcher in the running interpreter, or -1 if there is none. */
-static int dict_watcher(void)
+/* Return the id of our dict watcher in the running interpreter; -1 if it has none. */
+static int find_dict_watcher(void)
 {
     PyInterpreterState *here = PyInterpreterState_Get();
     int id = DICT_MAX_WATCHERS - 1;
 
-    while (id >= 0 && here->dict_state.watchers[id] != subclass_added)
+    while (id >= 0 && here->dict_state.watchers[id] != cover_new_subclass)
         id--;
     return id;
 }
 
-static int type_watcher(void)
+static int find_type_watcher(void)
 {
     PyInterpreterState *here = PyInterpreterState_Get();
     int id = TYPE_MAX_WATCHERS - 1;
 
-    while (id >= 0 && here->type_watchers[id] != type_changed)
+    while (id >= 0 && here->type_watchers[id] != close_changed_type)
         id--;
     return id;
 }
@@ -144,25 +147,25 @@ static void take_dict_watcher(void)
 {
     PyInterpreterState *here = PyInterpreterState_Get();
 
-    for (int id = DICT_MAX_WATCHERS - 1; id > 1 && dict_watcher() < 0; id--)
+    for (int id = DICT_MAX_WATCHERS - 1; id > 1 && find_dict_watcher() < 0; id--)
         if (!here->dict_state.watchers[id])
-            here->dict_state.watchers[id] = subclass_added;
+            here->dict_state.watchers[id] = cover_new_subclass;
 }
 
 static void take_type_watcher(void)
 {
     PyInterpreterState *here = PyInterpreterState_Get();
 
-    for (int id = TYPE_MAX_WATCHERS - 1; id >= 0 && type_watcher() < 0; id--)
+    for (int id = TYPE_MAX_WATCHERS - 1; id >= 0 && find_type_watcher() < 0; id--)
         if (!here->type_watchers[id])
-            here->type_watchers[id] = type_changed;
+            here->type_watchers[id] = close_changed_type;
 }
 
 static void give_watchers_back(void)
 {
     PyInterpreterState *here = PyInterpreterState_Get();
-    int dict = dict_watcher();
-    int type = type_watcher();
+    int dict = find_dict_watcher();
+    int type = find_type_watcher();
 
     if (dict >= 0)
         here->dict_state.watchers[dict] = NULL;
@@ -170,9 +173,9 @@ static void give_watchers_back(void)
         here->type_watchers[type] = NULL;
 }
 
-/* Return a pointer to TYPE's dict of subclasses, or NULL if it is not found. For a builtin type the
- * dict is in the interpreter state. */
-static PyObject **subclasses_of(PyTypeObject *type)
+/* Return a pointer to the dict of TYPE's subclasses, which for a builtin type is in the interpreter
+ * state; NULL if it is not found. */
+static PyObject **find_subclasses(PyTypeObject *type)
 {
     PyInterpreterState *here = PyInterpreterState_Get();
     size_t index = (size_t)type->tp_subclasses - 1;
@@ -186,11 +189,11 @@ static PyObject **subclasses_of(PyTypeObject *type)
     return state->type == type ? &state->tp_subclasses : NULL;
 }
 
-/* Return a weak reference to a dead object, which CPython skips in a dict of subclasses. It is kept
- * in the dict of object's subclasses. Borrowed; NULL with an exception on failure. */
-static PyObject *dead_reference(PyObject *zero)
+/* Return a weak reference to an object that is dead. CPython skips it in a dict of subclasses. We
+ * keep it in the dict of object's subclasses. Borrowed; NULL with an exception on failure. */
+static PyObject *get_dead_reference(PyObject *zero)
 {
-    PyObject **objects = subclasses_of(&PyBaseObject_Type);
+    PyObject **objects = find_subclasses(&PyBaseObject_Type);
     PyObject *kept = objects && *objects ? PyDict_GetItemWithError(*objects, zero) : NULL;
     OWNED PyObject *mortal = NULL, *made = NULL;
 
@@ -204,15 +207,15 @@ static PyObject *dead_reference(PyObject *zero)
  * subclasses when its last entry goes, so we add an entry that stays. */
 static void watch_subclasses(PyTypeObject *type)
 {
-    PyObject **dict = subclasses_of(type);
+    PyObject **dict = find_subclasses(type);
     PyObject *dead;
-    OWNED PyObject *zero = PyLong_FromLong(0); /* 0 is not the address of any type */
-    int id = dict_watcher();
+    OWNED PyObject *zero = PyLong_FromLong(0); /* the key of our entry: no type has the address 0 */
+    int id = find_dict_watcher();
     int known;
 
     if (!dict || id < 0 || !zero)
         return;
-    dead = dead_reference(zero);
+    dead = get_dead_reference(zero);
     if (dead && !*dict)
         *dict = PyDict_New();
     known = dead && *dict ? PyDict_Contains(*dict, zero) : -1;
@@ -241,9 +244,10 @@ static bool cover_type(PyTypeObject *type)
     return true;
 }
 
-/* Called by CPython when a type has been added to DICT, a dict of subclasses. KEY is the type's
- * address. The type may not be ready yet. */
-static int subclass_added(PyDict_WatchEvent event, PyObject *dict, PyObject *key, PyObject *value)
+/* CPython calls this when a type was added to DICT, a dict of subclasses. KEY is the address of the
+ * type, which may not be ready yet. */
+static int cover_new_subclass(PyDict_WatchEvent event, PyObject *dict, PyObject *key,
+                              PyObject *value)
 {
     KEPT struct tracer_exception pending = tracer_exception_aside();
     const bool added = event == PyDict_EVENT_ADDED || event == PyDict_EVENT_MODIFIED;
@@ -297,7 +301,7 @@ static void visit_types(bool (*act)(PyTypeObject *type))
     PyErr_Clear();
 }
 
-static bool open_again(PyTypeObject *type)
+static bool reopen_type(PyTypeObject *type)
 {
     open_type(type);
     return true;
@@ -321,11 +325,11 @@ void tracer_fix_all_types(bool shim)
 {
     if (!init_by_name)
         find_init_slot();
-    if (!init_by_name || (dict_watcher() >= 0 && (for_shim || !shim)))
+    if (!init_by_name || (find_dict_watcher() >= 0 && (for_shim || !shim)))
         return;
     for_shim |= shim;
     take_dict_watcher();
-    if (dict_watcher() < 0)
+    if (find_dict_watcher() < 0)
         tracer_loss("__init__: there is no dict watcher left: calls of classes that are made "
                     "from here on may be missing");
     visit_types(cover_type);
@@ -333,10 +337,10 @@ void tracer_fix_all_types(bool shim)
 
 void tracer_unfix_all_types(void)
 {
-    if (for_shim || dict_watcher() < 0)
+    if (for_shim || find_dict_watcher() < 0)
         return;
     give_watchers_back();
-    visit_types(open_again);
+    visit_types(reopen_type);
 }
 
 /* Is CODE left out of the recording? Fast when CODE has a mark. */
@@ -347,11 +351,11 @@ static bool is_unrecorded(PyCodeObject *code)
     return mark & CODE_SEEN ? mark & CODE_SKIP : !tracer_is_wanted(code);
 }
 
-/* Open TYPE again, if its __init__ is not recorded. The hook has just seen that __init__, which may
- * be a base's. */
-static void open_unrecorded(PyTypeObject *type)
+/* Open TYPE again if its __init__ is not recorded. The hook has just seen a call of this __init__,
+ * which TYPE may have inherited. */
+static void reopen_type_if_unrecorded(PyTypeObject *type)
 {
-    PyObject *init = python_init(type);
+    PyObject *init = find_python_init(type);
     int id;
 
     if (for_shim || tracer_process.active_threads)
@@ -359,7 +363,7 @@ static void open_unrecorded(PyTypeObject *type)
     if (!init || !is_unrecorded((PyCodeObject *)PyFunction_GET_CODE(init)))
         return;
     take_type_watcher();
-    id = type_watcher();
+    id = find_type_watcher();
     if (id < 0)
         return;
     if (PyType_Watch(id, (PyObject *)type))
@@ -378,7 +382,7 @@ void tracer_fix_init(PyObject *self, bool wanted)
     if (wanted)
         close_type(Py_TYPE(self));
     else
-        open_unrecorded(Py_TYPE(self));
+        reopen_type_if_unrecorded(Py_TYPE(self));
 }
 
 #endif

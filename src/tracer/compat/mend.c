@@ -20,9 +20,9 @@
  * needed, because all threads write the same function (CPython's own). */
 static Py_tracefunc real;
 
-/* Is FRAME stopped at an await or yield from? Its code may show a specialised or instrumented
- * instruction there; PyCode_GetCode undoes both. */
-static bool at_send(PyFrameObject *frame)
+/* Is FRAME stopped at an await or yield from? PyCode_GetCode gives the instruction as it was
+ * compiled, where the code itself may have a specialised or instrumented one. */
+static bool is_at_send(PyFrameObject *frame)
 {
     PyCodeObject *code = PyFrame_GetCode(frame);
     int offset = PyFrame_GetLasti(frame);
@@ -41,14 +41,14 @@ static int filter_event(PyObject *object, PyFrameObject *frame, int what, PyObje
 {
     struct tracer *t = tracer_thread;
     PyThreadState *ts = PyThreadState_Get();
-    Py_tracefunc theirs = real;
+    Py_tracefunc theirs = world_get(real);
 
     if (t && t->trace)
         theirs = t->trace;
     if (what == PyTrace_EXCEPTION && t && t->finished_under &&
         t->finished_under == frame->f_frame && t->finished_at == t->entered &&
         PyTuple_Check(argument) && PyTuple_GET_ITEM(argument, 0) == PyExc_StopIteration &&
-        at_send(frame)) {
+        is_at_send(frame)) {
         t->finished_under = NULL;
         return 0;
     }
@@ -61,7 +61,8 @@ static int filter_event(PyObject *object, PyFrameObject *frame, int what, PyObje
 void tracer_generator_finished(struct tracer *t, PyThreadState *ts)
 {
     if (ts->c_tracefunc != filter_event) {
-        t->trace = real = ts->c_tracefunc;
+        t->trace = ts->c_tracefunc;
+        world_set(real, ts->c_tracefunc);
         ts->c_tracefunc = filter_event;
     }
     t->finished_under = compat_current_frame(ts);
@@ -84,7 +85,7 @@ struct shared_mark {
 };
 static void *shared_marks; /* the root of a tree of tsearch(), by address of the code object */
 
-static int by_code(const void *a, const void *b)
+static int compare_codes(const void *a, const void *b)
 {
     const struct shared_mark *x = a;
     const struct shared_mark *y = b;
@@ -92,18 +93,18 @@ static int by_code(const void *a, const void *b)
     return (x->code > y->code) - (x->code < y->code);
 }
 
-uintptr_t tracer_shared_mark(PyCodeObject *code, uintptr_t mark)
+uintptr_t tracer_shared_mark_setdefault(PyCodeObject *code, uintptr_t mark)
 {
     struct shared_mark *made = mark ? malloc(sizeof *made) : NULL;
     struct shared_mark **found;
 
     tracer_lock();
-    found = tfind(&(struct shared_mark){code, 0}, &shared_marks, by_code);
+    found = tfind(&(struct shared_mark){code, 0}, &shared_marks, compare_codes);
     if (found) {
         mark = (*found)->mark;
     } else if (made) {
         *made = (struct shared_mark){code, mark};
-        if (tsearch(made, &shared_marks, by_code))
+        if (tsearch(made, &shared_marks, compare_codes))
             made = NULL;
     }
     tracer_unlock();

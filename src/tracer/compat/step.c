@@ -69,8 +69,8 @@ static const struct {
     [JUMP_IF_TRUE_OR_POP] = {JUMP_IF_FALSE_OR_POP, .flag = IF_TRUE},
 };
 
-/* Return the unit to which OP, with ARG at UNIT, jumps. */
-static uint32_t jump_to(int op, uint32_t arg, int32_t unit)
+/* Return the code unit to which OP at UNIT jumps. ARG is the instruction's argument. */
+static uint32_t find_jump_target(int op, uint32_t arg, int32_t unit)
 {
     int32_t behind = unit + 1 + compat_caches(op);
 
@@ -87,7 +87,7 @@ struct compat_action compat_action(int op, uint32_t arg, int32_t unit)
                                                        : steps[op].flag};
 
     if (compat_ops[op].jumps)
-        action.arg = jump_to(op, arg, unit);
+        action.arg = find_jump_target(op, arg, unit);
     if (op == FORMAT_VALUE)
         action.arg = arg & 3;
     if (op == BINARY_OP && arg == 26 /* NB_SUBSCR */)

@@ -86,7 +86,7 @@ PyTypeObject shim_frame_type = {
 
 /* ---- functions of the shim, and each thread's callback ---- */
 
-static PyCodeObject *as_code(PyObject *object)
+static PyCodeObject *check_code(PyObject *object)
 {
     if (PyCode_Check(object))
         return (PyCodeObject *)object;
@@ -97,7 +97,7 @@ static PyCodeObject *as_code(PyObject *object)
 
 struct code_state *shim_state_of(PyObject *object, bool make)
 {
-    PyCodeObject *code = as_code(object);
+    PyCodeObject *code = check_code(object);
 
     return code ? code_state_of(code, make) : NULL;
 }
@@ -266,7 +266,7 @@ PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored)
 
 PyObject *shim_reset_code(PyObject *module, PyObject *object)
 {
-    PyCodeObject *code = as_code(object);
+    PyCodeObject *code = check_code(object);
 
     if (code)
         code_state_reset(code);

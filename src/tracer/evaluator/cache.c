@@ -158,8 +158,8 @@ void code_state_reset_all(void)
     }
 }
 
-/* Return REGION's own actions, or NULL if it has none. */
-static struct code_actions *actions_of(struct code_state *state, int64_t region)
+/* Return the actions set for REGION; NULL if none were set. */
+static struct code_actions *find_actions(struct code_state *state, int64_t region)
 {
     for (unsigned i = 0; i < state->region_count; i++)
         if (state->regions[i].region == region)
@@ -170,7 +170,7 @@ static struct code_actions *actions_of(struct code_state *state, int64_t region)
 struct code_actions code_state_actions(struct code_state *state, int64_t region)
 {
     const struct code_actions *common = &state->actions;
-    const struct code_actions *own = actions_of(state, region);
+    const struct code_actions *own = find_actions(state, region);
 
     if (own)
         return *own;
@@ -186,7 +186,7 @@ struct code_actions code_state_actions(struct code_state *state, int64_t region)
 
 int code_state_act(struct code_state *state, int64_t region, struct code_actions actions)
 {
-    struct code_actions *own = actions_of(state, region);
+    struct code_actions *own = find_actions(state, region);
 
     if (!own) {
         own = realloc(state->regions, (state->region_count + 1) * sizeof *own);
@@ -364,12 +364,12 @@ static bool entry_is_valid(PyObject *entry)
     return ((struct cache_entry *)entry)->valid;
 }
 
-static void entry_guarded_died(PyObject *entry, const char *reason)
+static void invalidate_for_death(PyObject *entry, const char *reason)
 {
     cache_entry_invalidate((struct cache_entry *)entry, reason, NULL);
 }
 
-static const struct guard_binding to_tree = {entry_is_valid, entry_guarded_died};
+static const struct guard_binding to_tree = {entry_is_valid, invalidate_for_death};
 
 /* Insert ENTRY into the cache of ORIGINAL. Unless PRECOMPILED, its guards get ENTRY, so that they
  * can invalidate it. Returns -1 with an exception. */

@@ -351,15 +351,15 @@ static int call_watcher(PyThreadState *ts, PyObject *callback, struct code_state
 
 enum { SMALL_ARGUMENTS = 15, GENERATORS = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR };
 
-static int argument_count(const PyCodeObject *code)
+static int count_arguments(const PyCodeObject *code)
 {
     return code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) +
            !!(code->co_flags & CO_VARKEYWORDS);
 }
 
-/* Return CODE, ENTRY's code, with every argument positional. Made once. A new reference, or NULL
- * with an exception. */
-static PyObject *flat_of(struct cache_entry *entry, PyCodeObject *code)
+/* Return the flat form of CODE, the code of ENTRY: every argument is positional. It is made once. A
+ * new reference, or NULL with an exception. */
+static PyObject *get_flat_code(struct cache_entry *entry, PyCodeObject *code)
 {
     OWNED PyObject *replace = NULL, *none = NULL, *names = NULL;
     PyObject *flat = NULL;
@@ -369,8 +369,9 @@ static PyObject *flat_of(struct cache_entry *entry, PyCodeObject *code)
         return Py_NewRef(entry->flat ? entry->flat : (PyObject *)code);
     replace = tracer_attribute((PyObject *)code, "replace");
     none = PyTuple_New(0);
-    names = Py_BuildValue("{s:i,s:i,s:i}", "co_argcount", argument_count(code), "co_kwonlyargcount",
-                          0, "co_flags", code->co_flags & ~(CO_VARARGS | CO_VARKEYWORDS));
+    names =
+        Py_BuildValue("{s:i,s:i,s:i}", "co_argcount", count_arguments(code), "co_kwonlyargcount", 0,
+                      "co_flags", code->co_flags & ~(CO_VARARGS | CO_VARKEYWORDS));
     if (replace && none && names)
         flat = PyObject_Call(replace, none, names);
     if (flat && !entry->flat && entry->valid)
@@ -391,10 +392,11 @@ static void copy_names(PyFunctionObject *function, PyFunctionObject *original)
         Py_SETREF(function->func_qualname, Py_NewRef(original->func_qualname));
 }
 
-/* Return a function with ENTRY's flat code and with the globals and closure of FRAME's function.
- * CODE is the entry's code. A new reference; release it with function_done. The entry keeps the
- * function for reuse, unless it has a closure, or is a generator's, whose frame keeps it. */
-static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_frame *frame)
+/* Return a function with the flat code of ENTRY, and with the globals and closure of FRAME's
+ * function. CODE is the entry's code. A new reference; release it with release_flat_function. The
+ * entry keeps the function for the next call, unless it has a closure, or is a generator function,
+ * to which a suspended frame still refers. */
+static PyObject *get_flat_function(struct cache_entry *entry, PyObject *code, compat_frame *frame)
 {
     PyFunctionObject *original = compat_function(frame);
     PyFunctionObject *made = (PyFunctionObject *)entry->function;
@@ -418,7 +420,7 @@ static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_
     }
     if (!no_globals && !(no_globals = PyDict_New()))
         return NULL;
-    flat = flat_of(entry, (PyCodeObject *)code);
+    flat = get_flat_code(entry, (PyCodeObject *)code);
     made = flat ? (PyFunctionObject *)PyFunction_New(flat, frame->f_globals) : NULL;
     Py_XDECREF(flat);
     if (!made)
@@ -435,7 +437,7 @@ static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_
     return (PyObject *)made;
 }
 
-static void function_done(struct cache_entry *entry, PyObject *function)
+static void release_flat_function(struct cache_entry *entry, PyObject *function)
 {
     if (entry->function == function && !--entry->running) {
         if (Py_REFCNT(function) == 2)
@@ -446,10 +448,10 @@ static void function_done(struct cache_entry *entry, PyObject *function)
     Py_DECREF(function);
 }
 
-static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *code,
-                           PyObject *function)
+static PyObject *call_flat_function(struct tracer *t, compat_frame *frame, PyObject *code,
+                                    PyObject *function)
 {
-    int count = argument_count(compat_code(frame));
+    int count = count_arguments(compat_code(frame));
     PyObject *small[SMALL_ARGUMENTS + 1];
     PyObject **arguments = small;
     PyObject *result;
@@ -471,11 +473,11 @@ static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *code
     return result;
 }
 
-/* Make FRAME, which is about to start, a frame of the callback's code and the original function.
- * Release the replaced frame's arguments, so that they die when FRAME drops them. */
-static void replace_begin(struct tracer *t, compat_frame *frame)
+/* FRAME is about to start in place of t->replaced. Give it the callback's code and the original
+ * function. Release the arguments of the replaced frame, so that they die when FRAME drops them. */
+static void begin_replacement(struct tracer *t, compat_frame *frame)
 {
-    int count = t->replaced ? argument_count(compat_code(t->replaced)) : 0;
+    int count = t->replaced ? count_arguments(compat_code(t->replaced)) : 0;
 
     t->replacement = NULL;
     if (unlikely(t->replay != NULL) && t->replay->original == t->replaced)
@@ -516,8 +518,8 @@ static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame
         result = PyEval_EvalCodeEx(code, frame->f_globals,
                                    frame->f_locals ? frame->f_locals : frame->f_globals, NULL, 0,
                                    NULL, 0, NULL, 0, NULL, compat_function(frame)->func_closure);
-    } else if ((function = function_for(entry, code, frame))) {
-        result = call_flat(t, frame, code, function);
+    } else if ((function = get_flat_function(entry, code, frame))) {
+        result = call_flat_function(t, frame, code, function);
     }
     tracer_follow(t, ts, NULL);
     t->replacement = awaited;
@@ -526,7 +528,7 @@ static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame
         t->replaced = replaced;
     }
     if (function)
-        function_done(entry, function);
+        release_flat_function(entry, function);
     compat_dispose(ts, frame);
     return result;
 }
@@ -546,8 +548,8 @@ static void set_callback(struct tracer *t, PyObject *value, const struct front *
     Py_XDECREF(old);
 }
 
-/* Return the callback for calls that code under ACTION makes. Borrowed. */
-static PyObject *callback_under(PyObject *callback, enum frame_action action)
+/* Return the callback for the callees of code whose action for callees is ACTION. Borrowed. */
+static PyObject *choose_callback_under(PyObject *callback, enum frame_action action)
 {
     return action == ACTION_SKIP ? NULL : action == ACTION_RUN_ONLY ? Py_False : callback;
 }
@@ -583,10 +585,10 @@ PyObject *shim_run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyO
     return run(t, ts, frame, callback, under, entry, code);
 }
 
-/* Return CODE's current state. The caller has a reference to STATE, an older state of CODE. If
- * STATE was reset, STATE->code is NULL, and the caller's reference moves to the new state. Returns
- * NULL with MemoryError. */
-static struct code_state *state_now(struct code_state *state, PyCodeObject *code)
+/* Return the state that CODE has now. The caller has a reference to STATE, which may have been
+ * reset (STATE->code is NULL); the reference then moves to the new state. Returns NULL with
+ * MemoryError. */
+static struct code_state *get_current_state(struct code_state *state, PyCodeObject *code)
 {
     while (unlikely(state && !state->code)) {
         struct code_state *now = code_state_of(code, true);
@@ -614,9 +616,11 @@ static bool is_at_limit(const struct code_state *state, const struct front *fron
     return valid >= limit || state->compiles >= accumulated;
 }
 
-/* Return the outcome of a miss if the callback may not be called, or OUTCOME_COMPILED if it may. */
-static enum outcome miss_outcome(const struct code_state *state, const struct code_actions *actions,
-                                 PyObject *callback, const struct front *front)
+/* Return OUTCOME_COMPILED if the callback may be called after a miss. If not, return the outcome of
+ * the call. */
+static enum outcome find_miss_outcome(const struct code_state *state,
+                                      const struct code_actions *actions, PyObject *callback,
+                                      const struct front *front)
 {
     if (actions->own == ACTION_SKIP) /* a guard that ran in this lookup has marked the code */
         return OUTCOME_SKIP;
@@ -682,7 +686,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     if (COMPAT_INIT_BYPASSES_HOOK && unlikely(state->is_init))
         tracer_fix_init(compat_local(frame, 0), true);
     actions = code_state_actions(state, region);
-    under = callback_under(callback, actions.callees);
+    under = choose_callback_under(callback, actions.callees);
     if (actions.own == ACTION_SKIP) {
         if (entered)
             decision_outcome(t, OUTCOME_SKIP);
@@ -707,13 +711,13 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     if (!decision_locals(&decision))
         goto err;
     if (!decision_missed(&decision,
-                         miss_outcome(state, &actions, callback, front) == OUTCOME_COMPILED)) {
+                         find_miss_outcome(state, &actions, callback, front) == OUTCOME_COMPILED)) {
         tracer_follow(t, ts, NULL);
         set_callback(t, callback, front); /* set the callback again, because it was not called */
         outcome = OUTCOME_CALLBACK_ERROR;
         goto err;
     }
-    if (callback != Py_False && !(state = state_now(state, code)))
+    if (callback != Py_False && !(state = get_current_state(state, code)))
         goto err;
     /* With this stance of torch a miss is an error: fail with torch's own message, which programs
      * search for. */
@@ -729,8 +733,8 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         goto err;
     }
     actions = code_state_actions(state, region);
-    under = callback_under(callback, actions.callees);
-    outcome = miss_outcome(state, &actions, callback, front);
+    under = choose_callback_under(callback, actions.callees);
+    outcome = find_miss_outcome(state, &actions, callback, front);
     if (outcome != OUTCOME_COMPILED) {
         /* a guard may have set the actions of this code */
         decision_write_actions(state, region, NULL);
@@ -743,9 +747,9 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         goto err;
     }
     if (actions.callees == ACTION_DEFAULT)
-        under = callback_under(callback, answer.actions.callees);
+        under = choose_callback_under(callback, answer.actions.callees);
     entry = answer.guarded ? cache_entry_add(code, answer.guarded, backend, front) : NULL;
-    if (!(state = state_now(state, code)))
+    if (!(state = get_current_state(state, code)))
         goto err;
     outcome = answer.guarded && !entry ? OUTCOME_CALLBACK_ERROR : answer_outcome(&answer, front);
     decision_answer(&decision, state, entry, outcome);
@@ -753,7 +757,8 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         goto err;
     if (answer.for_code) {
         answer.actions.limited = outcome == OUTCOME_LIMIT;
-        if (!(state = state_now(state, code)) || code_state_act(state, region, answer.actions))
+        if (!(state = get_current_state(state, code)) ||
+            code_state_act(state, region, answer.actions))
             goto err;
         decision_write_actions(state, region, answer.reason);
     }
@@ -826,7 +831,7 @@ static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThre
 /* Record a frame that is not looked up, because the thread has no callback. Most such frames are
  * those of a compiler, which runs without a callback. */
 static inline __attribute__((always_inline)) PyObject *
-record_unasked(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
+record_undecided(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     const bool resumed = compat_is_resumed(frame);
     const uintptr_t mark = record_mark(frame);
@@ -851,7 +856,7 @@ static PyObject *record_values(struct tracer *t, PyThreadState *ts, compat_frame
                                int throwflag, uintptr_t mark, bool values)
 {
     const bool resumed = compat_is_resumed(frame);
-    enum secret level = SECRET_NO;
+    struct values_begun begun = {SECRET_NO, 0};
     struct open_frame open;
     PyObject *result;
 
@@ -860,10 +865,10 @@ static PyObject *record_values(struct tracer *t, PyThreadState *ts, compat_frame
     if (has_entries(compat_code(frame)))
         decision_outcome(t, OUTCOME_DISABLED);
     if (values)
-        level = values_begin(t, frame, resumed);
+        begun = values_begin(t, frame, resumed);
     result = record_evaluate(t, ts, frame, throwflag);
     if (values)
-        values_end(t, frame, resumed, result, level);
+        values_end(t, frame, resumed, result, begun);
     record_exit(t, &open, ts, frame, result, resumed, SESSION_TSC);
     return result;
 }
@@ -905,8 +910,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     bool partly;  /* only those frames of this code are recorded that are decided */
     bool decides; /* this frame is decided */
     struct range_call range = {RANGE_NONE, NULL};
-    bool noted = false; /* its arguments and its return value are recorded */
-    enum secret level = SECRET_NO;
+    bool noted = false; /* this frame's arguments and return value are recorded */
+    struct values_begun begun = {SECRET_NO, 0};
     uint64_t entered = 0;
     uintptr_t mark = 0;
 
@@ -921,13 +926,13 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     tracer_follow(t, ts, frame);
     /* this frame runs compiled code in place of another frame, which is recorded already */
     if (t->replacement == compat_code(frame)) {
-        replace_begin(t, frame);
+        begin_replacement(t, frame);
         return record_evaluate(t, ts, frame, throwflag);
     }
     if (unlikely(t->capturing != NULL) && !throwflag && shim_watcher.awaits(t->capturing, frame))
         return shim_watcher.step(t->capturing, ts, frame);
     if (!t->callback && tracer_process.every_frame)
-        return record_unasked(t, ts, frame, throwflag);
+        return record_undecided(t, ts, frame, throwflag);
     resumed = compat_is_resumed(frame);
     asks = t->callback && !throwflag && !resumed && shim_decides(t, ts, t->front) &&
            !compat_has_started(frame);
@@ -948,7 +953,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
                                   resumed, clock, tracer_process.max_depth != 0);
         noted = entered && mark & CODE_ARGS;
         if (unlikely(noted))
-            level = values_begin(t, frame, resumed);
+            begun = values_begin(t, frame, resumed);
         if (unlikely(!entered && asks) && leaves_decision(t, compat_code(frame), mark))
             tracer_left_out(LEFT_DECISIONS);
     }
@@ -963,7 +968,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         Py_DECREF(callback);
     }
     if (unlikely(noted))
-        values_end(t, frame, resumed, result, level);
+        values_end(t, frame, resumed, result, begun);
     if (entered)
         record_exit(t, &open, ts, frame, result, resumed, clock);
     if (unlikely(range.act))

@@ -60,9 +60,9 @@ static size_t put_utf8(char *bytes, size_t most, PyObject *value)
     return count;
 }
 
-/* Append VALUE's UTF-8, at most LIMIT bytes, to T. Returns the appended part, which is valid as
- * long as T. */
-static struct fact_text text_part(struct text *t, PyObject *value, size_t limit)
+/* Append the str VALUE to text T, at most LIMIT bytes of it. Returns the appended part, which is
+ * valid as long as T. */
+static struct fact_text text_append(struct text *t, PyObject *value, size_t limit)
 {
     const char *from = t->bytes + t->used;
     const size_t room = TEXT_MAX - t->used;
@@ -72,23 +72,23 @@ static struct fact_text text_part(struct text *t, PyObject *value, size_t limit)
     return (struct fact_text){from, count};
 }
 
-/* Return all of T, which is valid as long as T. */
-static struct fact_text text_all(const struct text *t)
+/* Return the whole text T, which is valid as long as T. */
+static struct fact_text text_get(const struct text *t)
 {
     return (struct fact_text){t->bytes, t->used};
 }
 
-/* Append a description of VALUE to T: its type, and its length or shape. The value itself is added
- * only for builtin types, whose repr runs no code of the program, and only if --values allows
- * it. */
-static void text_value(struct text *t, PyObject *value)
+/* Append a description of VALUE to text T: its type, and its length or shape. The value itself is
+ * added only if --values allows it, and only for builtin types, whose repr runs no code of the
+ * program. */
+static void text_append_value(struct text *t, PyObject *value)
 {
     const bool whole = values_kept() == SESSION_VALUES_ALL;
     OWNED PyObject *words = tracer_hooks.describe ? tracer_hooks.describe(value) : NULL;
 
     PyErr_Clear();
     if (words) {
-        text_part(t, words, 200);
+        text_append(t, words, 200);
         return;
     }
     text_print(t, "%s", Py_TYPE(value)->tp_name);
@@ -97,7 +97,7 @@ static void text_value(struct text *t, PyObject *value)
                   (PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) <= VALUE_MAX))) {
         words = PyObject_Repr(value);
         text_print(t, " ");
-        text_part(t, words, VALUE_MAX);
+        text_append(t, words, VALUE_MAX);
     } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value) || PyDict_CheckExact(value) ||
                (whole && PyUnicode_CheckExact(value))) {
         text_print(t, "[%zd]", PyObject_Size(value));
@@ -122,10 +122,10 @@ static bool is_recorded(uintptr_t mark)
     return is_seen(mark) && tracer_has_id(mark);
 }
 
-/* Write a fact with the order of ENTRY's guards. ORDINALS is JSON; its text is NULL without memory.
- * The number of these facts is limited, because guards that fail in turn may change places for
- * ever, and facts take the program's memory. */
-static void order_fact(struct cache_entry *entry, struct fact_text ordinals, uint64_t clock)
+/* Write a fact with the order in which ENTRY's guards are tried. ORDINALS is JSON; its text is NULL
+ * if memory ran out. Such facts are limited to ORDERS_MAX bytes: guards that fail in turn change
+ * places again and again, and facts take memory of the program. */
+static void write_order(struct cache_entry *entry, struct fact_text ordinals, uint64_t clock)
 {
     static int64_t total;
     const int64_t before = total;
@@ -149,7 +149,7 @@ void decision_entry_ordinals(struct cache_entry *entry, PyObject *ordinals)
     const char *text = PyUnicode_Check(ordinals) ? PyUnicode_AsUTF8AndSize(ordinals, &bytes) : NULL;
 
     if (ordinals != Py_None)
-        order_fact(entry, (struct fact_text){text, bytes}, tracer_now());
+        write_order(entry, (struct fact_text){text, bytes}, tracer_now());
     PyErr_Clear();
 }
 
@@ -169,11 +169,11 @@ void decision_write_actions(struct code_state *state, int64_t region, PyObject *
     tracer_fact(MARK, .code = (int64_t)(state->mark >> CODE_SHIFT), .clock = (int64_t)tracer_now(),
                 .own = actions.own, .callees = actions.callees, .region = region,
                 .reason =
-                    text_part(&words, values_kept() == SESSION_VALUES_ALL ? reason : NULL, 1000));
+                    text_append(&words, values_kept() == SESSION_VALUES_ALL ? reason : NULL, 1000));
 }
 
-/* Return OBJECT's attribute NAME, a new reference, if it is a str; otherwise NULL. */
-static PyObject *name_in(PyObject *object, const char *name)
+/* Return the attribute NAME of OBJECT if it is a str: a new reference. Otherwise NULL. */
+static PyObject *read_str_attribute(PyObject *object, const char *name)
 {
     PyObject *value = tracer_attribute(object, name);
 
@@ -186,16 +186,18 @@ static PyObject *name_in(PyObject *object, const char *name)
 /* Return the name of BACKEND, a new reference. If torch has WRAPPED it, the name is the argument of
  * torch.compile. The repr is not used, because it contains an address. No other attribute of the
  * program's object is read. */
-static PyObject *backend_name(PyObject *backend, bool wrapped)
+static PyObject *find_backend_name(PyObject *backend, bool wrapped)
 {
     const bool whole = values_kept() == SESSION_VALUES_ALL;
-    PyObject *name = wrapped && whole ? name_in(backend, "compiler_name") : NULL;
+    PyObject *name = wrapped && whole ? read_str_attribute(backend, "compiler_name") : NULL;
 
     if (!name && whole)
-        name = name_in(backend, "__qualname__");
+        name = read_str_attribute(backend, "__qualname__");
     if (!name && wrapped) {
         OWNED PyObject *function = tracer_attribute(backend, "compiler_fn");
-        name = !function ? NULL : whole ? name_in(function, "__qualname__") : values_name(function);
+        name = !function ? NULL
+               : whole   ? read_str_attribute(function, "__qualname__")
+                         : values_name(function);
     }
     if (!name && !whole)
         name = values_name(backend);
@@ -203,9 +205,9 @@ static PyObject *backend_name(PyObject *backend, bool wrapped)
     return name ? name : PyUnicode_FromString(Py_TYPE(backend)->tp_name);
 }
 
-/* Return a tuple of COUNT leaves for GUARD, whose parts are unknown. A new reference; NULL without
- * memory. */
-static PyObject *leaves_unknown(PyObject *guard, uint32_t count)
+/* Return a tuple of COUNT leaves for GUARD if its own leaves are not known. A new reference; NULL
+ * without memory. */
+static PyObject *make_unknown_leaves(PyObject *guard, uint32_t count)
 {
     OWNED PyObject *leaf = Py_BuildValue(
         "ssN", "LAMBDA", "", PyUnicode_FromFormat("%s(f_locals)", Py_TYPE(guard)->tp_name));
@@ -235,23 +237,24 @@ PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *gu
     if (leaves)
         entry->guards = (uint32_t)PyTuple_GET_SIZE(leaves);
     else
-        leaves =
-            leaves_unknown(guard, entry->guards); /* foreign code raised, or GUARD is no tree */
-    /* Torch's own compile ids contain no values of the program. The compile id of another callback
-     * is a value of the program, which --values must allow. */
+        leaves = make_unknown_leaves(guard,
+                                     /* the guard is no tree, or a function of torch raised */
+                                     entry->guards);
+    /* Torch's compile ids have no values of the program in them. The compile id of another callback
+     * is a value of the program, so --values must allow it. */
     if (entry->compile_id && (entry->front->ids_public || values_kept() == SESSION_VALUES_ALL))
         label = PyObject_Str(entry->compile_id);
     PyErr_Clear();
     entry->label[put_utf8(entry->label, sizeof entry->label - 1, label)] = 0;
-    name = backend_name(backend, entry->front->wraps_backends);
+    name = find_backend_name(backend, entry->front->wraps_backends);
     birth = leaves && name ? PyTuple_Pack(2, leaves, name) : NULL;
     PyErr_Clear();
     return birth;
 }
 
-/* Store that guard NUMBER of ENTRY reads a source with secrecy LEVEL: values in its causes are left
- * out. */
-static void note_secret(struct cache_entry *entry, Py_ssize_t number, enum secret level)
+/* Note that guard NUMBER of ENTRY reads a value of secrecy LEVEL. Its causes are then written
+ * without the secret. */
+static void store_secrecy(struct cache_entry *entry, Py_ssize_t number, enum secret level)
 {
     if (!level)
         return;
@@ -275,17 +278,17 @@ void decision_entry_born(PyObject *birth, struct cache_entry *entry, const struc
     tracer_fact(ENTRY, .entry = entry->id, .code = (int64_t)(state->mark >> CODE_SHIFT),
                 .clock = (int64_t)tracer_now(), .guards = entry->guards, .region = entry->region,
                 .label = fact_string(entry->label),
-                .backend = text_part(&backend, PyTuple_GET_ITEM(birth, 1), 255));
+                .backend = text_append(&backend, PyTuple_GET_ITEM(birth, 1), 255));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(leaves); i++) {
         PyObject *leaf = PyTuple_GET_ITEM(leaves, i);
         struct text one = {.used = 0};
         struct text two = {.used = 0};
-        const struct fact_text source = text_part(&two, PyTuple_GET_ITEM(leaf, 1), 512);
-        note_secret(entry, i, redact_source(source));
+        const struct fact_text source = text_append(&two, PyTuple_GET_ITEM(leaf, 1), 512);
+        store_secrecy(entry, i, redact_source(source));
         tracer_fact(GUARD, .entry = entry->id, .ordinal = i,
-                    .kind = text_part(&one, PyTuple_GET_ITEM(leaf, 0), 64), .source = source,
-                    .expression = text_part(&two, PyTuple_GET_ITEM(leaf, 2), 1024),
-                    .stack = text_part(
+                    .kind = text_append(&one, PyTuple_GET_ITEM(leaf, 0), 64), .source = source,
+                    .expression = text_append(&two, PyTuple_GET_ITEM(leaf, 2), 1024),
+                    .stack = text_append(
                         &one, PyTuple_GET_SIZE(leaf) > 3 ? PyTuple_GET_ITEM(leaf, 3) : NULL, 1200));
     }
     if (entry->tree)
@@ -321,7 +324,7 @@ void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t cl
     guard_tree_each(tree, add_number, &numbers);
     if (numbers.text)
         *numbers.to++ = ']';
-    order_fact(entry, (struct fact_text){numbers.text, numbers.to - numbers.text}, clock);
+    write_order(entry, (struct fact_text){numbers.text, numbers.to - numbers.text}, clock);
     free(numbers.text);
 }
 
@@ -355,8 +358,9 @@ void decision_entry_died(struct cache_entry *entry, const char *cause)
                     .cause = fact_string(cause));
 }
 
-/* LEVEL says how secret VALUE's name is. Would text_value() write the value all the same? */
-static bool is_hidden(PyObject *value, enum secret level)
+/* Must VALUE be replaced by SECRET_WORD? Only if it is secret by LEVEL, and text_append_value()
+ * would write the value itself. */
+static bool must_hide(PyObject *value, enum secret level)
 {
     const bool is_string = PyUnicode_CheckExact(value);
     const bool is_number = PyLong_CheckExact(value) || PyFloat_CheckExact(value);
@@ -366,9 +370,9 @@ static bool is_hidden(PyObject *value, enum secret level)
     return is_string || (is_number && level == SECRET_ALL);
 }
 
-/* Return the signature id + 1 for the description of LOCALS. Equal texts have equal ids. Returns 0
- * if there is none. */
-static uint32_t signature_of(PyObject *locals)
+/* Return 1 + the signature id of LOCALS, the inputs of a call. Equal descriptions have equal ids.
+ * Returns 0 if there is none. */
+static uint32_t get_signature_id(PyObject *locals)
 {
     static PyObject *known; /* a dict from the descriptions so far to their ids */
     OWNED PyObject *made = known ? NULL : PyDict_New(), *key = NULL, *number = NULL;
@@ -386,13 +390,13 @@ static uint32_t signature_of(PyObject *locals)
         if (text.used)
             text_print(&text, ", ");
         named = text.used;
-        text_part(&text, name, VALUE_MAX);
+        text_append(&text, name, VALUE_MAX);
         level = redact_name(text.bytes + named, text.used - named);
         text_print(&text, ": ");
-        if (is_hidden(value, level))
+        if (must_hide(value, level))
             text_print(&text, "%s " SECRET_WORD, Py_TYPE(value)->tp_name);
         else
-            text_value(&text, value);
+            text_append_value(&text, value);
         Py_DECREF(name);
         Py_DECREF(value);
     }
@@ -407,7 +411,7 @@ static uint32_t signature_of(PyObject *locals)
         id = (uint32_t)PyLong_AsUnsignedLong(value) + 1;
     } else if (known && key && number && PyDict_GET_SIZE(known) < SIGNATURES_MAX &&
                PyDict_SetItem(known, key, number) == 0) {
-        tracer_fact(SIGNATURE, .signature = P.signatures, .text = text_all(&text));
+        tracer_fact(SIGNATURE, .signature = P.signatures, .text = text_get(&text));
         id = ++P.signatures;
     }
     PyErr_Clear();
@@ -486,16 +490,16 @@ bool decision_missed(struct decision *d, bool asks)
         return true;
     began = tracer_now();
     if (values_kept() != SESSION_VALUES_OFF)
-        d->signature = signature_of(d->locals);
+        d->signature = get_signature_id(d->locals);
     for (uint32_t i = 0; asks && i < d->count && !PyErr_Occurred(); i++)
         d->check[i].why = explain_miss(d, &d->check[i]);
     d->ours += tracer_now() - began;
     return !PyErr_Occurred();
 }
 
-/* Write a listing with the called function and `self`, because several functions may share one code
- * object and its entries. */
-static void write_called_as(const struct decision *d)
+/* Write a listing with the addresses of the called function and of its `self`: several functions
+ * may share one code object and its entries. */
+static void write_called_function(const struct decision *d)
 {
     PyCodeObject *code = compat_code(d->frame);
     struct text text = {.used = 0};
@@ -505,13 +509,13 @@ static void write_called_as(const struct decision *d)
         !PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(code->co_localsplusnames, 0), "self"))
         text_print(&text, ", self at %p", (void *)compat_local(d->frame, 0));
     tracer_fact(LISTING, .compile = d->compile - 1, .kind = fact_string("called_as"),
-                .text = text_all(&text));
+                .text = text_get(&text));
 }
 
 static void write_phase(struct tracer *t, enum compile_phase phase);
 static bool is_compiling(const struct tracer *t);
 
-static void write_asked(struct decision *d, int64_t code)
+static void write_compile_begin(struct decision *d, int64_t code)
 {
     d->compile = ++P.compiles;
     d->compile_began = tracer_now();
@@ -550,14 +554,14 @@ static void asking_end(struct decision *d)
 void decision_ask(struct decision *d, const struct code_state *state)
 {
     if (d->on)
-        write_asked(d, (int64_t)(state->mark >> CODE_SHIFT));
+        write_compile_begin(d, (int64_t)(state->mark >> CODE_SHIFT));
     asking_begin(d);
     if (d->front->compile_begins)
         write_phase(tracer_thread, PHASE_COMPILE);
     if (!d->on)
         return;
     if (d->front->compile_begins && values_kept() != SESSION_VALUES_OFF)
-        write_called_as(d);
+        write_called_function(d);
     if (d->front->compile_begins)
         d->token = d->front->compile_begins(d->compile - 1, (PyObject *)compat_code(d->frame));
 }
@@ -584,18 +588,19 @@ PyObject *decision_compiling(void)
                                           : Py_NewRef(Py_None);
 }
 
-/* How secret is what guard number GUARD of ENTRY reads? GUARD may be none of its guards. */
-static enum secret secret_of(const struct cache_entry *entry, int64_t guard)
+/* Return how secret the value is that guard number GUARD of ENTRY reads. GUARD may be -1 or
+ * otherwise out of range. */
+static enum secret get_secrecy(const struct cache_entry *entry, int64_t guard)
 {
     const bool known = guard >= 0 && guard < entry->guards;
 
     return known && entry->secret ? (enum secret)entry->secret[guard] : SECRET_NO;
 }
 
-/* Write CAUSE, a reason why CHECK's entry missed. DECIDED: the guard of CAUSE ended the check.
- * Otherwise the guard was not reached, and would have failed as well. */
-static void cause_fact(const struct decision *d, const struct decision_check *check, bool decided,
-                       struct fact_CAUSE cause)
+/* Write CAUSE, a reason why the entry of CHECK did not match. DECIDED: the guard of CAUSE ended the
+ * check. Otherwise the check ended before this guard, which would have failed, too. */
+static void write_cause(const struct decision *d, const struct decision_check *check, bool decided,
+                        struct fact_CAUSE cause)
 {
     const bool asked = d->front->observed ||
                        /* also a second check: the first did not report which guard failed */
@@ -605,7 +610,7 @@ static void cause_fact(const struct decision *d, const struct decision_check *ch
     struct secret_text made[3];
 
     if (!level)
-        level = secret_of(check->entry, cause.guard);
+        level = get_secrecy(check->entry, cause.guard);
     made[0] = redact_literals(&cause.expected, level);
     made[1] = redact_literals(&cause.actual, level);
     made[2] = redact_literals(&cause.words, level);
@@ -620,22 +625,23 @@ static void cause_fact(const struct decision *d, const struct decision_check *ch
         free(made[i].text);
 }
 
-/* Write why CHECK's entry missed: the guard that ended the check, and others that would have
- * failed. If the check did not tell which guard ended it, the first cause counts. */
-static void causes_of(const struct decision *d, const struct decision_check *check)
+/* Write why the entry of CHECK did not match: the guard that ended the check, and further guards
+ * that would have failed. If it is not known which guard ended the check, the first cause is taken
+ * for it. */
+static void write_causes(const struct decision *d, const struct decision_check *check)
 {
     int64_t first = check->failed != UINT32_MAX ? (int64_t)check->failed : -1;
     const bool seen = first >= 0;
     bool decided = false;
 
     if (check->result == CHECK_BACKEND_MISMATCH)
-        cause_fact(d, check, true,
-                   (struct fact_CAUSE){
-                       .guard = -1,
-                       .dimension = -1,
-                       .kind = fact_string("BACKEND_MATCH"),
-                       .aspect = fact_string("backend"),
-                       .words = fact_string("the entry was compiled for another backend")});
+        write_cause(d, check, true,
+                    (struct fact_CAUSE){
+                        .guard = -1,
+                        .dimension = -1,
+                        .kind = fact_string("BACKEND_MATCH"),
+                        .aspect = fact_string("backend"),
+                        .words = fact_string("the entry was compiled for another backend")});
     if (check->result != CHECK_FAIL)
         return;
     for (Py_ssize_t i = 0;
@@ -657,18 +663,18 @@ static void causes_of(const struct decision *d, const struct decision_check *che
             first = guard;
         is_first = guard == first && (guard >= 0 || i == 0);
         decided |= is_first;
-        cause_fact(d, check, is_first,
-                   (struct fact_CAUSE){.guard = guard,
-                                       .dimension = dimension,
-                                       .kind = fact_string(kind),
-                                       .source = text_part(&t, source, 512),
-                                       .aspect = fact_string(aspect),
-                                       .expected = text_part(&t, expected, 512),
-                                       .actual = text_part(&t, actual, 512),
-                                       .words = fact_string(words)});
+        write_cause(d, check, is_first,
+                    (struct fact_CAUSE){.guard = guard,
+                                        .dimension = dimension,
+                                        .kind = fact_string(kind),
+                                        .source = text_append(&t, source, 512),
+                                        .aspect = fact_string(aspect),
+                                        .expected = text_append(&t, expected, 512),
+                                        .actual = text_append(&t, actual, 512),
+                                        .words = fact_string(words)});
     }
     if (!decided)
-        cause_fact(
+        write_cause(
             d, check, true,
             (struct fact_CAUSE){.guard = seen ? (int64_t)check->failed : -1,
                                 .dimension = -1,
@@ -677,9 +683,9 @@ static void causes_of(const struct decision *d, const struct decision_check *che
                                                          : d->front->unexplained)});
 }
 
-/* Return the message of an exception's VALUE, a new reference. Returns NULL if reading the message
- * could run the program's code. */
-static PyObject *exception_message(PyObject *value)
+/* Return the message of an exception with VALUE, a new reference; NULL if reading it could run code
+ * of the program. */
+static PyObject *read_exception_message(PyObject *value)
 {
     PyObject *arguments =
         value && PyExceptionInstance_Check(value) ? ((PyBaseExceptionObject *)value)->args : NULL;
@@ -689,15 +695,16 @@ static PyObject *exception_message(PyObject *value)
     return words && PyUnicode_Check(words) ? Py_NewRef(words) : NULL;
 }
 
-/* Append a callback's exception: its type, and its message if it can be read and recorded. */
-static void text_exception(struct text *t, PyObject *type, PyObject *value)
+/* Append an exception that a callback raised: its type, and its message if it can be read and
+ * --values allows it. */
+static void text_append_exception(struct text *t, PyObject *type, PyObject *value)
 {
-    OWNED PyObject *words = exception_message(value);
+    OWNED PyObject *words = read_exception_message(value);
 
     text_print(t, "%s", ((PyTypeObject *)type)->tp_name);
     if (words && values_kept() == SESSION_VALUES_ALL) {
         text_print(t, ": ");
-        text_part(t, words, 500);
+        text_append(t, words, 500);
     }
 }
 
@@ -713,7 +720,7 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
     if (!entry && state->number && !d->front->ids_public)
         snprintf(label, sizeof label, "%lu/%lu", state->number - 1, state->compiles);
     if (pending.type)
-        text_exception(&reason, pending.type, pending.value);
+        text_append_exception(&reason, pending.type, pending.value);
     else
         text_print(&reason, d->count || d->older ? "no entry fitted" : "first call");
     tracer_fact(COMPILE, .compile = d->compile - 1, .code = (int64_t)(state->mark >> CODE_SHIFT),
@@ -722,12 +729,12 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
                 .outcome = fact_string(outcome == OUTCOME_COMPILED   ? "compiled"
                                        : outcome == OUTCOME_DECLINED ? "declined"
                                                                      : "error"),
-                .reason = text_all(&reason));
+                .reason = text_get(&reason));
     if (entry && entry->id != ENTRY_UNRECORDED)
         tracer_fact(COMPILED, .compile = d->compile - 1, .entry = entry->id);
     for (uint32_t i = 0; i < d->count; i++)
         if (d->check[i].entry->id != ENTRY_UNRECORDED)
-            causes_of(d, &d->check[i]);
+            write_causes(d, &d->check[i]);
 }
 
 /* Is the pending exception the one with which torch's stance skip_guard_eval_unsafe answers a
@@ -736,7 +743,7 @@ static bool is_stance_error(void)
 {
     KEPT struct tracer_exception pending = tracer_exception_aside();
     OWNED PyObject *words =
-        pending.type == PyExc_RuntimeError ? exception_message(pending.value) : NULL;
+        pending.type == PyExc_RuntimeError ? read_exception_message(pending.value) : NULL;
     const char *said = words ? PyUnicode_AsUTF8(words) : NULL;
 
     return said && !strncmp(said, "Recompilation triggered with skip_guard_eval_unsafe", 51);
@@ -748,8 +755,8 @@ enum outcome decision_raised(struct decision *d, uint32_t code)
 
     if (!is_stance_error())
         return OUTCOME_GUARD_ERROR;
-    if (d->on) { /* record this like a failed compile in shim mode */
-        write_asked(d, code);
+    if (d->on) { /* record it as a failed compile, as in shim mode */
+        write_compile_begin(d, code);
         decision_answer(d, &state, NULL, OUTCOME_CALLBACK_ERROR);
     }
     return OUTCOME_CALLBACK_ERROR;
@@ -757,9 +764,9 @@ enum outcome decision_raised(struct decision *d, uint32_t code)
 
 /* ---- write the words of a decision into the ring ---- */
 
-/* Find out which stack of frames T is on: the program's code has run since the lookup, and may have
- * switched greenlets. */
-static inline __attribute__((always_inline)) void write_begin(struct tracer *t)
+/* Find out which stack of frames thread T is on, before words are written. Code of the program has
+ * run since the lookup began, and may have switched greenlets. */
+static inline __attribute__((always_inline)) void follow_stack(struct tracer *t)
 {
     tracer_follow(t, PyThreadState_GET(), NULL);
 }
@@ -797,7 +804,7 @@ static void write_phase(struct tracer *t, enum compile_phase phase)
         return;
     if (P.session->frames != SESSION_FOLDED)
         return;
-    write_begin(t);
+    follow_stack(t);
     t->quiet = 0;
     put_words(t, &word, 1);
     t->quiet = quiet;
@@ -830,17 +837,17 @@ void decision_keep(struct tracer *t)
 {
     const uint64_t word = RING_CONTROL_WORD(CONTROL_KEEP, 1, 0);
 
-    write_begin(t);
+    follow_stack(t);
     put_words(t, &word, 1);
 }
 
-static inline uint64_t check_word(uint32_t entry, enum check_result result)
+static inline uint64_t make_check_word(uint32_t entry, enum check_result result)
 {
     return RING_CONTROL_WORD(CONTROL_CHECK, 2, (uint64_t)entry << 8 | result);
 }
 
 /* Return the first word of a CONTROL_DECISION. ENTRY may be NULL. */
-static inline uint64_t decision_word(const struct cache_entry *entry, unsigned outcome)
+static inline uint64_t make_decision_word(const struct cache_entry *entry, unsigned outcome)
 {
     const uint64_t id = entry && entry->id != ENTRY_UNRECORDED ? (uint64_t)entry->id + 1 : 0;
 
@@ -855,7 +862,7 @@ static UNGUARDED void write_check(struct tracer *t, const struct decision_check 
     uint64_t failed = c->failed == UINT32_MAX ? 0 : ((uint64_t)c->failed + 1) & 0xfffff;
 
     put_words(t,
-              (uint64_t[]){check_word(c->entry->id, c->result),
+              (uint64_t[]){make_check_word(c->entry->id, c->result),
                            (uint64_t)(c->run & 0xfffff) << 44 | failed << 24 | ticks},
               2);
 }
@@ -867,7 +874,7 @@ UNGUARDED void decision_write(struct decision *d, struct tracer *t, enum outcome
 
     if (!d->on)
         return;
-    write_begin(t);
+    follow_stack(t);
     observed = d->front->observed;
     for (uint32_t i = 0; !observed && i < d->count; i++)
         if (d->check[i].result != CHECK_RESULTS && d->check[i].entry->id != ENTRY_UNRECORDED)
@@ -883,19 +890,19 @@ UNGUARDED void decision_write(struct decision *d, struct tracer *t, enum outcome
                   2);
     /* The duration includes the compile, if there was one, because the entry was born during it. */
     put_words(t,
-              (uint64_t[]){decision_word(entry, outcome | (observed ? DECISION_OBSERVED : 0)),
+              (uint64_t[]){make_decision_word(entry, outcome | (observed ? DECISION_OBSERVED : 0)),
                            d->began, tracer_now() - d->began - (d->compile ? 0 : d->ours)},
               3);
 }
 
 HOT UNGUARDED void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry)
 {
-    const uint64_t decided = decision_word(entry, OUTCOME_HIT | DECISION_OBSERVED);
-    const uint64_t checked = check_word(entry->id, CHECK_PASS);
+    const uint64_t decided = make_decision_word(entry, OUTCOME_HIT | DECISION_OBSERVED);
+    const uint64_t checked = make_check_word(entry->id, CHECK_PASS);
     const uint64_t guards = (uint64_t)(entry->guards & 0xfffff) << 44 | RING_TICKS_UNKNOWN;
     const uint64_t ticks = tracer_now() - began;
 
-    write_begin(t);
+    follow_stack(t);
     if (unlikely(entry->id == ENTRY_UNRECORDED))
         put_words(t, (uint64_t[]){decided, began, ticks}, 3);
     else
@@ -904,6 +911,6 @@ HOT UNGUARDED void decision_hit(struct tracer *t, uint64_t began, const struct c
 
 HOT void decision_outcome(struct tracer *t, enum outcome outcome)
 {
-    write_begin(t);
+    follow_stack(t);
     put_words(t, (uint64_t[]){RING_CONTROL_WORD(CONTROL_OUTCOME, 1, outcome)}, 1);
 }

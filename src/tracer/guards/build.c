@@ -52,10 +52,10 @@ static bool is_named(int kind)
     return kind == STEP_LOCAL || kind == STEP_CELL || kind == STEP_ATTRIBUTE || kind == STEP_METHOD;
 }
 
-/* Return PARENT's child for the step (KIND, KEY), and make it if it is missing. AT is the number of
- * the step in its path. Returns NULL with MemoryError. */
-static struct guard_node *node_get(struct guard_node *parent, enum guard_step_kind kind,
-                                   PyObject *key, int at)
+/* Return the child of PARENT for the step (KIND, KEY). It is made if it is missing; AT is then the
+ * index of the step in its path. Returns NULL with MemoryError. */
+static struct guard_node *node_get_child(struct guard_node *parent, enum guard_step_kind kind,
+                                         PyObject *key, int at)
 {
     struct guard_node *node, **more;
 
@@ -86,8 +86,9 @@ static struct guard_node *node_get(struct guard_node *parent, enum guard_step_ki
     return node;
 }
 
-/* Return the node at the end of PATH, and make missing nodes. Returns NULL with an exception. */
-static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
+/* Return the node at the end of PATH. Nodes that are missing are made. Returns NULL with an
+ * exception. */
+static struct guard_node *node_find_or_make(struct guard_tree *tree, PyObject *path)
 {
     /* the letters that stand for the values of enum guard_step_kind, from STEP_LOCALS on */
     static const char letters[] = "LGBSlc.[m(";
@@ -112,7 +113,7 @@ static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
             PyErr_SetString(PyExc_TypeError, "a source is not as dyntrace.guards makes it");
             return NULL;
         }
-        node = node_get(node, (enum guard_step_kind)kind, key, at);
+        node = node_get_child(node, (enum guard_step_kind)kind, key, at);
     }
     return node;
 }
@@ -146,9 +147,9 @@ static void invalidate_bound(struct guard_tree *tree, PyObject *ref)
     Py_DECREF(death);
 }
 
-/* The callback of weak references. CAPSULE's context is the tree; it is NULL once the tree is gone.
- * A tree with a reference count of 0 is being freed. */
-static PyObject *object_died(PyObject *capsule, PyObject *ref)
+/* Called when an object that a guard compares with dies. The context of CAPSULE is the tree; it is
+ * NULL once the tree is gone. A tree without references is just being freed. */
+static PyObject *handle_object_death(PyObject *capsule, PyObject *ref)
 {
     PyObject *tree = PyCapsule_GetContext(capsule);
 
@@ -163,7 +164,7 @@ static PyObject *object_died(PyObject *capsule, PyObject *ref)
 
 static PyObject *watch_new(struct guard_tree *tree)
 {
-    static PyMethodDef method = {"object_died", object_died, METH_O, NULL};
+    static PyMethodDef method = {"object_died", handle_object_death, METH_O, NULL};
     OWNED PyObject *capsule = PyCapsule_New(&method, NULL, NULL);
 
     return capsule && !PyCapsule_SetContext(capsule, tree) ? PyCFunction_New(&method, capsule)
@@ -196,7 +197,7 @@ static int take_slots(struct guard_tree *tree, struct guard_leaf *leaf, PyObject
         return -1;
     }
     for (Py_ssize_t i = 0; i < count; i++) {
-        struct guard_node *node = node_at(tree, PyTuple_GET_ITEM(paths, i));
+        struct guard_node *node = node_find_or_make(tree, PyTuple_GET_ITEM(paths, i));
         if (!node)
             return -1;
         if (node->slot < 0)
@@ -269,7 +270,7 @@ static int leaf_add(struct guard_tree *tree, PyObject *guard)
         PyErr_Format(PyExc_ValueError, "%s has one source, not %zd", name, PyTuple_GET_SIZE(paths));
         return -1;
     }
-    node = node_at(tree, PyTuple_GET_ITEM(paths, 0));
+    node = node_find_or_make(tree, PyTuple_GET_ITEM(paths, 0));
     return node ? leaves_add(&node->leaves, leaf) : -1;
 }
 
@@ -424,27 +425,27 @@ done:
 
 /* ---- methods of GuardTree in Python ---- */
 
-static void each_leaf(const struct guard_leaves *leaves, void (*add)(void *, uint32_t),
-                      void *context)
+static void visit_leaves(const struct guard_leaves *leaves, void (*add)(void *, uint32_t),
+                         void *context)
 {
     for (uint32_t i = 0; i < leaves->count; i++)
         add(context, leaves->at[i]->ordinal);
 }
 
-static void each_leaf_below(const struct guard_node *node, void (*add)(void *, uint32_t),
-                            void *context)
+static void visit_leaves_below(const struct guard_node *node, void (*add)(void *, uint32_t),
+                               void *context)
 {
-    each_leaf(&node->leaves, add, context);
+    visit_leaves(&node->leaves, add, context);
     for (uint32_t i = 0; i < node->child_count; i++)
-        each_leaf_below(node->children[i], add, context);
+        visit_leaves_below(node->children[i], add, context);
 }
 
 void guard_tree_each(PyObject *self, void (*add)(void *, uint32_t), void *context)
 {
     struct guard_tree *tree = (struct guard_tree *)self;
 
-    each_leaf_below(&tree->top, add, context);
-    each_leaf(&tree->relations, add, context);
+    visit_leaves_below(&tree->top, add, context);
+    visit_leaves(&tree->relations, add, context);
 }
 
 static void append_ordinal(void *context, uint32_t ordinal)
@@ -521,10 +522,10 @@ static PyMethodDef tree_methods[] = {
      "check_verbose($self, f_locals, /)\n--\n\n"
      "Return (passed, guards run, number of the guard that did not hold or None)."},
     {"_explain", guard_tree_failures, METH_O,
-     "_explain($self, f_locals, /)\n--\n\nA list of (ordinal, step, exception or None, values)."},
+     "_explain($self, f_locals, /)\n--\n\nReturn [(ordinal, step, exception or None, values)]."},
     {"_is_quiet", guard_is_quiet, METH_VARARGS | METH_STATIC,
      "_is_quiet(object, name, /)\n--\n\n"
-     "Can the attribute be read without code of the program's?"},
+     "Can the attribute be read without running code of the program?"},
     {"order", tree_order, METH_NOARGS,
      "order($self, /)\n--\n\n"
      "Return the numbers of the guards in the order in which they are tried now.\n\n"

@@ -43,7 +43,7 @@ static void move_forward(struct guard_reading *r, void **list, uint32_t at, size
 #undef FAILS
 }
 
-static void leaf_failed(struct guard_reading *r, struct guard_leaves *leaves, uint32_t at)
+static void move_failed_leaf(struct guard_reading *r, struct guard_leaves *leaves, uint32_t at)
 {
     if (!leaves->at[at]->stays)
         move_forward(r, (void **)leaves->at, at, offsetof(struct guard_leaf, fails));
@@ -57,15 +57,15 @@ static bool uses_slot(const struct guard_leaf *leaf, int slot)
     return false;
 }
 
-/* Return the ordinal of the first guard that needs NODE's value, or UINT32_MAX. */
-static uint32_t first_leaf(const struct guard_tree *tree, const struct guard_node *node)
+/* Return the ordinal of the first guard that needs the value of NODE; UINT32_MAX if none does. */
+static uint32_t find_first_leaf(const struct guard_tree *tree, const struct guard_node *node)
 {
     if (node->leaves.count)
         return node->leaves.at[0]->ordinal;
     for (uint32_t i = 0; node->slot >= 0 && i < tree->relations.count; i++)
         if (uses_slot(tree->relations.at[i], node->slot))
             return tree->relations.at[i]->ordinal;
-    return node->child_count ? first_leaf(tree, node->children[0]) : UINT32_MAX;
+    return node->child_count ? find_first_leaf(tree, node->children[0]) : UINT32_MAX;
 }
 
 static int check_node(struct guard_reading *r, struct guard_node *node, PyObject *parent);
@@ -93,7 +93,7 @@ static int check_node(struct guard_reading *r, struct guard_node *node, PyObject
 
     if (unlikely(result <= 0)) {
         r->run++;
-        r->failed = first_leaf(r->tree, node);
+        r->failed = find_first_leaf(r->tree, node);
         return result;
     }
     for (uint32_t i = 0; i < node->leaves.count; i++) {
@@ -103,7 +103,7 @@ static int check_node(struct guard_reading *r, struct guard_node *node, PyObject
         if (unlikely(result <= 0)) {
             r->failed = leaf->ordinal;
             if (result == 0)
-                leaf_failed(r, &node->leaves, i);
+                move_failed_leaf(r, &node->leaves, i);
             if (r->seen)
                 *r->seen = Py_NewRef(value);
             goto done;
@@ -119,7 +119,7 @@ done:
     return result;
 }
 
-static PyObject *tuple_of(PyObject *const *values, uint32_t count)
+static PyObject *make_tuple(PyObject *const *values, uint32_t count)
 {
     PyObject *tuple = PyTuple_New(count);
 
@@ -144,8 +144,8 @@ static int check_relations(struct guard_reading *r, PyObject **values)
         if (result <= 0) {
             r->failed = leaf->ordinal;
             if (result == 0)
-                leaf_failed(r, relations, i);
-            if (result == 0 && r->seen && !(*r->seen = tuple_of(values, leaf->slot_count)))
+                move_failed_leaf(r, relations, i);
+            if (result == 0 && r->seen && !(*r->seen = make_tuple(values, leaf->slot_count)))
                 result = -1;
             return result;
         }
@@ -231,7 +231,7 @@ static PyObject *take_exception(void)
 static int add_failure(struct explanation *x, const struct guard_leaf *leaf, int step,
                        PyObject *raised, PyObject *const *values, uint32_t count)
 {
-    PyObject *tuple = tuple_of(values, count);
+    PyObject *tuple = make_tuple(values, count);
     OWNED PyObject *item =
         tuple ? Py_BuildValue("(IiON)", leaf->ordinal, step, raised ? raised : Py_None, tuple)
               : NULL;
@@ -275,7 +275,7 @@ static int explain_node(struct explanation *x, struct guard_node *node, PyObject
     int status;
 
     if (x->quiet && !guard_step_is_quiet(&step, parent))
-        return !x->seen && first_leaf(x->tree, node) == x->failed
+        return !x->seen && find_first_leaf(x->tree, node) == x->failed
                    ? add_unread(x, node, node->at, NULL)
                    : 0;
     status = guard_step_read(&step, parent, &x->values, &value);

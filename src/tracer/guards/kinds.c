@@ -215,7 +215,7 @@ static APART int are_equal(const struct guard_leaf *leaf, PyObject *const *value
     return result;
 }
 
-static int by_address(const void *a, const void *b)
+static int compare_addresses(const void *a, const void *b)
 {
     PyObject *const *x = a, *const *y = b;
 
@@ -241,7 +241,7 @@ static APART int are_different(const struct guard_leaf *leaf, PyObject *const *v
         return -1;
     }
     memcpy(sorted, values, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, by_address);
+    qsort(sorted, count, sizeof *sorted, compare_addresses);
     for (uint32_t i = 1; i < count && result; i++)
         result = sorted[i] != sorted[i - 1];
     PyMem_Free(sorted);
@@ -263,10 +263,10 @@ static APART int call_lambda(const struct guard_leaf *leaf, PyObject *const *val
 
 /* ---- functions that LAMBDA guards of capture/ call ---- */
 
-/* Compute NUMBER: an int is itself; (i,) is value number I; (operator, operands ...) is the
- * operator's result for the operands. Returns a new reference; NULL if an operand is no int, or
- * with an exception. */
-static PyObject *number_of(PyObject *number, PyObject *const *values)
+/* Compute NUMBER, which is an int; or (i,) for value number i; or (operator, operands ...) for
+ * the operator's result. Returns a new reference; NULL if an operand is no int, or with an
+ * exception. */
+static PyObject *compute_number(PyObject *number, PyObject *const *values)
 {
     PyObject *operands[2] = {NULL};
     PyObject *made = NULL;
@@ -277,7 +277,7 @@ static PyObject *number_of(PyObject *number, PyObject *const *values)
     if (count <= 0)
         return PyLong_CheckExact(number) ? Py_NewRef(number) : NULL;
     for (Py_ssize_t i = 0; i < count && (!i || operands[0]); i++)
-        operands[i] = number_of(PyTuple_GET_ITEM(number, i + 1), values);
+        operands[i] = compute_number(PyTuple_GET_ITEM(number, i + 1), values);
     if (operands[count - 1])
         made = PyObject_Vectorcall(PyTuple_GET_ITEM(number, 0), operands, (size_t)count, NULL);
     Py_XDECREF(operands[0]);
@@ -285,11 +285,11 @@ static PyObject *number_of(PyObject *number, PyObject *const *values)
     return made;
 }
 
-/* Implements compares(*values): SELF is (comparison, expected result). Does the comparison of the
- * values give this result? */
-static PyObject *compares(PyObject *self, PyObject *const *values, Py_ssize_t count)
+/* compares(*values): has the comparison of the values the expected result? SELF is (comparison,
+ * expected result). */
+static PyObject *check_comparison(PyObject *self, PyObject *const *values, Py_ssize_t count)
 {
-    OWNED PyObject *result = number_of(PyTuple_GET_ITEM(self, 0), values);
+    OWNED PyObject *result = compute_number(PyTuple_GET_ITEM(self, 0), values);
 
     if (!result && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_ArithmeticError))
         return NULL;
@@ -314,7 +314,7 @@ static PyObject *has_order(PyObject *self, PyObject *dict)
 
 static PyObject *make_check(PyObject *module, PyObject *of)
 {
-    static PyMethodDef comparison = {"compares", (PyCFunction)(void (*)(void))compares,
+    static PyMethodDef comparison = {"compares", (PyCFunction)(void (*)(void))check_comparison,
                                      METH_FASTCALL, "compares(*numbers)"};
     static PyMethodDef order = {"has_order", has_order, METH_O, "has_order(dict)"};
 
@@ -328,9 +328,9 @@ static PyObject *make_check(PyObject *module, PyObject *of)
 
 PyMethodDef guard_methods[] = {
     {"_check", make_check, METH_O,
-     "_check($module, of, /)\n--\n\nA function, _check(words) or _check((comparison, result)): "
-     "does a dict have these keys in "
-     "this order? Does the comparison of numbers give that?"},
+     "_check($module, of, /)\n--\n\nReturn a function. _check(words) checks that a dict has "
+     "these keys in this order, "
+     "_check((comparison, result)) that numbers compare like that."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -113,9 +113,9 @@ static bool is_local(PyCodeObject *code, int i, PyObject *name)
     return PyTuple_GET_ITEM(code->co_localsplusnames, i) == name && !compat_is_hidden(code, i);
 }
 
-/* Return local number I, borrowed, or NULL. Before the frame has started, free variables are only
- * in the function's closure. With CELL return the cell of a free variable instead of its value. */
-static inline PyObject *local_at(compat_frame *frame, const PyCodeObject *code, int i, bool cell)
+/* Return the value of local number I, borrowed, or NULL. CELL: of a free variable return the cell.
+ * Before the frame has started, free variables are only in the function's closure. */
+static inline PyObject *get_local(compat_frame *frame, const PyCodeObject *code, int i, bool cell)
 {
     const int free_at = code->co_nlocalsplus - code->co_nfreevars;
     PyObject *closure;
@@ -157,9 +157,9 @@ static int read_local(compat_frame *frame, PyObject *name, Py_ssize_t *hint, boo
         return PyErr_Occurred() ? -1 : 0;
     }
     if (likely(i >= 0 && i < count && is_local(code, i, name)))
-        *value = Py_XNewRef(local_at(frame, code, i, cell));
+        *value = Py_XNewRef(get_local(frame, code, i, cell));
     for (i = count - 1; i >= 0 && !*value; i--)
-        if (is_local(code, i, name) && (*value = Py_XNewRef(local_at(frame, code, i, cell))))
+        if (is_local(code, i, name) && (*value = Py_XNewRef(get_local(frame, code, i, cell))))
             *hint = i;
     return *value != NULL;
 }
@@ -177,7 +177,7 @@ PyObject *guard_frame_locals(compat_frame *frame)
             status = PyDict_Update(locals, frame->f_locals);
     } else {
         for (int i = 0; !status && i < code->co_nlocalsplus; i++) {
-            PyObject *value = compat_is_hidden(code, i) ? NULL : local_at(frame, code, i, false);
+            PyObject *value = compat_is_hidden(code, i) ? NULL : get_local(frame, code, i, false);
             if (value)
                 status =
                     PyDict_SetItem(locals, PyTuple_GET_ITEM(code->co_localsplusnames, i), value);
@@ -310,9 +310,9 @@ int guard_step_read(struct guard_step *step, PyObject *parent, const struct guar
 
 /* ---- tell whether a step can be read without running code of the program ---- */
 
-/* Can FOUND, a class attribute or NULL, be read through an instance without running code of the
- * program? Yes if FOUND is bound as a method or is a slot. */
-static bool is_quiet_found(PyObject *found)
+/* FOUND is a class attribute, or NULL. Can it be read through an instance without running code of
+ * the program? No if it is a property, or has a __get__ written in Python. */
+static bool is_quiet_class_attribute(PyObject *found)
 {
     PyTypeObject *type = found ? Py_TYPE(found) : NULL;
 
@@ -332,11 +332,11 @@ static bool is_quiet_attribute(PyObject *object, PyObject *name)
     PyTypeObject *type = Py_TYPE(object);
     OWNED PyObject *there = NULL;
 
-    if (!is_quiet_found(_PyType_Lookup(type, name)))
+    if (!is_quiet_class_attribute(_PyType_Lookup(type, name)))
         return false;
     if (PyType_Check(object))
         return type->tp_getattro == PyType_Type.tp_getattro &&
-               is_quiet_found(_PyType_Lookup((PyTypeObject *)object, name));
+               is_quiet_class_attribute(_PyType_Lookup((PyTypeObject *)object, name));
     if (!is_plain(type))
         return false;
     if (!PyModule_Check(object) && !find_in_type(type, "__getattr__"))

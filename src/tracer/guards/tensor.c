@@ -233,8 +233,8 @@ static int compare_tuple(const struct guard_tensor *t, PyObject *tuple, const Py
     return result;
 }
 
-/* Return VALUE's strides, a new tuple. Returns NULL if VALUE has none, or with an exception. */
-static PyObject *strides_of(PyObject *value)
+/* Return the strides of VALUE, a new tuple; NULL if it has none, or with an exception. */
+static PyObject *read_strides(PyObject *value)
 {
     PyObject *got = NULL;
 
@@ -259,7 +259,7 @@ static int compare_attributes(const struct guard_tensor *t, PyObject *value)
         result = compare_tuple(t, PyObject_GetAttr(value, shape_name), t->sizes);
     if (result != 1 || !t->strided)
         return result;
-    strides = strides_of(value);
+    strides = read_strides(value);
     if (!strides)
         return PyErr_Occurred() ? -1 : 0;
     return compare_tuple(t, strides, t->strides);

@@ -9,15 +9,17 @@
 
 enum { MOST_SLOTS = 256 << 20 };
 
-/* Copy the slots before STEP to the working row and return it. The caller may change it. */
-static unsigned char *slots_now(const struct program *p, int32_t step)
+/* Copy the kinds of the slots before STEP to the working row, which the caller may change, and
+ * return it. */
+static unsigned char *copy_slots(const struct program *p, int32_t step)
 {
     return memcpy(program_slots(p, p->count), program_slots(p, step), (size_t)p->width);
 }
 
-/* Add NOW to the kinds of values that the slots may hold before STEP. The stack has DEPTH slots
- * there. Returns false for invalid bytecode. */
-static bool merge_state(struct program *p, const unsigned char *now, int32_t step, int32_t depth)
+/* Add the kinds of NOW to those that the slots may hold before STEP, where the stack has DEPTH
+ * slots. Returns false for invalid bytecode. */
+static bool merge_slot_kinds(struct program *p, const unsigned char *now, int32_t step,
+                             int32_t depth)
 {
     unsigned char *slots;
     bool more;
@@ -50,9 +52,9 @@ static bool follow_raise(struct program *p, int32_t step)
 
     if (depth > p->depth[step] || depth + pushed > p->width - p->variables)
         return false;
-    now = slots_now(p, step);
+    now = copy_slots(p, step);
     memset(now + p->variables + depth, SLOT_HANDLER, (size_t)pushed);
-    return merge_state(p, now, span->to, depth + pushed);
+    return merge_slot_kinds(p, now, span->to, depth + pushed);
 }
 
 /* Add what the slots may hold after step AT to what they may hold before the next step; with JUMP,
@@ -63,14 +65,14 @@ static bool follow_step(struct program *p, int32_t at, bool jump)
     const int32_t before = p->depth[at];
     const int effect = PyCompile_OpcodeStackEffectWithJump(step->op, (int)step->arg, jump);
     const int64_t depth = (int64_t)before + effect;
-    unsigned char *now = slots_now(p, at);
+    unsigned char *now = copy_slots(p, at);
     unsigned char *stack = now + p->variables;
 
     if (depth < 0 || depth > p->width - p->variables)
         return false;
     if (!compat_run(step->op, step->arg, now, stack, before, (int)depth))
         return false;
-    return merge_state(p, now, jump ? step->to : at + 1, (int32_t)depth);
+    return merge_slot_kinds(p, now, jump ? step->to : at + 1, (int32_t)depth);
 }
 
 /* Add what the slots may hold after step AT to what they may hold before all steps that may come
@@ -105,8 +107,8 @@ static bool walk_steps(struct program *p)
     return true;
 }
 
-/* Return how many of CODE's variables are arguments. */
-static int argument_count(const PyCodeObject *code)
+/* Return how many arguments CODE has, which are its first variables. */
+static int count_arguments(const PyCodeObject *code)
 {
     int count = code->co_argcount + code->co_kwonlyargcount;
 
@@ -117,11 +119,11 @@ static int argument_count(const PyCodeObject *code)
     return count;
 }
 
-/* Return what variable I of CODE holds at the beginning: arguments have values, free variables have
- * cells. */
-static unsigned char first_slot(const PyCodeObject *code, int32_t i)
+/* Return what variable number I of CODE holds at the beginning: an argument has a value, a free
+ * variable has a cell. */
+static unsigned char find_first_slot(const PyCodeObject *code, int32_t i)
 {
-    if (i < argument_count(code))
+    if (i < count_arguments(code))
         return SLOT_VALUE;
     return _PyLocals_GetKind(code->co_localspluskinds, i) & CO_FAST_FREE ? SLOT_CELL : SLOT_NULL;
 }
@@ -130,19 +132,19 @@ static unsigned char first_slot(const PyCodeObject *code, int32_t i)
  * steps from FIRST instead. */
 static bool walk_all(struct program *p, int32_t first)
 {
-    unsigned char *now = slots_now(p, 0);
+    unsigned char *now = copy_slots(p, 0);
     int32_t depth;
 
     memset(p->depth, -1, sizeof *p->depth * (size_t)p->count);
     for (int32_t i = 0; i < p->variables; i++)
-        now[i] = first_slot(p->code, i);
-    if (!merge_state(p, now, 0, 0) || !walk_steps(p))
+        now[i] = find_first_slot(p->code, i);
+    if (!merge_slot_kinds(p, now, 0, 0) || !walk_steps(p))
         return false;
     if (!first)
         return true;
     depth = p->depth[first];
     memset(p->depth, -1, sizeof *p->depth * (size_t)p->count);
-    return merge_state(p, program_slots(p, first), first, depth) && walk_steps(p);
+    return merge_slot_kinds(p, program_slots(p, first), first, depth) && walk_steps(p);
 }
 
 int program_open(struct program *p, PyCodeObject *code, int32_t first)

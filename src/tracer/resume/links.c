@@ -99,8 +99,8 @@ static PyObject *variables_take(compat_frame *frame, PyCodeObject *resume, int f
     return taken;
 }
 
-/* Return an iterator over VALUE, which has reached INDEX: a new reference. */
-static PyObject *iterator_at(PyObject *value, Py_ssize_t index)
+/* Return an iterator over VALUE that has arrived at INDEX: a new reference. */
+static PyObject *make_iterator_at(PyObject *value, Py_ssize_t index)
 {
     OWNED PyObject *iterator = PyObject_GetIter(value);
     OWNED PyObject *set =
@@ -109,10 +109,10 @@ static PyObject *iterator_at(PyObject *value, Py_ssize_t index)
     return set ? Py_NewRef(iterator) : NULL;
 }
 
-/* A newer CPython iterates a list or tuple without an iterator: it keeps the index on the stack.
- * Replace each such list or tuple in HANDED, the arguments for the code with LINK, by an iterator.
- * Returns -1 with an exception. */
-static int positions_add(compat_frame *frame, PyObject *link, PyObject *handed)
+/* Newer CPythons iterate over a list or tuple without an iterator, and keep the index on the stack.
+ * HANDED has the arguments for the resume function with LINK: replace each list or tuple in it over
+ * which FRAME is iterating by an iterator. Returns -1 with an exception. */
+static int replace_iterated(compat_frame *frame, PyObject *link, PyObject *handed)
 {
     PyObject *places = PyTuple_GET_ITEM(link, LINK_PLACES);
     const Py_ssize_t locals = link_number(link, LINK_LOCALS);
@@ -124,7 +124,7 @@ static int positions_add(compat_frame *frame, PyObject *link, PyObject *handed)
         PyObject *value = PyTuple_GET_ITEM(handed, locals + i);
         if (index < 0 || value == UNBOUND)
             continue;
-        PyObject *iterator = iterator_at(value, index);
+        PyObject *iterator = make_iterator_at(value, index);
         if (!iterator)
             return -1;
         PyTuple_SET_ITEM(handed, locals + i, iterator);
@@ -178,7 +178,8 @@ static PyObject *leave(PyObject *object, PyObject *ignored)
     if (!(cells = variables_take(frame, resume, resume->co_nlocalsplus - cell_count, cell_count,
                                  false)) ||
         !(handed = variables_take(frame, resume, 0, arguments, true)) ||
-        positions_add(frame, link, handed) || !(made = PyFunction_New(object, frame->f_globals)) ||
+        replace_iterated(frame, link, handed) ||
+        !(made = PyFunction_New(object, frame->f_globals)) ||
         (named && !(keys = PyTuple_GetSlice(resume->co_localsplusnames, 0, named))))
         return NULL;
     function = (PyFunctionObject *)made;

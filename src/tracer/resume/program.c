@@ -68,8 +68,9 @@ static bool read_step(struct program *p, const unsigned char *bytes, int32_t *un
     return true;
 }
 
-/* Return the step that begins at UNIT, or -1. The end of the code counts as a step. */
-static int32_t step_of(const struct program *p, int64_t unit)
+/* Return the index of the step that begins at code unit UNIT, or -1. The end of the code counts as
+ * a step. */
+static int32_t find_step(const struct program *p, int64_t unit)
 {
     if (unit > p->units)
         return -1;
@@ -98,9 +99,9 @@ static bool read_spans(struct program *p)
     while (at < end) {
         if (!read_row(&at, end, numbers))
             return false;
-        const int32_t begin = step_of(p, numbers[0]);
-        const int32_t behind = step_of(p, (int64_t)numbers[0] + numbers[1]);
-        const int32_t handler = step_of(p, numbers[2]);
+        const int32_t begin = find_step(p, numbers[0]);
+        const int32_t behind = find_step(p, (int64_t)numbers[0] + numbers[1]);
+        const int32_t handler = find_step(p, numbers[2]);
         if (begin < done || behind < begin)
             return false;
         if (handler < 0 || handler >= p->count)
@@ -226,8 +227,8 @@ static void place_steps(struct program *p)
     }
 }
 
-/* Return the code unit in the new code that corresponds to the old step TO. */
-static int32_t unit_of(const struct program *p, int32_t to)
+/* Return the code unit in the new code that stands for the old step TO. */
+static int32_t find_unit(const struct program *p, int32_t to)
 {
     return p->made[p->steps[to].at].at;
 }
@@ -245,7 +246,7 @@ static void arrange_steps(struct program *p)
             struct step *step = &p->made[i];
             const int32_t behind = step->at + step->size + compat_caches(step->op);
             if (step->to >= 0)
-                step->arg = (uint32_t)abs(unit_of(p, step->to) - behind);
+                step->arg = (uint32_t)abs(find_unit(p, step->to) - behind);
             for (; step->size < 4 && step->arg >> 8 * step->size; grown = true)
                 step->size++;
         }
@@ -291,7 +292,7 @@ static void write_spans(const struct program *p, FILE *out)
             const struct span *row = &p->spans[span];
             write_number((uint32_t)first, 128, out);
             write_number((uint32_t)(at - first), 0, out);
-            write_number((uint32_t)unit_of(p, row->to), 0, out);
+            write_number((uint32_t)find_unit(p, row->to), 0, out);
             write_number(row->depth, 0, out);
         }
         span = step ? step->span : -1;
@@ -323,7 +324,7 @@ static int position_number(PyObject *position, int i)
     return number == Py_None ? -1 : (int)PyLong_AsLong(number);
 }
 
-static struct place place_of(PyObject *position)
+static struct place read_place(PyObject *position)
 {
     return (struct place){.line = position_number(position, 0),
                           .last_line = position_number(position, 1),
@@ -367,7 +368,7 @@ static void write_lines(const struct program *p, FILE *out)
         for (; unit < step->from; unit++)
             Py_XSETREF(position, PyIter_Next(positions));
         if (step->from >= 0 && position)
-            place = place_of(position);
+            place = read_place(position);
         for (int units = step->size + compat_caches(step->op); units > 0; units -= 8) {
             write_place(units < 8 ? units : 8, &place, line, out);
             if (place.line >= 0)

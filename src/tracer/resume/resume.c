@@ -7,14 +7,14 @@
 #include "tracer/hooks.h"
 #include "tracer/resume/program.h"
 
-static PyObject *known_link(PyObject *module, PyObject *code)
+static PyObject *get_link(PyObject *module, PyObject *code)
 {
     PyObject *found = PyCode_Check(code) ? link_of((PyCodeObject *)code) : NULL;
 
     return Py_NewRef(found ? found : Py_None);
 }
 
-static PyObject *splits_of_code(PyObject *module, PyObject *code)
+static PyObject *get_splits(PyObject *module, PyObject *code)
 {
     OWNED PyObject *none = PyDict_New();
     struct code_state *state =
@@ -25,7 +25,7 @@ static PyObject *splits_of_code(PyObject *module, PyObject *code)
     return state ? Py_NewRef(state->splits) : NULL;
 }
 
-static PyObject *steps(PyObject *module, PyObject *args)
+static PyObject *list_steps(PyObject *module, PyObject *args)
 {
     OWNED PyObject *list = PyList_New(0);
     PyCodeObject *code;
@@ -75,7 +75,7 @@ static bool put_part(struct program *p, PyObject *part, PyObject *moved)
     return true;
 }
 
-static PyObject *make(PyObject *module, PyObject *args)
+static PyObject *make_code(PyObject *module, PyObject *args)
 {
     PyCodeObject *code;
     struct program p;
@@ -136,35 +136,35 @@ static PyObject *read_steps(PyObject *module, PyObject *code)
 }
 
 PyMethodDef resume_methods[] = {
-    {"_link", known_link, METH_O,
-     "_link($module, code, /)\n--\n\nA tuple or None: what _enter() was given, of a resume "
-     "function, its prefix or "
-     "a copy."},
-    {"_splits", splits_of_code, METH_O,
-     "_splits($module, code, /)\n--\n\nA dict. For what is made of CODE; kept with it until a "
-     "reset."},
-    {"_steps", steps, METH_VARARGS,
-     "_steps($module, code, first, /)\n--\n\nA list of (begin, end, why, slots). The steps of "
-     "CODE, if it is entered at "
-     "FIRST. The second half of an instruction has no end.\n"
-     "WHY it belongs to others. What SLOTS may have, variables, then the stack; None: it is never "
-     "reached."},
+    {"_link", get_link, METH_O,
+     "_link($module, code, /)\n--\n\nReturn the link, the tuple given to _enter(), of a resume "
+     "function, its prefix or a copy.\n"
+     "None for any other code."},
+    {"_splits", get_splits, METH_O,
+     "_splits($module, code, /)\n--\n\nReturn a dict for the splits of CODE. It is kept "
+     "with CODE until a reset."},
+    {"_steps", list_steps, METH_VARARGS,
+     "_steps($module, code, first, /)\n--\n\nReturn a list of (begin, end, why, slots): the "
+     "steps of CODE, entered at step FIRST. "
+     "BEGIN and END are byte offsets, equal for the second half of an instruction.\n"
+     "WHY: why CODE cannot be split there, or None. SLOTS: the kinds of values in variables and "
+     "stack; None: never reached."},
     {"_read", read_steps, METH_O,
-     "_read($module, code, /)\n--\n\n[(opcode, to, handler, unit, ends)]: the steps of CODE, those "
-     "to which it may jump, and where its exceptions are handled, or -1."},
-    {"_make", make, METH_VARARGS,
-     "_make($module, code, parts, moved, changes, /)\n--\n\nCode of PARTS: a step of CODE by its "
-     "number; ~ that "
-     "of one, or of none: what jumps there leads here; or a new\n"
-     "step, (opcode, argument), and the number to which it jumps, and the unit whose place in the "
-     "source it has. MOVED: where CODE's variables are then."},
+     "_read($module, code, /)\n--\n\nReturn a list of (opcode, to, handler, unit, ends), the steps "
+     "of CODE. TO: the step to which it may jump, HANDLER: that of its exceptions; or -1."},
+    {"_make", make_code, METH_VARARGS,
+     "_make($module, code, parts, moved, changes, /)\n--\n\nReturn new code made of PARTS: the "
+     "number of a step of "
+     "CODE, to copy it; ~number, to make jumps to that step lead here;\n"
+     "or a new step (opcode, argument[, step to jump to[, code unit with its source position]]). "
+     "MOVED: the new numbers of CODE's variables."},
     {"_leave", make_leave, METH_O,
-     "_leave($module, code, /)\n--\n\nWhat a prefix calls, of its resume function's code."},
+     "_leave($module, code, /)\n--\n\nReturn leave(), which a prefix calls; CODE: its resume "
+     "function's."},
     {"_enter", make_enter, METH_VARARGS,
-     "_enter($module, origin, first, locals, depth, filled, places, itself, /)\n--\n\nWhat a "
-     "resume "
-     "function calls: enum "
-     "link."},
+     "_enter($module, origin, first, locals, depth, filled, places, itself, /)\n--\n\n"
+     "Return enter(), which a resume function calls.\n"
+     "The arguments are those of enum link."},
     {NULL, NULL, 0, NULL},
 };
 

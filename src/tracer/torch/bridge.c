@@ -148,7 +148,7 @@ PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals)
 
 /* _note(name, numbers, texts): write the fact NAME of facts.h. Its members come in their order,
  * texts as bytes. */
-static PyObject *note(PyObject *module, PyObject *args)
+static PyObject *write_fact(PyObject *module, PyObject *args)
 {
     static const char *const names[FACT_KINDS] = {
 #define X(number, NAME, ...) [number] = #NAME,
@@ -201,8 +201,8 @@ static PyObject *note_loss(PyObject *module, PyObject *words)
     Py_RETURN_NONE;
 }
 
-/* Return the trace's id of CODE, or -1 if CODE is not recorded or no code object. */
-static PyObject *code_id(PyObject *module, PyObject *code)
+/* Return the id that CODE has in the trace; -1 if it is not recorded, or no code object. */
+static PyObject *get_code_id(PyObject *module, PyObject *code)
 {
     const uintptr_t mark =
         PyCode_Check(code) && P.session ? tracer_name_code((PyCodeObject *)code) : 0;
@@ -210,7 +210,7 @@ static PyObject *code_id(PyObject *module, PyObject *code)
     return PyLong_FromLongLong(tracer_has_id(mark) ? (long long)(mark >> CODE_SHIFT) : -1);
 }
 
-static PyObject *phase(PyObject *module, PyObject *number)
+static PyObject *set_phase(PyObject *module, PyObject *number)
 {
     const long value = PyLong_AsLong(number);
 
@@ -220,12 +220,12 @@ static PyObject *phase(PyObject *module, PyObject *number)
     Py_RETURN_NONE;
 }
 
-static PyObject *compiling(PyObject *module, PyObject *none)
+static PyObject *get_compiling(PyObject *module, PyObject *none)
 {
     return decision_compiling();
 }
 
-static PyObject *kept(PyObject *module, PyObject *none)
+static PyObject *get_values_mode(PyObject *module, PyObject *none)
 {
     const enum session_values kept = values_kept();
 
@@ -274,7 +274,7 @@ static PyObject *call_around(PyObject *three, PyObject *args, PyObject *kwargs)
 static PyMethodDef around_method = {"around", (PyCFunction)(void (*)(void))call_around,
                                     METH_VARARGS | METH_KEYWORDS, NULL};
 
-static PyObject *around(PyObject *module, PyObject *args)
+static PyObject *make_around(PyObject *module, PyObject *args)
 {
     OWNED PyObject *function = NULL;
 
@@ -381,8 +381,8 @@ static PyObject *call_aside(PyObject *function, PyObject *a, PyObject *b, PyObje
     return result;
 }
 
-/* Ask for the plan of CODE and keep the answer. Returns the value of the slot. */
-static uintptr_t plan_make(PyCodeObject *code)
+/* Call plan(CODE), and keep the result in CODE's slot. Returns what is in the slot. */
+static uintptr_t make_plan(PyCodeObject *code)
 {
     OWNED PyObject *plan = NULL, *held = Py_NewRef(settings.plan);
     uintptr_t kept;
@@ -403,14 +403,14 @@ static uintptr_t plan_make(PyCodeObject *code)
     return kept;
 }
 
-/* Does the shim look up calls of this thread for torch now? */
-static bool shim_is_asked(const struct tracer *t)
+/* Would the shim look up calls of thread T for torch's callback now? */
+static bool does_shim_decide(const struct tracer *t)
 {
     return t->callback && t->front && t->front->leaves == torch_leaves &&
            shim_decides(t, PyThreadState_Get(), t->front);
 }
 
-static int argument_count(const PyCodeObject *code)
+static int count_arguments(const PyCodeObject *code)
 {
     return code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) +
            !!(code->co_flags & CO_VARKEYWORDS);
@@ -421,7 +421,7 @@ static void arguments_set(compat_frame *frame, PyObject *changed)
 {
     const PyCodeObject *code = compat_code(frame);
 
-    for (int i = 0; i < argument_count(code); i++) {
+    for (int i = 0; i < count_arguments(code); i++) {
         PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
         PyObject *value = PyDict_GetItemWithError(changed, name);
         PyObject *old;
@@ -469,14 +469,14 @@ struct settings_call settings_before(compat_frame *frame, bool looked_at)
         return call;
     kept = compat_extra(code, slot);
     if (!kept)
-        kept = plan_make(code);
+        kept = make_plan(code);
     if (kept == UNWANTED)
         return call;
     plan = Py_NewRef((PyObject *)kept);
     watch_call(&call, plan, frame);
     when = PyLong_AsLong(PyTuple_GET_ITEM(plan, 0));
     act = Py_NewRef(PyTuple_GET_ITEM(plan, 1));
-    looked_at |= t && shim_is_asked(t);
+    looked_at |= t && does_shim_decide(t);
     if (when == WHEN_LOOKED_AT && !looked_at)
         return call;
     locals = guard_frame_locals(frame);
@@ -537,7 +537,7 @@ static PyObject *apply_settings(PyThreadState *ts, compat_frame *frame, int thro
     return result;
 }
 
-static _PyFrameEvalFunction settings_over(_PyFrameEvalFunction hook)
+static _PyFrameEvalFunction choose_settings_hook(_PyFrameEvalFunction hook)
 {
     if (!settings.plan)
         return hook;
@@ -600,31 +600,31 @@ static PyObject *set_plans(PyObject *module, PyObject *args)
 }
 
 PyMethodDef bridge_methods[] = {
-    {"_note", note, METH_VARARGS,
-     "_note($module, name, numbers, texts, /)\n--\n\nA fact of src/facts.h, its members in their "
-     "order, texts as "
-     "bytes."},
+    {"_note", write_fact, METH_VARARGS,
+     "_note($module, name, numbers, texts, /)\n--\n\nWrite the fact NAME of src/facts.h. Its "
+     "members come in their order, "
+     "texts as bytes."},
     {"_note_loss", note_loss, METH_O,
-     "_note_loss($module, text, /)\n--\n\nSomething could not be recorded."},
-    {"_code_id", code_id, METH_O,
-     "_code_id($module, code, /)\n--\n\nThe trace's id of it + 1; 0: it is not recorded."},
-    {"_phase", phase, METH_O,
-     "_phase($module, number, /)\n--\n\nThis thread is in that phase of torch's work from here on "
-     "(enum compile_phase)."},
-    {"_compiling", compiling, METH_NOARGS,
-     "_compiling($module, /)\n--\n\n(compile, code): what this thread's callback compiles. None: "
-     "nothing, or "
-     "nothing that is recorded."},
-    {"_values", kept, METH_NOARGS,
-     "_values($module, /)\n--\n\n'all', 'types' or 'off': what of the program's values may be "
-     "noted."},
-    {"_around", around, METH_VARARGS,
+     "_note_loss($module, text, /)\n--\n\nWrite a loss row: something could not be recorded."},
+    {"_code_id", get_code_id, METH_O,
+     "_code_id($module, code, /)\n--\n\nReturn CODE's id in the trace, or -1 if it has none."},
+    {"_phase", set_phase, METH_O,
+     "_phase($module, number, /)\n--\n\nWrite that this thread is in phase NUMBER of torch's work "
+     "(enum compile_phase) from here on."},
+    {"_compiling", get_compiling, METH_NOARGS,
+     "_compiling($module, /)\n--\n\nReturn (compile id, code) of the compile that this thread "
+     "runs. None if it runs "
+     "none, or none that is recorded."},
+    {"_values", get_values_mode, METH_NOARGS,
+     "_values($module, /)\n--\n\nReturn the mode of --values: 'all', 'types' or 'off'. It says "
+     "which values may be recorded."},
+    {"_around", make_around, METH_VARARGS,
      "_around($module, before, theirs, after, /)\n--\n\n"
-     "A function, also for a class. It calls token = before(...), result = theirs(...) and, if it "
-     "did not raise, after(token, ...). "
-     "Nobody sees ours."},
+     "Return a function, also for a class. It calls token = before(...), result = theirs(...) and, "
+     "if theirs did not raise, after(token, ...). "
+     "The program does not see before and after."},
     {"_begin_settings", begin_settings, METH_NOARGS,
-     "_begin_settings($module, /)\n--\n\nOf `dyntrace run --set`, if any."},
+     "_begin_settings($module, /)\n--\n\nApply the settings of `dyntrace run --set`, if any."},
     {"_set_plans", set_plans, METH_VARARGS,
      "_set_plans($module, plan, limits, /)\n--\n\nplan(code) -> None or (when, act[, watch]), "
      "limits(code) -> (per "
@@ -636,6 +636,6 @@ PyMethodDef bridge_methods[] = {
 void bridge_register(void)
 {
     tracer_hooks.torch_begins = torch_attach;
-    tracer_hooks.hook_over = settings_over;
+    tracer_hooks.hook_over = choose_settings_hook;
     tracer_hooks.describe = describe;
 }

@@ -75,8 +75,8 @@ static const struct front observed = {
 
 /* ---- find the cache entry of compiled code ---- */
 
-/* Return the entry whose compiled code CODE is, borrowed; or NULL. */
-static struct cache_entry *entry_of(PyCodeObject *code)
+/* Return the entry whose compiled code is CODE, borrowed; or NULL. */
+static struct cache_entry *find_entry(PyCodeObject *code)
 {
     struct code_state *state = code_state_of(code, false);
 
@@ -116,8 +116,8 @@ static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded
     return entry;
 }
 
-/* Return the evaluator that is in the slot while torch's evaluator is not. */
-static inline _PyFrameEvalFunction ours_or_below(void)
+/* Return the evaluator that is in the slot when torch's evaluator is not. */
+static inline _PyFrameEvalFunction get_evaluator_below(void)
 {
     return P.hook ? P.hook : P.evaluate;
 }
@@ -135,8 +135,8 @@ static inline __attribute__((always_inline)) PyObject *run_below(PyThreadState *
                          : P.evaluate(ts, frame, throwflag);
 }
 
-/* Return the decision about P's frame. The first call begins the decision. */
-static struct decision *decision_of(struct pending *p)
+/* Return the decision about the frame of P, which begins with the first call. */
+static struct decision *get_decision(struct pending *p)
 {
     if (!p->deciding)
         decision_begin(&p->decision, p->entered, &observed, p->frame, -1);
@@ -176,9 +176,9 @@ static bool is_callback(const struct tracer *t, const struct pending *p, compat_
            is_view(p, PyTuple_GET_ITEM(rest, 0));
 }
 
-/* Return the callable that torch calls to compile, borrowed. FRAME is its call: the callable is
- * FRAME's self or, under a stance, the function. */
-static PyObject *callback_of(compat_frame *frame)
+/* Return the callback of which FRAME is a call, borrowed: the frame's self, or, under a stance, its
+ * function. */
+static PyObject *find_callback(compat_frame *frame)
 {
     PyObject *self = compat_code(frame)->co_argcount ? compat_local(frame, 0) : NULL;
 
@@ -186,8 +186,8 @@ static PyObject *callback_of(compat_frame *frame)
                                                              : (PyObject *)compat_function(frame);
 }
 
-/* Return the region whose entries torch looks up now. This may run any code. */
-static int64_t region_now(void)
+/* Return torch's region whose entries it looks up now. This may run any code. */
+static int64_t get_region(void)
 {
     OWNED PyObject *value = S.region_now ? PyObject_CallNoArgs(S.region_now) : NULL;
     long long region = value ? PyLong_AsLongLong(value) : -1;
@@ -196,9 +196,9 @@ static int64_t region_now(void)
     return region;
 }
 
-/* Return how torch treats calls of CODE now. Asks torch for its current region only if a region has
- * actions of its own; that may run any code. */
-static struct code_actions actions_of(PyCodeObject *code)
+/* Return how torch treats calls of CODE now. Only if some region has actions of its own, torch's
+ * region is read, which may run any code. */
+static struct code_actions get_actions(PyCodeObject *code)
 {
     struct code_state *state = code_state_of(code, false);
     int64_t region;
@@ -207,13 +207,13 @@ static struct code_actions actions_of(PyCodeObject *code)
         return (struct code_actions){0};
     if (likely(!state->region_count))
         return state->actions;
-    region = region_now();
+    region = get_region();
     state = code_state_of(code, false);
     return state ? code_state_actions(state, region) : (struct code_actions){0};
 }
 
-/* Was torch's entry ITEM made for BACKEND? True if that is not known. */
-static bool is_for(const struct cache_entry *entry, PyObject *item, PyObject *backend)
+/* Was ENTRY, which torch knows as ITEM, made for BACKEND? True if this is not known. */
+static bool is_made_for(const struct cache_entry *entry, PyObject *item, PyObject *backend)
 {
     OWNED PyObject *own = tracer_attribute(item, "backend");
 
@@ -235,21 +235,21 @@ static bool record_missed(struct pending *p, PyObject *backend)
     bool sound;
 
     torch_quiet_begin(&quiet);
-    d->region = region_now();
+    d->region = get_region();
     list = PyObject_CallOneArg(S.entries, (PyObject *)compat_code(p->frame));
     d->older = list && PyList_Check(list) && PyList_GET_SIZE(list);
     for (Py_ssize_t i = 0; d->older && i < PyList_GET_SIZE(list); i++) {
         OWNED PyObject *item = Py_NewRef(PyList_GET_ITEM(list, i)),
                        *code = tracer_attribute(item, "code");
         struct cache_entry *entry =
-            code && PyCode_Check(code) ? entry_of((PyCodeObject *)code) : NULL;
+            code && PyCode_Check(code) ? find_entry((PyCodeObject *)code) : NULL;
         struct decision_check *check = NULL;
         /* torch's lookup finds only entries of its own region and of the common one */
         if (entry && (entry->region < 0 || entry->region == d->region))
             check = decision_add(d, entry);
         if (check)
             check->result =
-                is_for(check->entry, item, backend) ? CHECK_FAIL : CHECK_BACKEND_MISMATCH;
+                is_made_for(check->entry, item, backend) ? CHECK_FAIL : CHECK_BACKEND_MISMATCH;
         PyErr_Clear();
     }
     Py_XDECREF(list);
@@ -266,7 +266,7 @@ static bool record_missed(struct pending *p, PyObject *backend)
 static __attribute__((noinline)) PyObject *compile_left_out(struct pending *p, PyThreadState *ts,
                                                             compat_frame *frame)
 {
-    const int64_t region = region_now();
+    const int64_t region = get_region();
     struct answer answer = {0};
     PyObject *result = run_below(ts, frame, 0);
 
@@ -289,14 +289,15 @@ static __attribute__((noinline)) PyObject *compile_left_out(struct pending *p, P
 static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadState *ts,
                                                    compat_frame *frame)
 {
-    struct decision *d = decision_of(p);
+    struct decision *d = get_decision(p);
     OWNED PyObject *backend = NULL;
     struct answer answer = {0};
     struct torch_quiet quiet;
     PyObject *result;
 
-    torch_quiet_begin(&quiet); /* reading these attributes may run the program's code */
-    backend = shim_backend_of(callback_of(frame));
+    /* quiet, because reading the attributes may run code of the program */
+    torch_quiet_begin(&quiet);
+    backend = shim_backend_of(find_callback(frame));
     torch_quiet_end(&quiet);
     if (!record_missed(p, backend)) {
         d->outcome = OUTCOME_CALLBACK_ERROR;
@@ -329,9 +330,9 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
 
 /* ---- the hooks above and below torch's evaluator ---- */
 
-/* Return the outcome of a frame that runs as it is: why torch did not replace it, if that is
- * known. */
-static enum outcome plain_outcome(const struct pending *p, struct code_actions actions)
+/* Return the outcome for the pending frame of P, which runs as it is: why torch runs no compiled
+ * code for it, as far as this is known. */
+static enum outcome find_plain_outcome(const struct pending *p, struct code_actions actions)
 {
     const struct code_state *state = code_state_of(compat_code(p->frame), false);
 
@@ -350,7 +351,7 @@ static enum outcome plain_outcome(const struct pending *p, struct code_actions a
  * in the trace yet. */
 static __attribute__((noinline)) void write_skip(compat_frame *frame)
 {
-    const int64_t region = region_now();
+    const int64_t region = get_region();
     struct code_state *state;
 
     record_mark(frame);
@@ -366,8 +367,8 @@ static __attribute__((noinline)) void write_outcome(struct tracer *t, struct pen
                                                     const compat_frame *ran,
                                                     struct cache_entry *entry)
 {
-    const struct code_actions actions = actions_of(compat_code(p->frame));
-    enum outcome outcome = plain_outcome(p, actions);
+    const struct code_actions actions = get_actions(compat_code(p->frame));
+    enum outcome outcome = find_plain_outcome(p, actions);
     const bool is_decision =
         ran != p->frame || p->asked || outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY;
 
@@ -377,9 +378,9 @@ static __attribute__((noinline)) void write_outcome(struct tracer *t, struct pen
         p->untouched = outcome == OUTCOME_SKIP && actions.callees == ACTION_DEFAULT;
     } else if (ran != p->frame) {
         outcome = entry && entry == p->entry ? OUTCOME_COMPILED : OUTCOME_HIT;
-        decision_write(decision_of(p), t, outcome, entry);
+        decision_write(get_decision(p), t, outcome, entry);
     } else if (is_decision) {
-        decision_write(decision_of(p), t, outcome, NULL);
+        decision_write(get_decision(p), t, outcome, NULL);
     } else if (outcome == OUTCOME_SKIP) {
         decision_outcome(t, outcome);
         p->untouched = actions.callees == ACTION_DEFAULT;
@@ -394,7 +395,7 @@ static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct 
     enum frame_action callees;
 
     Py_XINCREF(entry);
-    callees = actions_of(compat_code(p->frame)).callees;
+    callees = get_actions(compat_code(p->frame)).callees;
     p->done = true;
     /* for its callees the callback is set again, which torch does without calling a function that
      * we wrap */
@@ -407,10 +408,10 @@ static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct 
     return record_evaluate(t, ts, frame, 0);
 }
 
-/* Handle FRAME, the first frame that torch's evaluator passes to `lower` while P's frame is
- * pending. */
-static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, struct pending *p,
-                                                           PyThreadState *ts, compat_frame *frame)
+/* Handle FRAME, the first frame that torch's evaluator passes to lower() after upper() has got the
+ * pending frame of P. */
+static HOT __attribute__((noinline)) PyObject *
+handle_first_below(struct tracer *t, struct pending *p, PyThreadState *ts, compat_frame *frame)
 {
     PyCodeObject *code, *original;
     struct cache_entry *entry;
@@ -420,8 +421,8 @@ static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, str
         return run_for(t, p, ts, frame, NULL);
     code = compat_code(frame);
     original = compat_code(p->frame);
-    entry = entry_of(code);
-    /* torch's compiled code keeps the name and the place of the original */
+    entry = find_entry(code);
+    /* compiled code that we do not know is recognised by the name and line of the original */
     if (t->open == p->open &&
         (entry ||
          (code != original && code->co_firstlineno == original->co_firstlineno &&
@@ -473,7 +474,7 @@ static __attribute__((noinline)) PyObject *run_noted(struct tracer *t, PyThreadS
     const uintptr_t plain = mark & ~(uintptr_t)CODE_NOTED;
     const enum session_clock clock = P.clock;
     struct range_call range = {RANGE_NONE, NULL};
-    enum secret level = SECRET_NO;
+    struct values_begun begun = {SECRET_NO, 0};
     struct open_frame open;
     PyObject *result;
     bool entered, values;
@@ -485,10 +486,10 @@ static __attribute__((noinline)) PyObject *run_noted(struct tracer *t, PyThreadS
     if (entered)
         decision_outcome(t, OUTCOME_SKIP);
     if (values)
-        level = values_begin(t, frame, false);
+        begun = values_begin(t, frame, false);
     result = record_evaluate(t, ts, frame, 0);
     if (values)
-        values_end(t, frame, false, result, level);
+        values_end(t, frame, false, result, begun);
     if (entered)
         record_exit(t, &open, ts, frame, result, false, clock);
     if (range.act)
@@ -523,7 +524,7 @@ static HOT PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag
         tracer_follow(t, ts, frame);
     p = t ? t->pending : NULL;
     if (p && !p->done && !p->asking && !throwflag)
-        return first_below(t, p, ts, frame);
+        return handle_first_below(t, p, ts, frame);
     if (t && !P.decided_only && is_watched(t, ts, frame, throwflag) &&
         is_passed(t, code_state_of(compat_code(frame), false)))
         return run_passed(t, ts, frame);
@@ -556,10 +557,10 @@ static __attribute__((noinline)) void finish_pending(struct tracer *t, struct pe
         t->observed = p->callback;
     if (!p->done && p->left)
         tracer_left_out(LEFT_DECISIONS);
-    else if (!p->done) /* the frame never ran */
-        decision_write(decision_of(p), t,
+    else if (!p->done) /* torch has run neither the frame nor compiled code for it */
+        decision_write(get_decision(p), t,
                        p->asked ? OUTCOME_CALLBACK_ERROR
-                                : decision_raised(decision_of(p), p->open->code & ~OPEN_BITS),
+                                : decision_raised(get_decision(p), p->open->code & ~OPEN_BITS),
                        NULL);
     if (p->deciding)
         decision_end(&p->decision);
@@ -588,7 +589,7 @@ static HOT __attribute__((noinline)) PyObject *run_decided(struct tracer *t, PyT
     uintptr_t mark = record_mark_now(frame);
     struct open_frame open;
     struct range_call range = {RANGE_NONE, NULL};
-    enum secret level = SECRET_NO;
+    struct values_begun begun = {SECRET_NO, 0};
     bool noted;
     struct pending p;
     PyObject *result;
@@ -609,7 +610,7 @@ static HOT __attribute__((noinline)) PyObject *run_decided(struct tracer *t, PyT
     }
     noted = p.entered && mark & CODE_ARGS;
     if (unlikely(noted))
-        level = values_begin(t, frame, false);
+        begun = values_begin(t, frame, false);
     p.outer = t->pending;
     p.frame = frame;
     p.decision.outcome = OUTCOME_PLAIN;
@@ -628,7 +629,7 @@ static HOT __attribute__((noinline)) PyObject *run_decided(struct tracer *t, PyT
     if (t->observed_at == &p)
         t->observed_at = NULL;
     if (unlikely(noted))
-        values_end(t, frame, false, result, level);
+        values_end(t, frame, false, result, begun);
     if (likely(!p.left))
         record_exit(t, &open, ts, frame, result, false, clock);
 done:
@@ -637,15 +638,15 @@ done:
     return result;
 }
 
-/* Run FRAME, a call that torch looks at. A setting of `run --set` may have changed its arguments.
- */
-static HOT __attribute__((noinline)) PyObject *looked_at_as_is(struct tracer *t, PyThreadState *ts,
-                                                               compat_frame *frame)
+/* Run FRAME, a call that torch's evaluator decides, after settings of `run --set` have had their
+ * turn. */
+static HOT __attribute__((noinline)) PyObject *
+run_without_settings(struct tracer *t, PyThreadState *ts, compat_frame *frame)
 {
     struct code_actions actions;
     bool is_partly;
 
-    actions = actions_of(compat_code(frame));
+    actions = get_actions(compat_code(frame));
     is_partly = P.decided_only || record_mark(frame) & CODE_SKIP;
     if (actions.own == ACTION_SKIP && !actions.written)
         write_skip(frame);
@@ -656,24 +657,25 @@ static HOT __attribute__((noinline)) PyObject *looked_at_as_is(struct tracer *t,
     return run_decided(t, ts, frame);
 }
 
-static __attribute__((noinline)) PyObject *
-looked_at_under_settings(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+static __attribute__((noinline)) PyObject *run_under_settings(struct tracer *t, PyThreadState *ts,
+                                                              compat_frame *frame)
 {
     struct settings_call call = settings_before(frame, true);
     PyObject *result;
 
     if (!call.wants_value)
         Py_CLEAR(call.after);
-    result = looked_at_as_is(t, ts, frame);
+    result = run_without_settings(t, ts, frame);
     settings_after(&call, result);
     return result;
 }
 
-/* Run FRAME, a call that torch looks at. */
-static HOT PyObject *run_looked_at(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+/* Run FRAME, a call that torch's evaluator decides. Settings of `run --set` may change its
+ * arguments. */
+static HOT PyObject *run_by_settings(struct tracer *t, PyThreadState *ts, compat_frame *frame)
 {
-    return unlikely(settings.plan != NULL) ? looked_at_under_settings(t, ts, frame)
-                                           : looked_at_as_is(t, ts, frame);
+    return unlikely(settings.plan != NULL) ? run_under_settings(t, ts, frame)
+                                           : run_without_settings(t, ts, frame);
 }
 
 static HOT PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)
@@ -685,10 +687,10 @@ static HOT PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag
     if (unlikely(!t) || !is_watched(t, ts, frame, throwflag))
         return torch_evaluate(ts, frame, throwflag);
     return is_passed(t, code_state_of(compat_code(frame), false)) ? torch_evaluate(ts, frame, 0)
-                                                                  : run_looked_at(t, ts, frame);
+                                                                  : run_by_settings(t, ts, frame);
 }
 
-static bool observe_is(_PyFrameEvalFunction evaluate)
+static bool is_observed_evaluator(_PyFrameEvalFunction evaluate)
 {
     return evaluate == upper || evaluate == lower || (torch_evaluate && evaluate == torch_evaluate);
 }
@@ -699,7 +701,7 @@ static bool observe_is_around(_PyFrameEvalFunction evaluate)
            (torch_evaluate && evaluate == torch_evaluate && !alone);
 }
 
-static void observe_follow(void)
+static void observe_update_hooks(void)
 {
     _PyFrameEvalFunction current;
 
@@ -708,7 +710,7 @@ static void observe_follow(void)
     current = compat_evaluator(P.interpreter);
     /* take lower() out of the slot, where a torch function that we do not wrap has put it */
     if (current == lower)
-        compat_set_evaluator(P.interpreter, ours_or_below());
+        compat_set_evaluator(P.interpreter, get_evaluator_below());
     else if (current == upper && !P.recording)
         compat_set_evaluator(P.interpreter, torch_evaluate);
     else if (current == torch_evaluate && !alone && P.recording)
@@ -717,25 +719,26 @@ static void observe_follow(void)
 
 /* ---- functions that replace those of torch's C module ---- */
 
-/* Called in place of torch_set_direct if torch's set_eval_frame is no plain C function. */
-static PyObject *torch_set_called(PyObject *function, PyObject *callback)
+/* Stands for torch_set_direct if torch's set_eval_frame is no plain C function. */
+static PyObject *call_torch_set(PyObject *function, PyObject *callback)
 {
     return PyObject_CallOneArg(function, callback);
 }
 
-/* Prepare the slot before the callback changes to a callable or False, so that torch's evaluator is
- * installed above ours or, if we have none, above any other. Returns false if nothing was prepared:
- * another evaluator, BEFORE, is in the slot, or torch's is there already. */
-static bool prepare_place(_PyFrameEvalFunction before)
+/* Before the callback changes to a callable or False, put lower() into the slot, so that torch
+ * installs its evaluator above it. Without a hook of ours, this may be above any other evaluator.
+ * Returns false if nothing was done, because BEFORE, the evaluator in the slot, is another one
+ * above our hook, or torch's. */
+static bool prepare_slot(_PyFrameEvalFunction before)
 {
     static bool said;
-    const bool on_ours = P.hook ? before == P.hook : !observe_is(before);
+    const bool on_ours = P.hook ? before == P.hook : !is_observed_evaluator(before);
 
     if (on_ours) {
         if (!P.hook)
             P.evaluate = before;
         compat_set_evaluator(P.interpreter, lower);
-    } else if (!observe_is(before) && !said) {
+    } else if (!is_observed_evaluator(before) && !said) {
         said = true;
         tracer_loss("another frame evaluator took the place above ours: what torch compiles is not "
                     "seen from here on");
@@ -743,10 +746,10 @@ static bool prepare_place(_PyFrameEvalFunction before)
     return on_ours;
 }
 
-/* Change the callback while the slot holds BEFORE, in a case that change() does not handle. While
- * nothing is recorded, we put no hooks around torch's evaluator. */
-static __attribute__((noinline)) PyObject *change_rarely(PyObject *callback,
-                                                         _PyFrameEvalFunction before)
+/* Change the callback in the cases that change_callback() does not handle. BEFORE is the evaluator
+ * in the slot. While nothing is recorded, torch's evaluator gets no hooks around it. */
+static __attribute__((noinline)) PyObject *change_callback_rarely(PyObject *callback,
+                                                                  _PyFrameEvalFunction before)
 {
     /* torch's evaluator leaves, which may be below our hook because it was there before us */
     const bool leaves = callback == Py_None && P.hook && before == P.hook;
@@ -757,25 +760,26 @@ static __attribute__((noinline)) PyObject *change_rarely(PyObject *callback,
     if (leaves)
         compat_set_evaluator(P.interpreter, P.evaluate);
     else if (callback != Py_None && P.recording)
-        on_ours = prepare_place(before);
+        on_ours = prepare_slot(before);
     old = torch_set_direct(torch_set_self, callback);
     after = compat_evaluator(P.interpreter);
     if (leaves) {
         P.evaluate = after;
         compat_set_evaluator(P.interpreter, P.hook ? P.hook : after);
     } else if (after == lower) {
-        compat_set_evaluator(P.interpreter, ours_or_below());
+        compat_set_evaluator(P.interpreter, get_evaluator_below());
     } else if (callback != Py_None && after != before) {
         torch_evaluate = after;
         alone = !on_ours;
     }
-    observe_follow();
+    observe_update_hooks();
     return old;
 }
 
-/* Change the callback, and put the hooks in or out. Handles the usual cases, which occur twice for
- * each of torch's own functions that a compiled call runs through. */
-static HOT __attribute__((noinline)) PyObject *change(PyObject *callback)
+/* Change torch's callback, and put upper() and lower() around torch's evaluator or remove them.
+ * Handles the usual cases, which occur twice for each function of torch's own that a compiled call
+ * runs through. */
+static HOT __attribute__((noinline)) PyObject *change_callback(PyObject *callback)
 {
     PyInterpreterState *interpreter = P.interpreter;
     const _PyFrameEvalFunction before = compat_evaluator(interpreter);
@@ -784,14 +788,14 @@ static HOT __attribute__((noinline)) PyObject *change(PyObject *callback)
 
     if (before == upper)
         compat_set_evaluator(interpreter, torch_evaluate);
-    else if (likely(before == ours_or_below() && callback != Py_None && P.recording))
+    else if (likely(before == get_evaluator_below() && callback != Py_None && P.recording))
         compat_set_evaluator(interpreter, lower);
     else
-        return change_rarely(callback, before);
+        return change_callback_rarely(callback, before);
     old = torch_set_direct(torch_set_self, callback);
     after = compat_evaluator(interpreter);
     if (after == lower) {
-        compat_set_evaluator(interpreter, ours_or_below());
+        compat_set_evaluator(interpreter, get_evaluator_below());
     } else {
         torch_evaluate = after;
         alone = false;
@@ -804,17 +808,20 @@ static HOT __attribute__((noinline)) PyObject *change(PyObject *callback)
     return old;
 }
 
-/* We took torch's callback for None, but it had been set before the recording began. Find out
- * whether torch's evaluator has left the slot, from above or below our hook. */
-static __attribute__((noinline)) void follow_late(void)
+/* The callback was not None as we had assumed, because it was set before the recording began. If
+ * torch's evaluator has now left the slot, from above or below our hook, update our hooks. BEFORE
+ * was in the slot: an evaluator that is there now and was not above torch's may call our hook, so
+ * the hook must not call it. */
+static __attribute__((noinline)) void update_hooks_late(_PyFrameEvalFunction before)
 {
     const _PyFrameEvalFunction after = compat_evaluator(P.interpreter);
+    const bool was_below = P.hook && before == P.hook && after != P.hook;
 
-    if (P.hook && after != P.hook && !observe_is(after) && P.recording) {
+    if (was_below && !is_observed_evaluator(after) && P.recording) {
         P.evaluate = after;
         compat_set_evaluator(P.interpreter, P.hook);
     }
-    observe_follow();
+    observe_update_hooks();
 }
 
 static HOT PyObject *set_eval_frame(PyObject *module, PyObject *callback)
@@ -824,12 +831,13 @@ static HOT PyObject *set_eval_frame(PyObject *module, PyObject *callback)
 
     /* no change, as in half of all calls: the callback is None already */
     if (callback == Py_None && t && t->observed == ACTION_SKIP) {
+        const _PyFrameEvalFunction before = compat_evaluator(P.interpreter);
         old = torch_set_direct(torch_set_self, callback);
         if (unlikely(old && old != Py_None))
-            follow_late();
+            update_hooks_late(before);
         return old;
     }
-    old = change(callback);
+    old = change_callback(callback);
     if (t && old) {
         t->observed = callback == Py_None    ? ACTION_SKIP
                       : callback == Py_False ? ACTION_RUN_ONLY
@@ -844,9 +852,9 @@ PyObject *observe_set_callback(PyObject *callback)
     return set_eval_frame(NULL, callback);
 }
 
-/* Note that calls of CODE are treated by ACTIONS from now on, if RESULT, the return value of
- * torch's function, is not NULL. Returns RESULT. */
-static PyObject *then_act(PyObject *result, PyObject *code, struct code_actions actions)
+/* If torch's function has returned RESULT, not NULL, note that torch treats calls of CODE by
+ * ACTIONS from now on. Returns RESULT. */
+static PyObject *set_actions(PyObject *result, PyObject *code, struct code_actions actions)
 {
     struct code_state *state =
         result && PyCode_Check(code) ? code_state_of((PyCodeObject *)code, true) : NULL;
@@ -867,21 +875,21 @@ static PyObject *set_code_exec_strategy(PyObject *module, PyObject *args)
     if (!result)
         return NULL;
     if (PyArg_ParseTuple(args, "OO", &code, &strategy))
-        then_act(result, code,
-                 answer_strategy(strategy, &actions) ? (struct code_actions){0} : actions);
+        set_actions(result, code,
+                    answer_strategy(strategy, &actions) ? (struct code_actions){0} : actions);
     PyErr_Clear();
     return result;
 }
 
 static PyObject *skip_code(PyObject *module, PyObject *code)
 {
-    return then_act(PyObject_CallOneArg(S.skip, code), code,
-                    (struct code_actions){.own = ACTION_SKIP});
+    return set_actions(PyObject_CallOneArg(S.skip, code), code,
+                       (struct code_actions){.own = ACTION_SKIP});
 }
 
 static PyObject *reset_code(PyObject *module, PyObject *code)
 {
-    return then_act(PyObject_CallOneArg(S.reset, code), code, (struct code_actions){0});
+    return set_actions(PyObject_CallOneArg(S.reset, code), code, (struct code_actions){0});
 }
 
 static PyMethodDef observers[] = {
@@ -892,10 +900,11 @@ static PyMethodDef observers[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* _observe(): return wrappers for the torch functions that the bridge has passed to us, by name. */
-static PyObject *observe(PyObject *module, PyObject *none)
+/* _observe(): return our wrappers for those functions of torch that the bridge has passed to us, by
+ * name. */
+static PyObject *make_observers(PyObject *module, PyObject *none)
 {
-    torch_set_direct = torch_set_called;
+    torch_set_direct = call_torch_set;
     torch_set_self = S.set;
     if (S.set && PyCFunction_CheckExact(S.set) && PyCFunction_GET_FLAGS(S.set) == METH_O) {
         torch_set_direct = PyCFunction_GET_FUNCTION(S.set);
@@ -904,32 +913,32 @@ static PyObject *observe(PyObject *module, PyObject *none)
     return torch_functions(module, observers);
 }
 
-static PyObject *entry_died(PyObject *self, PyObject *args)
+static PyObject *record_entry_death(PyObject *self, PyObject *args)
 {
     struct cache_entry *entry;
     PyObject *code;
     const char *reason;
 
     if (PyArg_ParseTuple(args, "Os:_observe_death", &code, &reason) && PyCode_Check(code) &&
-        (entry = entry_of((PyCodeObject *)code)))
+        (entry = find_entry((PyCodeObject *)code)))
         decision_entry_died(entry, reason);
     PyErr_Clear();
     Py_RETURN_NONE;
 }
 
 PyMethodDef observe_methods[] = {
-    {"_observe", observe, METH_NOARGS,
-     "_observe($module, /)\n--\n\nA dict of functions for torch._C._dynamo.eval_frame: hooks of "
-     "ours see what "
-     "torch's evaluator does."},
-    {"_observe_death", entry_died, METH_VARARGS,
-     "_observe_death($module, compiled_code, reason, /)\n--\n\nIts entry was invalidated."},
+    {"_observe", make_observers, METH_NOARGS,
+     "_observe($module, /)\n--\n\nReturn a dict of functions for torch._C._dynamo.eval_frame, "
+     "so that our "
+     "hooks see torch's decisions."},
+    {"_observe_death", record_entry_death, METH_VARARGS,
+     "_observe_death($module, compiled_code, reason, /)\n--\n\nWrite that its entry died."},
     {NULL, NULL, 0, NULL},
 };
 
 void observe_register(void)
 {
-    tracer_hooks.is_observed = observe_is;
+    tracer_hooks.is_observed = is_observed_evaluator;
     tracer_hooks.is_around = observe_is_around;
-    tracer_hooks.record_changed = observe_follow;
+    tracer_hooks.record_changed = observe_update_hooks;
 }

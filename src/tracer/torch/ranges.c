@@ -40,7 +40,7 @@ static bool ends_in(const char *text, const char *end)
     return length >= tail && !strcmp(text + length - tail, end);
 }
 
-static enum range_act act_of(const char *file, const char *name)
+static enum range_act find_act(const char *file, const char *name)
 {
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (!strcmp(name, functions[i].name) && ends_in(file, functions[i].file))
@@ -50,11 +50,12 @@ static enum range_act act_of(const char *file, const char *name)
 
 static bool is_range(const char *file, const char *name)
 {
-    return act_of(file, name) != RANGE_NONE;
+    return find_act(file, name) != RANGE_NONE;
 }
 
-/* Return the key in `opened` for the range of ACT and SUBJECT, a new reference, or NULL. */
-static PyObject *key_of(enum range_act act, PyObject *subject)
+/* Return the key under which `opened` has the range of ACT and SUBJECT: a new reference, or
+ * NULL. */
+static PyObject *make_key(enum range_act act, PyObject *subject)
 {
     switch (act) {
     case RANGE_ENTER:
@@ -115,7 +116,7 @@ static bool has_descriptor(PyObject *self, const char *name)
 
 /* Return the str attribute NAME of the record_function SELF, a new reference, or NULL. Runs no code
  * of the program. */
-static PyObject *attribute_of(PyObject *self, const char *name)
+static PyObject *read_str_attribute(PyObject *self, const char *name)
 {
     bool is_plain = Py_TYPE(self)->tp_getattro == PyObject_GenericGetAttr;
     PyObject *value;
@@ -131,10 +132,10 @@ static PyObject *attribute_of(PyObject *self, const char *name)
 static void range_begin(enum range_act act, PyObject *subject, PyObject *result)
 {
     const bool is_function = act == RANGE_ENTER;
-    OWNED PyObject *name = is_function ? attribute_of(subject, "name") : Py_NewRef(subject);
-    OWNED PyObject *args = is_function ? attribute_of(subject, "args") : NULL;
+    OWNED PyObject *name = is_function ? read_str_attribute(subject, "name") : Py_NewRef(subject);
+    OWNED PyObject *args = is_function ? read_str_attribute(subject, "args") : NULL;
     OWNED PyObject *keys = args ? Py_BuildValue("(s)", "args") : NULL;
-    OWNED PyObject *key = key_of(act, act == RANGE_START ? result : subject);
+    OWNED PyObject *key = make_key(act, act == RANGE_START ? result : subject);
     PyObject *open = NULL;
 
     PyErr_Clear();
@@ -154,10 +155,10 @@ static struct range_call range_before(compat_frame *frame)
     size_t bytes;
     const char *name = values_utf8(code->co_qualname, 200, &bytes, &keep_name);
     const char *file = values_utf8(code->co_filename, 4096, &bytes, &keep_file);
-    struct range_call call = {act_of(file, name), NULL};
+    struct range_call call = {find_act(file, name), NULL};
     PyObject *subject = code->co_argcount ? compat_local(frame, 0) : Py_None;
     bool ends = call.act == RANGE_EXIT || call.act == RANGE_POP || call.act == RANGE_END;
-    OWNED PyObject *key = ends && subject ? key_of(call.act, subject) : NULL;
+    OWNED PyObject *key = ends && subject ? make_key(call.act, subject) : NULL;
     PyObject *open = key ? opened_take(key) : NULL;
 
     PyErr_Clear();

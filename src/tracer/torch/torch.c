@@ -28,31 +28,31 @@ static PyObject *random_module;
  * the entry). Through them the manager invalidates the entry when a guarded object dies.
  * python/dyntrace/_torch_guards.py reads the guards from the manager. */
 
-/* Return the bound method check() of GUARD's tree NAME, a new reference. Returns NULL if GUARD has
- * no such tree, or with an exception. */
-static PyObject *check_in(PyObject *guard, const char *name)
+/* Return the bound method check() of the tree that GUARD has as its attribute NAME: a new
+ * reference. Returns NULL if there is no such tree, or with an exception. */
+static PyObject *get_check_of_tree(PyObject *guard, const char *name)
 {
     OWNED PyObject *root = tracer_attribute(guard, name);
 
     return root && root != Py_None ? tracer_attribute(root, "check") : NULL;
 }
 
-static PyObject *check_of(PyObject *guard)
+static PyObject *get_check(PyObject *guard)
 {
-    return check_in(guard, "root");
+    return get_check_of_tree(guard, "root");
 }
 
 static void update_difference(struct cache_parts *parts)
 {
-    PyObject *check = check_in(parts->guard, "diff_guard_root");
+    PyObject *check = get_check_of_tree(parts->guard, "diff_guard_root");
 
     if (!PyErr_Occurred())
         Py_XSETREF(parts->difference, check);
 }
 
-/* Set the attributes by which GUARD knows its entry to ENTRY, or to None. Returns -1 with an
- * exception. */
-static int tell_guard(PyObject *guard, PyObject *entry)
+/* Set GUARD's attributes `cache_entry` and `extra_state` to ENTRY, which may be None. Returns -1
+ * with an exception. */
+static int set_guard_entry(PyObject *guard, PyObject *entry)
 {
     int status = PyObject_SetAttrString(guard, "cache_entry", entry);
 
@@ -61,13 +61,13 @@ static int tell_guard(PyObject *guard, PyObject *entry)
 
 static int bind_entry(struct cache_entry *entry, struct cache_parts *parts)
 {
-    if (tell_guard(parts->guard, (PyObject *)entry))
+    if (set_guard_entry(parts->guard, (PyObject *)entry))
         return -1;
     update_difference(parts);
     PyErr_Clear();
     /* the entry may have become invalid by code that ran here, so unbind it again */
     if (!entry->valid)
-        tell_guard(parts->guard, Py_None);
+        set_guard_entry(parts->guard, Py_None);
     PyErr_Clear();
     return 0;
 }
@@ -77,22 +77,24 @@ static void unbind_entry(struct cache_entry *entry, PyObject *guard)
     KEPT struct tracer_exception pending = tracer_exception_aside();
     PyObject *words = PyUnicode_FromString("Invalidated");
 
-    tell_guard(guard, Py_None);
+    set_guard_entry(guard, Py_None);
     if (words)
         Py_XSETREF(entry->annotation, words);
 }
 
 /* ---- steps of decide() that differ for torch ---- */
 
-/* Call OBJECT.NAME(A, B, C). The pending exception is kept; one that the call raises is dropped. */
-static void call_aside(PyObject *object, const char *name, PyObject *a, PyObject *b, PyObject *c)
+/* Call OBJECT.NAME with those of the arguments A, B, C that come before the first NULL. An
+ * exception of the call is dropped; a pending one stays pending. */
+static void call_ignoring_errors(PyObject *object, const char *name, PyObject *a, PyObject *b,
+                                 PyObject *c)
 {
     KEPT struct tracer_exception pending = tracer_exception_aside();
     OWNED PyObject *done = tracer_call(object, name, a, b, c);
 }
 
-/* Call the function NAME of MODULE, with the argument A if A is not NULL. */
-static PyObject *call_in(const char *module, const char *name, PyObject *a)
+/* Call the function NAME of MODULE, with the argument A unless that is NULL. */
+static PyObject *call_module_function(const char *module, const char *name, PyObject *a)
 {
     OWNED PyObject *imported = PyImport_ImportModule(module);
 
@@ -114,7 +116,7 @@ static PyObject *enter_context(PyObject *context)
 static void leave_context(PyObject *context)
 {
     if (context)
-        call_aside(context, "__exit__", Py_None, Py_None, Py_None);
+        call_ignoring_errors(context, "__exit__", Py_None, Py_None, Py_None);
     Py_XDECREF(context);
 }
 
@@ -155,9 +157,10 @@ static int look_up(struct code_state *state, PyObject *backend, struct decision 
     return truth < 0 ? -1 : 0;
 }
 
-/* Call the callback to compile. Keeps the state of the module `random` and the C recursion
- * limit. */
-static PyObject *ask(PyThreadState *ts, PyObject *callback, PyObject *const arguments[3])
+/* Call the callback to compile. Afterwards the module `random` has the same state as before, and
+ * the C recursion limit is the same. */
+static PyObject *call_to_compile(PyThreadState *ts, PyObject *callback,
+                                 PyObject *const arguments[3])
 {
     const long limit =
         COMPAT_COUNTS_C_RECURSION && S.c_recursion_limit ? PyLong_AsLong(S.c_recursion_limit) : -1;
@@ -177,7 +180,7 @@ static PyObject *ask(PyThreadState *ts, PyObject *callback, PyObject *const argu
     if (limit >= 0)
         compat_set_c_remaining(ts, (int)limit);
     result = PyObject_Vectorcall(callback, arguments, 3, NULL);
-    call_aside(random_module, "setstate", random, NULL, NULL);
+    call_ignoring_errors(random_module, "setstate", random, NULL, NULL);
     compat_set_c_remaining(ts, remaining);
     return result;
 }
@@ -186,27 +189,29 @@ static PyObject *ask(PyThreadState *ts, PyObject *callback, PyObject *const argu
  * with an exception. */
 static PyObject *debug_begin(void)
 {
-    PyObject *context = call_in("torch._dynamo.bytecode_debugger", "_DebugContext", NULL);
+    PyObject *context =
+        call_module_function("torch._dynamo.bytecode_debugger", "_DebugContext", NULL);
 
     if (context && PyObject_SetAttrString(context, "_stop_at_new_code", Py_False))
         Py_CLEAR(context);
     return enter_context(context);
 }
 
-static struct call_rules *torch_rules(void)
+static struct call_rules *get_rules(void)
 {
     struct tracer *t = S.rules_by_thread ? tracer_here() : NULL;
 
     return t ? &t->rules : &S.rules;
 }
 
-/* Do what torch does before compiled CODE runs. May replace *UNDER, the callback for callees;
- * *INSTEAD then owns the new one. Returns -1 with an exception. */
-static int run_begins(PyObject *code, PyObject **under, PyObject **instead, PyObject **debugging)
+/* Do what torch does before compiled CODE runs: count the frame, forbid compiles below it, start
+ * debuggers. May change *UNDER, the callback for callees; *INSTEAD then owns the new one. Returns
+ * -1 with an exception. */
+static int begin_run(PyObject *code, PyObject **under, PyObject **instead, PyObject **debugging)
 {
     OWNED PyObject *debugger = NULL, *done = NULL;
     const long override = S.override ? PyLong_AsLong(S.override) : 0;
-    struct call_rules *rules = torch_rules();
+    struct call_rules *rules = get_rules();
     int stops;
 
     /* `override` is no int, because the program has set it to something else */
@@ -215,9 +220,10 @@ static int run_begins(PyObject *code, PyObject **under, PyObject **instead, PyOb
     rules->fullgraph_frames += rules->fullgraph_frames >= 0;
     /* under fullgraph torch compiles no function that this frame calls */
     if ((rules->fullgraph_frames >= 0 || override) && *under && *under != Py_False) {
-        *instead = rules->fullgraph_fails || override == 2
-                       ? call_in("torch._dynamo.convert_frame", "get_fail_callback", *under)
-                       : Py_NewRef(Py_None);
+        *instead =
+            rules->fullgraph_fails || override == 2
+                ? call_module_function("torch._dynamo.convert_frame", "get_fail_callback", *under)
+                : Py_NewRef(Py_None);
         if (!*instead)
             return -1;
         *under = *instead == Py_None ? NULL : *instead;
@@ -232,15 +238,16 @@ static int run_begins(PyObject *code, PyObject **under, PyObject **instead, PyOb
     return done ? 0 : -1;
 }
 
-static PyObject *run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback,
-                     PyObject *under, struct cache_entry *entry, PyObject *code)
+static PyObject *run_compiled(struct tracer *t, PyThreadState *ts, compat_frame *frame,
+                              PyObject *callback, PyObject *under, struct cache_entry *entry,
+                              PyObject *code)
 {
     OWNED PyObject *instead = NULL;
     PyObject *debugging = NULL;
     PyObject *range = NULL;
     PyObject *result = NULL;
 
-    if (run_begins(code, &under, &instead, &debugging)) {
+    if (begin_run(code, &under, &instead, &debugging)) {
         compat_dispose(ts, frame);
     } else {
         range = range_begin(entry->annotation);
@@ -257,8 +264,8 @@ static struct front torch_front = {
     .wraps_backends = true,
     .not_started = COMPAT_NOT_STARTED,
     .unexplained = "it did not hold when it was checked",
-    .rules = torch_rules,
-    .check_of = check_of,
+    .rules = get_rules,
+    .check_of = get_check,
     .bind = bind_entry,
     .unbind = unbind_entry,
     .update_difference = update_difference,
@@ -268,8 +275,8 @@ static struct front torch_front = {
     .compile_begins = torch_compile_begins,
     .compile_ends = torch_compile_ends,
     .look_up = look_up,
-    .ask = ask,
-    .run = run,
+    .ask = call_to_compile,
+    .run = run_compiled,
 };
 
 /* ---- functions that torch's Python code calls ---- */
@@ -286,18 +293,18 @@ static PyObject *set_flag(PyObject *value, bool *flag)
 
 static PyObject *set_skip_guard_eval_unsafe(PyObject *module, PyObject *value)
 {
-    return set_flag(value, &torch_rules()->skip_guards_unsafe);
+    return set_flag(value, &get_rules()->skip_guards_unsafe);
 }
 
 static PyObject *set_fullgraph_error(PyObject *module, PyObject *value)
 {
-    return set_flag(value, &torch_rules()->fullgraph_fails);
+    return set_flag(value, &get_rules()->fullgraph_fails);
 }
 
 static PyObject *set_fullgraph_count(PyObject *module, PyObject *value)
 {
     long number = PyLong_AsLong(value);
-    struct call_rules *rules = torch_rules();
+    struct call_rules *rules = get_rules();
     long old = rules->fullgraph_frames;
 
     if (number == -1 && PyErr_Occurred())
@@ -338,7 +345,7 @@ static PyObject *get_region(PyObject *module, PyObject *ignored)
     return PyLong_FromLongLong(front_region(&torch_front));
 }
 
-static PyObject *entries_for_region(PyObject *module, PyObject *args)
+static PyObject *list_entries_for_region(PyObject *module, PyObject *args)
 {
     long long region = SHIM_ALL_REGIONS;
     PyObject *code;
@@ -348,17 +355,17 @@ static PyObject *entries_for_region(PyObject *module, PyObject *args)
                : NULL;
 }
 
-static PyObject *entries(PyObject *module, PyObject *code)
+static PyObject *list_entries(PyObject *module, PyObject *code)
 {
     return shim_list(code, false, SHIM_ALL_REGIONS, &torch_front);
 }
 
-static PyObject *precompiled_entries(PyObject *module, PyObject *code)
+static PyObject *list_precompiled(PyObject *module, PyObject *code)
 {
     return shim_list(code, true, SHIM_ALL_REGIONS, &torch_front);
 }
 
-static PyObject *entry_count(PyObject *module, PyObject *code)
+static PyObject *count_entries(PyObject *module, PyObject *code)
 {
     OWNED PyObject *all = shim_list(code, false, SHIM_ALL_REGIONS, &torch_front);
 
@@ -406,14 +413,14 @@ static PyObject *set_torch_eval_frame(PyObject *module, PyObject *callback)
 }
 
 PyDoc_STRVAR(bridge_doc,
-             "_torch_bridge($module, name, /, *value)\n--\n\nReturn the value before.\n\n"
-             "What the shim calls or compares with: guards, begin, end, describe, "
+             "_torch_bridge($module, name, /, *value)\n--\n\nSet NAME to VALUE; return the old.\n\n"
+             "Objects that the shim calls or compares with: guards, begin, end, describe, "
              "tensor (see _torch.py); skip_recursively,\n"
              "limit_reached (torch 2.6's answers); range (torch's profiler range); "
-             "while_tracing (it decides what CPython runs\n"
+             "while_tracing (decide frames that run\n"
              "with tracing set); hooks, limits and torch 2.11's override, set by "
-             "functions of torch._C._dynamo.eval_frame; and, to be\n"
-             "observed, what that module has under the other names.");
+             "functions of torch._C._dynamo.eval_frame; and, for\n"
+             "observe mode, functions and types of that module, by their names.");
 
 static PyObject *set_bridge(PyObject *module, PyObject *args)
 {
@@ -477,10 +484,10 @@ static PyMethodDef attributes[] = {
     {"set_eval_frame_isolate_recompiles_id", set_region, METH_O, NULL},
     {"get_eval_frame_isolate_recompiles_id", get_region, METH_NOARGS, NULL},
     {"_set_lru_cache", set_lru_cache, METH_O, NULL},
-    {"_debug_get_cache_entry_list", entries, METH_O, NULL},
-    {"_debug_get_precompile_entries", precompiled_entries, METH_O, NULL},
-    {"_get_cache_entries_for_region", entries_for_region, METH_VARARGS, NULL},
-    {"_get_total_cache_entry_count", entry_count, METH_O, NULL},
+    {"_debug_get_cache_entry_list", list_entries, METH_O, NULL},
+    {"_debug_get_precompile_entries", list_precompiled, METH_O, NULL},
+    {"_get_cache_entries_for_region", list_entries_for_region, METH_VARARGS, NULL},
+    {"_get_total_cache_entry_count", count_entries, METH_O, NULL},
     {"_load_precompile_entry", load_precompiled, METH_VARARGS, NULL},
     {"_reset_precompile_entries", reset_precompiled, METH_O, NULL},
     {NULL, NULL, 0, NULL},
@@ -498,14 +505,14 @@ PyObject *torch_functions(PyObject *module, PyMethodDef *methods)
     return dict;
 }
 
-static PyObject *torch_attributes(PyObject *module, PyObject *ignored)
+static PyObject *make_torch_attributes(PyObject *module, PyObject *ignored)
 {
     return torch_functions(module, attributes);
 }
 
 static PyMethodDef torch_methods[] = {
-    {"_torch_attributes", torch_attributes, METH_NOARGS,
-     "_torch_attributes($module, /)\n--\n\nA dict of functions under the names of "
+    {"_torch_attributes", make_torch_attributes, METH_NOARGS,
+     "_torch_attributes($module, /)\n--\n\nReturn a dict of functions under the names of "
      "torch._C._dynamo.eval_frame; "
      "_torch.py has the others."},
     {"_torch_bridge", set_bridge, METH_VARARGS, bridge_doc},

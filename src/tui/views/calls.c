@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <sys/param.h>
 
 #include "lib/times.h"
 #include "schema.h"
@@ -122,8 +123,9 @@ static const char *code_name(struct doc *doc, struct db *db, int64_t code_id, co
 /* Prepare a query for the first frame of the thread THREAD_ID whose frame_id is at least ?1. */
 static struct query *probe_open(struct db *db, int64_t thread_id)
 {
-    return db_asked(db, SELECT_FRAME "frame_id >= ?1 AND thread_id = ?2 ORDER BY frame_id LIMIT 1",
-                    0, thread_id);
+    return db_query_with(db,
+                         SELECT_FRAME "frame_id >= ?1 AND thread_id = ?2 ORDER BY frame_id LIMIT 1",
+                         0, thread_id);
 }
 
 /* Return the id of the first frame whose id is MIDDLE or greater, if this id is less than HIGH and
@@ -187,16 +189,16 @@ static struct open_frame walk_frame(struct query *walk, int64_t enclosing_ns)
     };
 }
 
-/* Add all callees of FRAME on THREAD_ID to GROUPS; for a first look only as many as there is
- * time for. The frames below a callee are not needed: after PASS_OVER of them, frame_before()
- * finds the callee's end. If the callee before had more than PASS_OVER frames, the search begins
- * at once. */
-static void inside_read(struct doc *doc, struct db *db, const struct open_frame *frame,
-                        int64_t thread_id, struct groups *groups)
+/* Add the callees of FRAME, a call on the thread THREAD_ID, to GROUPS; for a first look only as
+ * many as there is time for. Frames below a callee are not needed: after PASS_OVER of them,
+ * frame_before() finds the end of the callee. If the callee before had more than PASS_OVER frames,
+ * the search begins at once. */
+static void callees_read(struct doc *doc, struct db *db, const struct open_frame *frame,
+                         int64_t thread_id, struct groups *groups)
 {
     struct query *walk =
-        db_asked(db, SELECT_FRAME "frame_id > ?1 AND thread_id = ?2 ORDER BY frame_id", frame->id,
-                 thread_id);
+        db_query_with(db, SELECT_FRAME "frame_id > ?1 AND thread_id = ?2 ORDER BY frame_id",
+                      frame->id, thread_id);
     struct query *probe = probe_open(db, thread_id);
     struct open_frame callee = {.id = frame->id};
     int within = 0;
@@ -260,15 +262,15 @@ static bool frame_read(struct doc *doc, struct db *db, struct open_frame *frame,
     return found;
 }
 
-/* Does DOC show only the stack? True for the view beside the timeline. */
-static bool stack_only(const struct doc *doc)
+/* Does DOC show only the call stack? It does in the view beside the timeline. */
+static bool is_stack_only(const struct doc *doc)
 {
     return doc->aside && doc->target.about == VIEW_TIMELINE;
 }
 
-/* Add a line for the callees of group G. FRAME is their caller, and took TOOK ns. */
-static void inside_line(struct doc *doc, struct db *db, const struct open_frame *frame,
-                        const struct group *g, int64_t took)
+/* Add a line for the callees in the group G. FRAME is their caller, and took TOOK nanoseconds. */
+static void callee_put(struct doc *doc, struct db *db, const struct open_frame *frame,
+                       const struct group *g, int64_t took)
 {
     bool wide = doc->columns >= SIDE_BY_SIDE;
     double share = took > 0 ? (double)g->ns / (double)took : 0;
@@ -305,9 +307,9 @@ void part_inside(struct doc *doc, struct db *db, struct query *unused)
     int64_t took, more;
     const char *counted, *own;
 
-    if (stack_only(doc) || !frame_read(doc, db, &frame, &thread_id))
+    if (is_stack_only(doc) || !frame_read(doc, db, &frame, &thread_id))
         return;
-    inside_read(doc, db, &frame, thread_id, &inside);
+    callees_read(doc, db, &frame, thread_id, &inside);
     took = times_span(frame.start_ns, frame.end_ns);
     list_each(group, &inside.all) {
         calls += group->calls;
@@ -319,7 +321,7 @@ void part_inside(struct doc *doc, struct db *db, struct query *unused)
              doc->cut ? "as far as it was read, " : "", counted, doc_time(doc, ns), own);
     list_sort(&inside.all, group_order);
     for (size_t i = 0; i < inside.all.count && i < GROUPS_MOST; i++)
-        inside_line(doc, db, &frame, &inside.all.at[i], took);
+        callee_put(doc, db, &frame, &inside.all.at[i], took);
     more = (int64_t)inside.all.count - GROUPS_MOST;
     if (more > 0)
         doc_line(doc, "  " MARK "d+ %s", doc_counted(doc, more, "function"));
@@ -380,9 +382,9 @@ static bool spread_tick(void *context, int64_t frame_id)
     return frames_tick(&spread->doc->job, frame_id);
 }
 
-/* Does call A come before B in order of duration? The longest is first; of equally long calls
- * the earlier one. */
-static bool is_before(struct near a, struct near b)
+/* Does the call A come before the call B in a list that begins with the longest? If both took the
+ * same time, the earlier one comes first. */
+static bool is_longer_call(struct near a, struct near b)
 {
     if (a.ns != b.ns)
         return a.ns > b.ns;
@@ -430,7 +432,7 @@ static void slowest_add(struct spread *spread, struct near call)
 
     for (; at > 0; at--) {
         struct near other = slowest[at - 1];
-        if (other.id && !is_before(call, other))
+        if (other.id && !is_longer_call(call, other))
             break;
         if (at < SLOWEST)
             slowest[at] = other;
@@ -439,26 +441,26 @@ static void slowest_add(struct spread *spread, struct near call)
         slowest[at] = call;
 }
 
-/* Compare CALL with the call `asked`: count it if it comes before that one, and keep the nearest
- * call on each side. */
-static void asked_note(struct spread *spread, struct near call)
+/* Compare CALL with the call `asked` by duration. Count it if it took longer, and note it if it is
+ * the next longer or the next shorter one. */
+static void neighbours_update(struct spread *spread, struct near call)
 {
     struct near *slower = &spread->slower;
     struct near *faster = &spread->faster;
 
-    if (is_before(call, spread->asked)) {
+    if (is_longer_call(call, spread->asked)) {
         spread->longer++;
-        if (!slower->id || is_before(*slower, call))
+        if (!slower->id || is_longer_call(*slower, call))
             *slower = call;
         return;
     }
     if (call.id == spread->asked.id)
         return;
-    if (!faster->id || is_before(call, *faster))
+    if (!faster->id || is_longer_call(call, *faster))
         *faster = call;
 }
 
-static void call_note(struct spread *spread, const struct track *track)
+static void calls_count(struct spread *spread, const struct track *track)
 {
     const struct open_frame *frame = track_top(track);
     int64_t caller = code_at(track, (uint32_t)track->stack.count - 1);
@@ -472,7 +474,7 @@ static void call_note(struct spread *spread, const struct track *track)
     spread->buckets[bucket_of(call.ns)]++;
     slowest_add(spread, call);
     if (spread->asked.id)
-        asked_note(spread, call);
+        neighbours_update(spread, call);
     else
         group_add(&spread->callers, caller, frame, is_within(track, frame, false));
 }
@@ -488,7 +490,7 @@ static void frame_note(void *context, struct track *track)
     frame->what = called_by_it ? callers : above;
     if (list_has(&spread->codes, frame->code_id)) {
         frame->what |= CALL_OF_IT;
-        call_note(spread, track);
+        calls_count(spread, track);
     }
     if (called_by_it && !spread->asked.id)
         group_add(&spread->callees, frame->code_id, frame, is_within(track, frame, true));
@@ -530,8 +532,8 @@ static void spread_free(struct spread *spread)
     free(spread);
 }
 
-/* Return "; p: 12 ms" for KEY "p" and a CALL that took 12 ms; "" if there is no such call. */
-static const char *beside_words(struct doc *doc, const char *key, const struct near *call)
+/* Return "; p: 12 ms" for the key KEY, if CALL took 12 ms. Returns "" if there is no such call. */
+static const char *neighbour_words(struct doc *doc, const char *key, const struct near *call)
 {
     return call->id ? doc_print(doc, "; %s: %s", key, doc_time(doc, call->ns)) : "";
 }
@@ -544,7 +546,7 @@ void part_rank(struct doc *doc, struct db *db, struct query *unused)
     struct spread *spread;
     int64_t thread_id;
 
-    if (stack_only(doc) || !frame_read(doc, db, &frame, &thread_id))
+    if (is_stack_only(doc) || !frame_read(doc, db, &frame, &thread_id))
         return;
     asked.ns = times_span(frame.start_ns, frame.end_ns);
     asked.id = frame.id;
@@ -554,8 +556,8 @@ void part_rank(struct doc *doc, struct db *db, struct query *unused)
     if (spread->faster.id)
         doc->next = (struct target){.kind = VIEW_CALL, .id = spread->faster.id};
     doc_line(doc, "by time    %s of %s, the slowest first%s%s", doc_count(doc, spread->longer + 1),
-             doc_count(doc, spread->calls), beside_words(doc, "p", &spread->slower),
-             beside_words(doc, "n", &spread->faster));
+             doc_count(doc, spread->calls), neighbour_words(doc, "p", &spread->slower),
+             neighbour_words(doc, "n", &spread->faster));
     spread_free(spread);
 }
 
@@ -673,7 +675,8 @@ static void groups_put(struct doc *doc, struct db *db, const struct groups *grou
 }
 
 /* Add the callers at the left and the callees at the right, in COLUMNS columns each. */
-static void groups_beside(struct doc *doc, struct db *db, const struct spread *spread, int columns)
+static void groups_put_halves(struct doc *doc, struct db *db, const struct spread *spread,
+                              int columns)
 {
     size_t callers = spread->callers.all.count;
     size_t callees = spread->callees.all.count;
@@ -684,7 +687,7 @@ static void groups_beside(struct doc *doc, struct db *db, const struct spread *s
         struct target left, right;
         const char *caller = group_line(doc, db, &spread->callers, i, columns, &left);
         const char *callee = group_line(doc, db, &spread->callees, i, columns, &right);
-        doc_beside(doc, caller, columns, callee, right);
+        doc_add_halves(doc, caller, columns, callee, right);
         doc_target(doc, left);
     }
     if (!most)
@@ -697,7 +700,7 @@ static void neighbours_put(struct doc *doc, struct db *db, struct spread *spread
     list_sort(&spread->callers.all, group_order);
     list_sort(&spread->callees.all, group_order);
     if (doc->columns >= SIDE_BY_SIDE) {
-        groups_beside(doc, db, spread, (doc->columns - 4) / 2);
+        groups_put_halves(doc, db, spread, (doc->columns - 4) / 2);
         return;
     }
     groups_put(doc, db, &spread->callers, "Called from");
@@ -757,14 +760,18 @@ void part_origin(struct doc *doc, struct db *db, struct query *row)
         doc_leads(doc, VIEW_FUNCTION, query_integer(row, 1), NULL, NULL);
 }
 
-/* Mark a source line that took SELF of the function's own time ALL, in CALLS calls. */
-static void hot_mark(struct doc *doc, struct gutter *gutter, int64_t self, int64_t all,
-                     int64_t calls)
+/* Mark a source line whose CALLS calls took SELF of the function's own time ALL. */
+static void gutter_mark_hot(struct doc *doc, struct gutter *gutter, int64_t self, int64_t all,
+                            int64_t calls)
 {
-    double share = (double)self / (double)all;
-    char style = (double)self * 2 >= (double)all ? 'r' : 'w';
+    /* neither 0 % nor 100 % unless it is exactly that */
+    double least = self > 0 ? 1 : 0;
+    double most = self < all ? 99 : 100;
+    double percent = 100.0 * (double)self / (double)all;
+    char style = percent >= 50 ? 'r' : 'w';
 
-    gutter->mark = doc_print(doc, MARK "%c%3.0f %%" MARK "n", style, 100.0 * share);
+    percent = MIN(MAX(percent, least), most);
+    gutter->mark = doc_print(doc, MARK "%c%3.0f %%" MARK "n", style, percent);
     gutter->note = doc_print(doc, MARK "d%s own time, %s", doc_time(doc, self),
                              doc_counted(doc, calls, "call"));
 }
@@ -801,7 +808,7 @@ static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first
         if (gutter.line == first)
             gutter.kind = VIEW_NONE;
         if (self > 0 && (double)self * 20 >= (double)all)
-            hot_mark(doc, &gutter, self, all, calls);
+            gutter_mark_hot(doc, &gutter, self, all, calls);
     }
     return gutter;
 }

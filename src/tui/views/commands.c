@@ -69,7 +69,8 @@ static int words_split(struct doc *doc, const char *text, char **argv, int count
     return count;
 }
 
-/* Run `dyntrace ARGV` in this child process, with output to OUT. Does not return. */
+/* In a child process: run `dyntrace` with the arguments ARGV. Its output goes to OUT.
+ * Does not return. */
 __attribute__((noreturn)) static void command_exec(char **argv, int out)
 {
     bounds_child();
@@ -103,8 +104,8 @@ static void output_take(struct doc *doc, int fd, pid_t child, text_list *text)
     }
 }
 
-/* Run ARGV and return its output of both streams, which DOC owns. *STATUS is as wait(2) sets it,
- * or -1 if the command could not be started. */
+/* Run `dyntrace` with the arguments ARGV, and return its standard output and standard error, which
+ * DOC owns. *STATUS is as wait(2) sets it, or -1 if the command could not be started. */
 static char *command_run(struct doc *doc, char **argv, int *status)
 {
     text_list text = {0};
@@ -133,7 +134,7 @@ struct cells {
     int count;
 };
 
-static struct cells line_cut(char *line)
+static struct cells line_split(char *line)
 {
     struct cells cells = {0};
 
@@ -149,9 +150,9 @@ static bool is_number(const char *text)
     return *text && !text[strspn(text, "0123456789")];
 }
 
-/* Return the function that begins at the place TEXT, such as "app/f.py:12". Returns an empty
- * target if there is none. */
-static struct target place_target(struct db *db, const char *text)
+/* Return the target for TEXT, a place such as "app/f.py:12": the function that begins there.
+ * Returns an empty target if there is none. */
+static struct target find_place_target(struct db *db, const char *text)
 {
     const char *colon = strrchr(text, ':');
     struct target target = {0};
@@ -175,9 +176,10 @@ static struct target place_target(struct db *db, const char *text)
     return target;
 }
 
-/* Return the target of ROW. If a column's name in NAMES is that of an id, such as `compile_id`, the
- * target is the row with this id; otherwise the function at a place FILE:LINE in a cell. */
-static struct target row_lead(struct db *db, const struct cells *names, const struct cells *row)
+/* Return the target for ROW. If a column of NAMES is called like an id, such as `compile_id`, the
+ * target is the row with this id. Otherwise it is the function at a place FILE:LINE in a cell. */
+static struct target row_find_target(struct db *db, const struct cells *names,
+                                     const struct cells *row)
 {
     int named = row->count < names->count ? row->count : names->count;
     struct target target = {0};
@@ -187,14 +189,14 @@ static struct target row_lead(struct db *db, const struct cells *names, const st
         target = id_target(names->at[c], id);
     }
     for (int c = 0; c < row->count && !target.kind; c++)
-        target = place_target(db, row->at[c]);
+        target = find_place_target(db, row->at[c]);
     return target;
 }
 
-/* Give the last line, a row of `diff`, two halves: the right one, from column HALF on, is about
- * the OTHER trace, and leads to `why FUNCTION` on that trace. */
-static void sides_put(struct doc *doc, const char *other, const struct cells *names,
-                      const struct cells *row, int half)
+/* The last line of DOC is a row of `diff`. Divide it into halves: the right one, from column HALF
+ * on, is about the trace OTHER, and leads to `why FUNCTION` on that trace. */
+static void split_diff_row(struct doc *doc, const char *other, const struct cells *names,
+                           const struct cells *row, int half)
 {
     struct doc_line *line = &doc->lines.at[doc->lines.count - 1];
     const char *trace = text_quoted(&doc->arena, other);
@@ -211,8 +213,8 @@ static void sides_put(struct doc *doc, const char *other, const struct cells *na
     }
 }
 
-/* Measure the columns of the table that begins with LINE and goes on in REST up to an empty
- * line: *WIDTHS gets the widest text of each. Returns the number of columns. */
+/* A table begins with LINE and continues in REST, up to an empty line. Store how wide each of its
+ * columns is in WIDTHS. Returns the number of columns. */
 static int widths_read(const char *line, const char *rest, int widths[CELLS_MOST])
 {
     const char *end = strstr(rest, "\n\n");
@@ -224,7 +226,7 @@ static int widths_read(const char *line, const char *rest, int widths[CELLS_MOST
 
     memset(widths, 0, CELLS_MOST * sizeof *widths);
     while ((row = strsep(&at, "\n"))) {
-        struct cells cells = line_cut(row);
+        struct cells cells = line_split(row);
         for (int c = 0; c < cells.count; c++) {
             int used;
             text_room(cells.at[c], CELL_WIDEST, &used);
@@ -238,7 +240,7 @@ static int widths_read(const char *line, const char *rest, int widths[CELLS_MOST
     return count;
 }
 
-/* Return the widest of COUNT columns, without the last. */
+/* Return the index of the widest of COUNT columns. The last one does not count. */
 static int widest_of(const int widths[], int count)
 {
     int widest = 0;
@@ -249,15 +251,17 @@ static int widest_of(const int widths[], int count)
     return widest;
 }
 
-/* Choose the column widths of the table that begins with LINE and goes on in REST. Columns are
- * as wide as their texts, but the widest are made narrower until the table fits into COLUMNS. */
+/* A table begins with LINE and continues in REST. Choose the widths of its columns: as wide as
+ * their texts, but the widest are made narrower until the table fits into COLUMNS. */
 static void widths_find(const char *line, const char *rest, int columns, int widths[CELLS_MOST])
 {
     int count = widths_read(line, rest, widths);
     int sum = 0;
 
     for (int c = 0; c < count; c++) {
-        bool last = c + 1 == count; /* the last column may be cut off at the edge of the screen */
+        /* the last column is not made narrower, because it may be cut off at the
+         * edge of the screen */
+        bool last = c + 1 == count;
         int width = widths[c];
         if (last && width > CELL_LEAST)
             width = CELL_LEAST;
@@ -272,7 +276,7 @@ static void widths_find(const char *line, const char *rest, int columns, int wid
     }
 }
 
-/* Return TEXT behind PREFIX, or TEXT if it does not begin with PREFIX. */
+/* Return what follows PREFIX in TEXT, or TEXT if it does not begin with PREFIX. */
 static char *after_prefix(char *text, const char *prefix)
 {
     size_t bytes = strlen(prefix);
@@ -280,7 +284,7 @@ static char *after_prefix(char *text, const char *prefix)
     return strncmp(text, prefix, bytes) ? text : text + bytes;
 }
 
-/* Return LINE without the prefix "dyntrace: PATH: " of error messages. */
+/* Return LINE, an error message, without "dyntrace: PATH: " at its beginning. */
 static char *message_of(char *line, const char *path)
 {
     char *message = after_prefix(line, "dyntrace: ");
@@ -304,8 +308,8 @@ static const char *cells_line(struct doc *doc, const struct cells *cells, const 
     return made;
 }
 
-/* Return the column of the screen where the last cell begins. */
-static int last_cell(const struct cells *cells, const int widths[])
+/* Return the column of the screen at which the last cell of the row begins. */
+static int last_cell_column(const struct cells *cells, const int widths[])
 {
     int x = 1;
 
@@ -314,8 +318,8 @@ static int last_cell(const struct cells *cells, const int widths[])
     return x;
 }
 
-/* Add TEXT, the output of a command on the trace at PATH, to DOC. The function writes NULs into
- * TEXT. OTHER is the second trace of a `diff`, or NULL. */
+/* TEXT is the output of a command on the trace at PATH: add it to DOC. NULs are written into TEXT.
+ * OTHER is the second trace of `diff`, or NULL. */
 static void output_put(struct doc *doc, struct db *db, char *text, const char *path,
                        const char *other)
 {
@@ -333,7 +337,7 @@ static void output_put(struct doc *doc, struct db *db, char *text, const char *p
             break;
         if (head)
             widths_find(line, text ? text : "", doc->columns, widths);
-        cells = line_cut(message_of(line, path));
+        cells = line_split(message_of(line, path));
         made = cells_line(doc, &cells, widths);
         if (head) {
             names = cells;
@@ -341,9 +345,9 @@ static void output_put(struct doc *doc, struct db *db, char *text, const char *p
         } else if (table) {
             struct target none = {0};
             doc_add(doc, made);
-            doc_target(doc, leads ? row_lead(db, &names, &cells) : none);
+            doc_target(doc, leads ? row_find_target(db, &names, &cells) : none);
             if (other)
-                sides_put(doc, other, &names, &cells, last_cell(&cells, widths));
+                split_diff_row(doc, other, &names, &cells, last_cell_column(&cells, widths));
         } else {
             names.count = 0;
             doc_wrap(doc, made, (struct target){0});
@@ -351,7 +355,8 @@ static void output_put(struct doc *doc, struct db *db, char *text, const char *p
     }
 }
 
-/* Remove COUNT of the WORDS in ARGV, from index FIRST on. Returns how many are left. */
+/* Remove COUNT words of ARGV, which has WORDS words, from index FIRST on. Returns how
+ * many are left. */
 static int words_remove(char *argv[], int words, int first, int count)
 {
     int left = words - count;

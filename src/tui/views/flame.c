@@ -29,7 +29,7 @@ struct flame_job {
     struct stacks stacks;
     struct names names, threads;
     bool merge;
-    bool has_counted;  /* frames were counted and have no rows */
+    bool has_unstored; /* frames have no rows */
     int64_t moment_ns; /* if not 0, the job only finds the stack at this moment */
     /* for moment_ns: the first thread on which a call was running then, and the code objects of
      * this stack, outermost first */
@@ -50,7 +50,7 @@ struct flame {
 
 /* ---- reading frames, in a thread ----------------------------------------- */
 
-static void stack_read(struct flame_job *job, struct db *db)
+static void stack_find(struct flame_job *job, struct db *db)
 {
     db_rows(thread, db, "SELECT thread_id FROM thread ORDER BY 1")
     {
@@ -73,11 +73,11 @@ static void flame_run(struct job *base, struct db *db)
     struct flame_job *job = (struct flame_job *)base;
 
     if (job->moment_ns) {
-        stack_read(job, db);
+        stack_find(job, db);
         return;
     }
     atomic_store(&base->all, db_integer(db, 0, "SELECT MAX(frame_id) FROM frame"));
-    job->has_counted = doubts_count(db) > 0;
+    job->has_unstored = doubts_unstored_text(db);
     stacks_walk(
         db, &job->stacks,
         &(struct walk){.context = job, .fold = true, .merge = job->merge, .tick = frames_tick});
@@ -211,10 +211,10 @@ static uint32_t path_follow(const struct flame *flame, const int64_t *path, size
     return node;
 }
 
-/* Return the node of the new tree that corresponds to node AT of the old tree WAS, or 0. NOW is the
- * node of the new tree that corresponds to AT's parent. */
-static uint32_t node_carry(const struct flame *flame, const struct flame_job *was, uint32_t at,
-                           uint32_t now)
+/* Return the node of the new tree for AT, a node of the old tree WAS. NOW is the node of the new
+ * tree for the parent of AT. Returns 0 if there is none. */
+static uint32_t node_find_new(const struct flame *flame, const struct flame_job *was, uint32_t at,
+                              uint32_t now)
 {
     const struct node *before = &was->stacks.tree.nodes.at[at];
 
@@ -226,9 +226,9 @@ static uint32_t node_carry(const struct flame *flame, const struct flame_job *wa
     return child_with(flame, now, before->code_id);
 }
 
-/* Apply the state of the tree WAS to the new tree: unfolded nodes, the chosen node and the
- * focus, as far as the new tree has such nodes. */
-static void state_carry(struct flame *flame, struct flame_job *was)
+/* Let the new tree look as the old tree WAS did: the unfolded nodes, the chosen node and the focus,
+ * as far as the new tree has them. */
+static void state_transfer(struct flame *flame, struct flame_job *was)
 {
     struct node *before = was->stacks.tree.nodes.at;
     size_t count = was->stacks.tree.nodes.count;
@@ -242,7 +242,7 @@ static void state_carry(struct flame *flame, struct flame_job *was)
     for (uint32_t at = 1; at < count; at++) {
         if (!before[at].open && at != chosen && at != focus)
             continue;
-        now[at] = node_carry(flame, was, at, now[before[at].parent]);
+        now[at] = node_find_new(flame, was, at, now[before[at].parent]);
         node_at(flame, now[at])->open = before[at].open;
     }
     while (chosen && !now[chosen])
@@ -264,14 +264,14 @@ static void answer_take(struct flame *flame)
         return;
     }
     if (was)
-        state_carry(flame, was);
+        state_transfer(flame, was);
     work_drop(flame->view.tui->work, was);
     if (!flame->chosen) {
         flame->chosen = node_at(flame, flame->focus)->child;
         unfold_hot(flame, flame->chosen);
     }
     choose_node(flame, flame->chosen);
-    if (frames_more(&flame->read->job))
+    if (has_more_frames(&flame->read->job))
         start_job(flame, false);
 }
 
@@ -307,12 +307,12 @@ static void note_make(struct flame *flame)
         const char *cut = flame->read->stacks.tree.cut ? "cut: too many stacks  " : "";
         const char *other = flame->graph ? "tree" : "flame graph";
         const char *out = flame->focus ? "  - zooms out" : "";
-        const char *counted = flame->read->has_counted ? DOUBTS_COUNTED "  " : "";
-        snprintf(view->note, room, "%s%s  Tab: %s%s", counted, cut, other, out);
+        const char *unstored = flame->read->has_unstored ? DOUBTS_UNSTORED "  " : "";
+        snprintf(view->note, room, "%s%s  Tab: %s%s", unstored, cut, other, out);
     }
 }
 
-static void flame_settle(struct view *view)
+static void flame_update(struct view *view)
 {
     struct flame *flame = (struct flame *)view;
     bool zoomed;
@@ -330,7 +330,7 @@ static void flame_settle(struct view *view)
 
 /* ---- drawing the tree or the flame graph --------------------------------- */
 
-static int heat(const struct flame *flame, uint32_t node)
+static int time_style(const struct flame *flame, uint32_t node)
 {
     double all = (double)node_at(flame, 0)->total_ns;
     double self = node ? (double)node_at(flame, node)->self_ns : 0;
@@ -387,7 +387,7 @@ static void node_draw(struct flame *flame, struct screen *screen, uint32_t at, i
     struct view *view = &flame->view;
     const struct node *node = node_at(flame, at);
     int wide = view->columns;
-    int selected = view_row(view, screen, y, at == flame->chosen);
+    int selected = view_row_draw(view, screen, y, at == flame->chosen);
     int style = (node->parent ? STYLE_NORMAL : STYLE_BOLD) | selected;
     bool narrow = wide < NARROW;
     int step = wide < 70 ? 1 : 2;
@@ -400,7 +400,7 @@ static void node_draw(struct flame *flame, struct screen *screen, uint32_t at, i
     int x;
 
     figures_print(flame, at, node_at(flame, flame->focus)->total_ns, line, sizeof line, format);
-    x = 3 + screen_put(screen, y, 1, wide - 1, heat(flame, at) | selected, line);
+    x = 3 + screen_put(screen, y, 1, wide - 1, time_style(flame, at) | selected, line);
     x += steps * step;
     screen_put(screen, y, x, 2, STYLE_DIM | selected, fold_mark(node));
     x += 2;
@@ -430,7 +430,7 @@ static void tree_draw(struct flame *flame, struct screen *screen)
 
 static int box_style(const struct flame *flame, uint32_t node)
 {
-    int style = heat(flame, node);
+    int style = time_style(flame, node);
 
     if (node == flame->chosen)
         style = STYLE_MATCH;
@@ -506,10 +506,10 @@ static void flame_draw(struct view *view, struct screen *screen)
 {
     struct flame *flame = (struct flame *)view;
 
-    if (view_empty(view, screen, flame->read))
+    if (view_empty_draw(view, screen, flame->read))
         return;
     if (!flame->chosen)
-        view_words(
+        view_words_draw(
             view, screen, STYLE_DIM,
             "no frame is in the trace (yet): single frames are stored at the end of a recording");
     else if (flame->graph)
@@ -710,7 +710,7 @@ const struct view_ops view_flame = {
     .jobs = 3,
     .open = flame_refresh,
     .close = flame_close,
-    .settle = flame_settle,
+    .update = flame_update,
     .draw = flame_draw,
     .request = flame_request,
     .refresh = flame_refresh,

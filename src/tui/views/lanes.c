@@ -59,7 +59,7 @@ static int64_t time_read(struct query *query, int column)
     return ns < -most ? -most : ns;
 }
 
-static void ids_add(struct ids *ids, int64_t id)
+static void ids_include(struct ids *ids, int64_t id)
 {
     if (id && (!ids->first || id < ids->first))
         ids->first = id;
@@ -67,7 +67,7 @@ static void ids_add(struct ids *ids, int64_t id)
         ids->last = id;
 }
 
-static void lane_note(struct lane *lane, int from, int to)
+static void lane_extend(struct lane *lane, int from, int to)
 {
     if (from < lane->first)
         lane->first = from;
@@ -111,9 +111,9 @@ static void lookups_read(struct lanes_job *job, struct db *db)
         bucket = &lane->buckets[place];
         lane->calls++;
         lane->marked = true;
-        lane_note(lane, place, place);
+        lane_extend(lane, place, place);
         ++*bucket_count(bucket, query_integer(row, 3));
-        ids_add(&bucket->lookups, query_integer(row, 0));
+        ids_include(&bucket->lookups, query_integer(row, 0));
     }
 }
 
@@ -125,7 +125,7 @@ bool frames_tick(void *context, int64_t frame_id)
     return !atomic_load(&job->cancelled) && (!job->most || frame_id < job->most);
 }
 
-bool frames_more(const struct job *job)
+bool has_more_frames(const struct job *job)
 {
     return job->most && atomic_load(&job->all) > job->most;
 }
@@ -147,13 +147,13 @@ static void frame_note(void *context, struct track *track)
     track->what = (uint32_t)at + 1;
     lane = &job->lanes.at[at];
     lane->ended_ns = track->ended_ns;
-    lane_note(lane, from, to);
+    lane_extend(lane, from, to);
     for (int i = from; i <= to; i++)
         if (lane->buckets[i].depth < depth)
             lane->buckets[i].depth = depth;
     if (lane->deepest < depth)
         lane->deepest = depth;
-    ids_add(&lane->buckets[from].frames, frame->id);
+    ids_include(&lane->buckets[from].frames, frame->id);
 }
 
 static void lanes_run(struct job *base, struct db *db)
@@ -190,7 +190,7 @@ static void lanes_run(struct job *base, struct db *db)
             job->lanes.at[mark->lane].marked = true;
     }
     names_read(&job->names, db, "tui/code-names");
-    job->has_counted = doubts_count(db) > 0;
+    job->has_unstored = doubts_unstored_text(db);
     stacks_walk(db, &stacks,
                 &(struct walk){.context = job, .tick = frames_tick, .push = frame_note});
     stacks_free(&stacks);
@@ -207,7 +207,7 @@ static void lanes_free(struct job *base)
     names_free(&job->names);
 }
 
-struct lanes_job *lanes_ask(struct work *work, bool first)
+struct lanes_job *lanes_start(struct work *work, bool first)
 {
     struct lanes_job *job = job_new(sizeof *job, lanes_run, lanes_free, !first);
 
@@ -351,7 +351,7 @@ static void detail_run(struct job *base, struct db *db)
     }
 }
 
-static bool ids_many(const struct ids *ids)
+static bool has_many_ids(const struct ids *ids)
 {
     return (uint64_t)ids->last - (uint64_t)ids->first > DETAIL_ROWS;
 }
@@ -381,8 +381,8 @@ static void samples_choose(struct detail_job *job, const struct lanes_job *lanes
     }
 }
 
-struct detail_job *detail_ask(struct work *work, const struct lanes_job *lanes, int at,
-                              int64_t from_ns, int64_t to_ns, int columns)
+struct detail_job *detail_start(struct work *work, const struct lanes_job *lanes, int at,
+                                int64_t from_ns, int64_t to_ns, int columns)
 {
     const struct lane *lane = &lanes->lanes.at[at];
     int first = bucket_of(from_ns, lanes->span_ns);
@@ -391,12 +391,12 @@ struct detail_job *detail_ask(struct work *work, const struct lanes_job *lanes, 
 
     for (int i = first; i <= last; i++) {
         const struct bucket *bucket = &lane->buckets[i];
-        ids_add(&job->frames, bucket->frames.first);
-        ids_add(&job->frames, bucket->frames.last);
-        ids_add(&job->lookups, bucket->lookups.first);
-        ids_add(&job->lookups, bucket->lookups.last);
+        ids_include(&job->frames, bucket->frames.first);
+        ids_include(&job->frames, bucket->frames.last);
+        ids_include(&job->lookups, bucket->lookups.first);
+        ids_include(&job->lookups, bucket->lookups.last);
     }
-    job->sampled = ids_many(&job->frames) || ids_many(&job->lookups);
+    job->sampled = has_many_ids(&job->frames) || has_many_ids(&job->lookups);
     for (int i = first; i-- > 0 && !job->before;)
         job->before = lane->buckets[i].frames.last;
     job->thread_id = lane->thread_id;

@@ -46,7 +46,7 @@ int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns);
  * the trace has more frames. */
 enum { FIRST_FRAMES = 300000 /* reading this many frames takes about 0.1 s */ };
 bool frames_tick(void *job, int64_t frame_id);
-bool frames_more(const struct job *job);
+bool has_more_frames(const struct job *job);
 
 /* The first and last id of what began in an interval of time. Both are 0 if nothing did. */
 struct ids {
@@ -79,7 +79,7 @@ struct lanes_job {
     LIST(struct compile_mark) compiles; /* all compiles, in order of their start */
     struct names names;                 /* the names of code objects */
     int64_t span_ns;
-    bool has_counted; /* frames were counted and have no rows */
+    bool has_unstored; /* frames have no rows */
 };
 
 /* A job that reads the calls of one lane between two moments, and places them in COLUMNS columns of
@@ -109,12 +109,12 @@ struct detail_job {
     uint32_t lookups_at[SCREEN_MOST];
 };
 
-/* Start the job that reads all lanes. FIRST limits it to what a first look has time for; then
- * frames_more() tells whether the trace has more. */
-struct lanes_job *lanes_ask(struct work *work, bool first);
+/* Start the job that reads all lanes. FIRST: it reads only as much as there is time for in a first
+ * look; has_more_frames() then tells whether the trace has more. */
+struct lanes_job *lanes_start(struct work *work, bool first);
 
 /* Start the job that reads the calls of LANE from FROM_NS to TO_NS. */
-struct detail_job *detail_ask(struct work *work, const struct lanes_job *lanes, int lane,
-                              int64_t from_ns, int64_t to_ns, int columns);
+struct detail_job *detail_start(struct work *work, const struct lanes_job *lanes, int lane,
+                                int64_t from_ns, int64_t to_ns, int columns);
 
 #endif

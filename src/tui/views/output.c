@@ -31,7 +31,7 @@ static bool takes_screen(const char *text, size_t bytes)
 }
 
 /* Drop the older half of the output, up to the end of a line. */
-static void older_cut(struct output *output)
+static void older_drop(struct output *output)
 {
     char *text = output->text.at;
     size_t count = output->text.count;
@@ -54,7 +54,7 @@ static void output_add(struct output *output, const char *bytes, size_t count)
     output->text.count--; /* subtract the NUL at the end, which list_add_many() has counted */
     output->lines += lines_count(bytes, count);
     if (output->text.count > OUTPUT_MOST)
-        older_cut(output);
+        older_drop(output);
 }
 
 bool output_read(struct output *output, int fd)
@@ -103,7 +103,7 @@ void output_print(const struct output *output)
 
 /* Count the lines. view->at is the last line on the screen. As long as this is the newest line, the
  * view follows new output. */
-static void output_settle(struct view *view)
+static void output_update(struct view *view)
 {
     const struct output *output = view->tui->output;
     bool follows = view->at + 1 >= view->count;
@@ -145,7 +145,7 @@ static void output_draw(struct view *view, struct screen *screen)
     if (!end) {
         bool waits = output && output->open;
         const char *words = waits ? "the program has printed nothing yet" : "nothing was printed";
-        view_words(view, screen, STYLE_DIM, words);
+        view_words_draw(view, screen, STYLE_DIM, words);
     }
     if (first < (size_t)view->rows)
         first = (size_t)view->rows;
@@ -196,7 +196,7 @@ const struct view_ops view_output = {
     .size = sizeof(struct view),
     .keys = "i types a line to the program  G follows  I interrupts it  K ends it",
     .input = output_input,
-    .settle = output_settle,
+    .update = output_update,
     .draw = output_draw,
     .request = output_request,
 };

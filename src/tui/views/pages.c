@@ -21,7 +21,7 @@
 
 void part_doubts(struct doc *doc, struct db *db, struct query *unused)
 {
-    const char *which = doubts_frames(db);
+    const char *which = doubts_frames_text(db);
     const char *values = doubts_values(db);
     char *settings = doubts_settings(db);
 
@@ -86,7 +86,7 @@ struct path {
 
 /* Make SOURCE the end of PATH. Returns what SOURCE has more than its parent in PATH: ".fc" for
  * L['self'].fc below L['self']. */
-static const char *path_to(struct path *path, const char *source)
+static const char *path_extend(struct path *path, const char *source)
 {
     const char *shown = source;
 
@@ -112,7 +112,8 @@ static const char *source_words(struct doc *doc, const char *shown, bool again)
 
 /* Return what the line of the guard GUARD_ID leads to: the checks that it FAILED, or all checks of
  * the cache entry if it never failed. KIND is the title. */
-static struct target checks_of(struct doc *doc, int64_t guard_id, const char *kind, int64_t failed)
+static struct target checks_target(struct doc *doc, int64_t guard_id, const char *kind,
+                                   int64_t failed)
 {
     struct target target = {.kind = VIEW_CHECKS, .title = failed ? kind : "its checks"};
 
@@ -137,7 +138,7 @@ void part_guards(struct doc *doc, struct db *db, struct query *unused)
         const char *expression = doc_safe(doc, query_text(query, EXPRESSION, NULL), 300);
         const char *stack = query_text(query, STACK, NULL);
         bool again = before && !strcmp(source, before);
-        const char *shown = source_words(doc, again ? "" : path_to(&path, source), again);
+        const char *shown = source_words(doc, again ? "" : path_extend(&path, source), again);
         int depth = (int)path.depth;
         const char *branch = depth > 1 ? "└ " : "";
         const char *checks = "...";
@@ -151,7 +152,7 @@ void part_guards(struct doc *doc, struct db *db, struct query *unused)
             doc, "  %5" PRId64 " %9s %s%8s" MARK "n  %*s%s%s " MARK "b%s" MARK "n  " MARK "d%s",
             query_integer(query, ORDINAL), checks, failed ? MARK "r" : MARK "d", failures,
             (depth - 1) * 2, "", branch, shown, kind, expression);
-        doc_wrap(doc, line, checks_of(doc, query_integer(query, ID), kind, failed));
+        doc_wrap(doc, line, checks_target(doc, query_integer(query, ID), kind, failed));
         if (*stack)
             doc_line(doc, "  %*s" MARK "dfor %s", 27 + depth * 2, "", doc_safe(doc, stack, 600));
         before = source;
@@ -167,7 +168,7 @@ static const char *next_line(struct doc *doc, char **text)
 }
 
 /* Add the lines of two texts side by side, each in HALF columns. */
-static void texts_beside(struct doc *doc, const char *left, const char *right, int half)
+static void texts_put_halves(struct doc *doc, const char *left, const char *right, int half)
 {
     char *a = doc_print(doc, "%s", left);
     char *b = doc_print(doc, "%s", right);
@@ -176,7 +177,7 @@ static void texts_beside(struct doc *doc, const char *left, const char *right, i
         const char *original = next_line(doc, &a);
         const char *modified = next_line(doc, &b);
         const char *line = doc_print(doc, "  %s", original);
-        doc_beside(doc, line, half + 2, modified, (struct target){0});
+        doc_add_halves(doc, line, half + 2, modified, (struct target){0});
     }
 }
 
@@ -195,7 +196,7 @@ void part_bytecode(struct doc *doc, struct db *db, struct query *row)
     both = texts[0] && texts[1];
     if (both && half >= 44) {
         doc_part(doc, "%s%s", doc_fit(doc, titles[0], half + 3), titles[1]);
-        texts_beside(doc, texts[0], texts[1], half);
+        texts_put_halves(doc, texts[0], texts[1], half);
         return;
     }
     for (int i = 0; i < 2; i++) {
@@ -244,7 +245,8 @@ void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
         return;
     *cause = cause_read(row, CAUSE);
     if (cause->expected && cause->actual)
-        facts.values = doc_print(doc, "%.100s, %.100s", cause_wanted(cause), cause_seen(cause));
+        facts.values =
+            doc_print(doc, "%.100s, %.100s", cause_expected_value(cause), cause_seen(cause));
     code = compile_code(db, &arena, cause->compile_id);
     remedy_cases_read(db, &arena, code, cause, cases);
     line_text = user_stack_code(cause->user_stack, cause->text, db_lines(db));
@@ -309,9 +311,9 @@ struct page {
     int64_t code_id;
 };
 
-/* Make LINE, which is about the page's function or about all functions, lead to the recorded
- * calls. */
-static void line_leads(const struct page *page, struct doc_line *line)
+/* LINE is about the function of the page, or about all functions: let it lead to the
+ * recorded calls. */
+static void line_set_target(const struct page *page, struct doc_line *line)
 {
     struct doc *doc = page->doc;
 
@@ -329,9 +331,9 @@ static void line_leads(const struct page *page, struct doc_line *line)
     }
 }
 
-/* Add the text that was written since the last call to DOC. The text that follows will be about
- * the recorded calls of CODE_ID, so its first line leads to them. */
-static void page_take(void *context, int64_t code_id)
+/* Add what was written since the last call to DOC. What is written next is about the recorded calls
+ * of CODE_ID, so its first line will lead to them. */
+static void page_move_text(void *context, int64_t code_id)
 {
     struct page *page = context;
     struct doc *doc = page->doc;
@@ -340,7 +342,7 @@ static void page_take(void *context, int64_t code_id)
     fflush(page->out);
     doc_text(doc, page->text + page->taken, 1, 400);
     if (page->lead && first < doc->lines.count)
-        line_leads(page, &doc->lines.at[first]);
+        line_set_target(page, &doc->lines.at[first]);
     page->taken = page->bytes;
     page->lead = true;
     page->code_id = code_id;
@@ -367,16 +369,16 @@ static void simulate_setting(struct doc *doc, struct db *db, struct replay *repl
         doc_part(doc, "%s", doc_safe(doc, setting, 200));
     if (!doc->start)
         doc->start = doc->lines.count - 1;
-    if (whatif_ask(&asked, &answer))
-        whatif_page(&asked, &answer, page_take, &page);
+    if (whatif_answer_typed(&asked, &answer))
+        whatif_page(&asked, &answer, page_move_text, &page);
     whatif_answer_free(&answer);
-    page_take(&page, -1);
+    page_move_text(&page, -1);
     fclose(page.out);
     free(page.text);
 }
 
-/* Return a setting that avoids the recompile COMPILE_ID, or NULL if there is none. */
-static const char *sparing_setting(struct doc *doc, struct db *db, int64_t compile_id)
+/* Return a setting that avoids the recompile COMPILE_ID. Returns NULL if there is none. */
+static const char *find_sparing_setting(struct doc *doc, struct db *db, int64_t compile_id)
 {
     const char *setting = NULL;
 
@@ -415,7 +417,7 @@ static void whatif_build(struct doc *doc, struct db *db)
     if (asked)
         snprintf(doc->title, sizeof doc->title, "%.100s", doc_safe(doc, asked, 100));
     else if (doc->target.about == VIEW_COMPILE)
-        knob = sparing_setting(doc, db, doc->target.id);
+        knob = find_sparing_setting(doc, db, doc->target.id);
     replay = replay_open(db, true);
     if (replay && !replay->lookups.count) {
         doc_line(doc, "There is nothing to decide again: no lookup was recorded.");

@@ -17,8 +17,8 @@
 
 enum {
     LINES_MOST = 10000,
-    SETTLE_MS = 8,
-    PAGE_EVENTS = 20 /* how many events Ctrl-D and Ctrl-U move by */
+    UPDATE_WAIT_MS = 8,
+    PAGE_EVENTS = 20 /* number of events by which Ctrl-D and Ctrl-U move */
 };
 
 struct replay_job {
@@ -58,8 +58,8 @@ static const char *function_filter(struct doc *page, struct db *db, int64_t code
     return filter;
 }
 
-/* Store the position of cursor C, and the row of its event, in JOB. */
-static void where_note(struct replay_job *job, struct cursor *c)
+/* Store the position of the cursor, and the row of its event, in JOB. */
+static void position_store(struct replay_job *job, struct cursor *c)
 {
     static const enum view_kind kinds[] = {[REPLAY_LOOKUP] = VIEW_CALL,
                                            [REPLAY_COMPILE] = VIEW_COMPILE,
@@ -94,7 +94,7 @@ static void moves_make(struct replay_job *job, struct cursor *c, struct db *db)
     for (size_t i = 0; i < job->moves.things.count && !is_cancelled(job); i++) {
         char *rest;
         char *name = strtok_r(job->moves.things.at[i], " ", &rest);
-        cursor_do(c, name, rest);
+        cursor_run_command(c, name, rest);
     }
 }
 
@@ -112,9 +112,9 @@ static struct cursor *cursor_make(struct db *db)
     return c;
 }
 
-/* Make the job's moves. Returns what they printed, which the caller frees; the last line is
- * copied to JOB->said. */
-static char *moves_said(struct replay_job *job, struct db *db)
+/* Make the moves of JOB. Returns what they printed, which the caller frees. The last line of it is
+ * copied to job->said. */
+static char *moves_run(struct replay_job *job, struct db *db)
 {
     struct cursor *c = job->cursor;
     char *said, *rest, *line;
@@ -146,7 +146,7 @@ static void replay_run(struct job *base, struct db *db)
     /* take this job's connection: each job may run in another thread, which has its own */
     c->db = db;
     c->r->db = db;
-    said = moves_said(job, db);
+    said = moves_run(job, db);
     c->out = open_memstream(&text, &bytes);
     /* also keep what a failed move printed, such as the functions that a name may mean */
     if (base->error)
@@ -157,7 +157,7 @@ static void replay_run(struct job *base, struct db *db)
     else
         fputs("There is nothing to replay: no lookup, compile or graph break was recorded.\n",
               c->out);
-    where_note(job, c);
+    position_store(job, c);
     fclose(c->out);
     doc_text(&job->page, text, 0, LINES_MOST);
     free(text);
@@ -211,7 +211,7 @@ static bool is_answered(struct replay_view *r)
     struct work *work = r->view.tui->work;
     struct job *job = &r->job->job;
 
-    return work_done(work, job) || work_wait(work, job, r->shown ? SETTLE_MS : 0);
+    return work_done(work, job) || work_wait(work, job, r->shown ? UPDATE_WAIT_MS : 0);
 }
 
 /* Show the page of the job that has ended, and the message that it left. */
@@ -241,7 +241,7 @@ static void note_make(struct replay_view *r)
              cursor_whats[r->unit], shown->events ? shown->event + 1 : 0, shown->events);
 }
 
-static void replay_settle(struct view *view)
+static void replay_update(struct view *view)
 {
     struct replay_view *r = (struct replay_view *)view;
 
@@ -252,8 +252,8 @@ static void replay_settle(struct view *view)
     note_make(r);
 }
 
-/* Draw a message in place of the page: the decisions are being read, or why they could not be. */
-static void instead_draw(struct replay_view *r, struct screen *screen)
+/* Draw a message in place of the page: that the decisions are being read, or why reading failed. */
+static void message_draw(struct replay_view *r, struct screen *screen)
 {
     const char *words = "… reading the decisions";
 
@@ -261,7 +261,7 @@ static void instead_draw(struct replay_view *r, struct screen *screen)
         const char *error = r->shown->job.error;
         words = error ? error : "cancelled";
     }
-    view_words(&r->view, screen, r->shown ? STYLE_ALARM : STYLE_DIM, words);
+    view_words_draw(&r->view, screen, r->shown ? STYLE_ALARM : STYLE_DIM, words);
 }
 
 /* Draw a line with a mark at the position of the event among all events. */
@@ -284,7 +284,7 @@ static void replay_draw(struct view *view, struct screen *screen)
     size_t line;
 
     if (!r->shown || r->shown->failed) {
-        instead_draw(r, screen);
+        message_draw(r, screen);
         return;
     }
     if (view->top >= count)
@@ -435,7 +435,7 @@ const struct view_ops view_replay = {
     .jobs = 2,
     .open = replay_view_open,
     .close = replay_view_close,
-    .settle = replay_settle,
+    .update = replay_update,
     .draw = replay_draw,
     .request = replay_request,
     .search = replay_search,

@@ -18,7 +18,7 @@ static void query_show(struct view *view, const char *text)
     *list = (struct list){.view = *view, .q = {.sql = sql, .sort = -1, .typed = true}};
     view->at = view->top = 0;
     view->head = 1;
-    rows_ask(list);
+    rows_query(list);
 }
 
 static void sql_input(struct view *view, const char *text)

@@ -78,9 +78,9 @@ static int64_t column_ns(const struct timeline *t, int column)
     return (int64_t)(t->from + column_wide(t) * column);
 }
 
-/* Is lane AT shown? The chosen lane always is. Others are if they have anything in the window,
- * and their name fits the filter. */
-static bool lane_shown(const struct timeline *t, int at)
+/* Is the lane AT shown? The chosen lane always is. Another lane is if something happened on it in
+ * the window, and if its name fits the filter. */
+static bool is_lane_shown(const struct timeline *t, int at)
 {
     const struct lane *lane = lane_at(t, at);
     double wide = span_of(t) / BUCKETS;
@@ -94,11 +94,12 @@ static bool lane_shown(const struct timeline *t, int at)
     return !t->filter || (lane->name && strcasestr(lane->name, t->filter));
 }
 
-/* Return the next shown lane above (BY is -1) or below (1), or the chosen lane if there is none. */
-static int lane_beside(const struct timeline *t, int by)
+/* Return the next lane that is shown above (BY is -1) or below (1) the chosen one. Returns the
+ * chosen lane if there is none. */
+static int find_next_lane(const struct timeline *t, int by)
 {
     for (int at = chosen_at(t) + by; at >= 0 && at < lane_count(t); at += by)
-        if (lane_shown(t, at))
+        if (is_lane_shown(t, at))
             return at;
     return chosen_at(t);
 }
@@ -231,7 +232,7 @@ static void timeline_moment(struct view *view, int64_t at_ns, bool near)
     t->sought = true; /* moment_update() moves the window when the lanes have been read */
 }
 
-static void moment_settle(struct timeline *t)
+static void moment_update(struct timeline *t)
 {
     double shown = t->to - t->from;
     double wide = t->near ? span_of(t) / 40 : shown;
@@ -283,13 +284,13 @@ static void lanes_take(struct timeline *t)
         return;
     work_drop(work, t->detail);
     work_drop(work, t->detailing);
-    t->asking = frames_more(&t->lanes->job) ? lanes_ask(work, false) : NULL;
+    t->asking = has_more_frames(&t->lanes->job) ? lanes_start(work, false) : NULL;
     t->view.count = t->lanes->lanes.count;
     view_choose(&t->view, t->view.at);
 }
 
-/* Read the calls of the chosen lane in the window, unless they have been read. */
-static void detail_settle(struct timeline *t)
+/* Start reading the calls of the chosen lane in the window, unless they have been read. */
+static void detail_update(struct timeline *t)
 {
     struct work *work = t->view.tui->work;
 
@@ -297,8 +298,8 @@ static void detail_settle(struct timeline *t)
     if (detail_fits(t, t->detail) || detail_fits(t, t->detailing))
         return;
     work_drop(work, t->detailing);
-    t->detailing =
-        detail_ask(work, t->lanes, chosen_at(t), (int64_t)t->from, (int64_t)t->to, t->view.columns);
+    t->detailing = detail_start(work, t->lanes, chosen_at(t), (int64_t)t->from, (int64_t)t->to,
+                                t->view.columns);
 }
 
 /* Print how many lanes are shown into MADE: "filter: main 2 of 5 lanes". Prints
@@ -309,7 +310,7 @@ static void lanes_print(const struct timeline *t, char *made, size_t room)
     int shown = 0;
 
     for (int i = 0; i < lane_count(t); i++)
-        shown += lane_shown(t, i);
+        shown += is_lane_shown(t, i);
     made[0] = 0;
     if (shown < lane_count(t))
         snprintf(made, room, format, t->filter ? t->filter : "", shown, lane_count(t));
@@ -327,11 +328,11 @@ static void note_make(struct timeline *t)
         lanes_print(t, lanes, sizeof lanes);
         table_duration(wide, (int64_t)(t->to - t->from));
         snprintf(view->note, sizeof view->note, "%s%s%s",
-                 t->lanes->has_counted ? DOUBTS_COUNTED "  " : "", lanes, wide);
+                 t->lanes->has_unstored ? DOUBTS_UNSTORED "  " : "", lanes, wide);
     }
 }
 
-static void timeline_settle(struct view *view)
+static void timeline_update(struct view *view)
 {
     struct timeline *t = (struct timeline *)view;
 
@@ -340,8 +341,8 @@ static void timeline_settle(struct view *view)
         if (!t->placed)
             place_window(t);
         if (t->sought)
-            moment_settle(t);
-        detail_settle(t);
+            moment_update(t);
+        detail_update(t);
     }
     note_make(t);
 }
@@ -352,8 +353,8 @@ static bool has_legend(const struct timeline *t)
     return t->view.rows >= LEGEND_ROWS;
 }
 
-/* Return the last row of the screen that lanes may take. */
-static int lanes_last(const struct timeline *t)
+/* Return the last row of the screen that lanes can take. */
+static int get_last_lane_row(const struct timeline *t)
 {
     return t->view.y + t->view.rows - (has_legend(t) ? 3 : 2);
 }
@@ -529,9 +530,9 @@ static void call_draw(const struct timeline *t, struct screen *screen, int depth
     }
 }
 
-/* Are columns X and X + 1 one box at DEPTH: the same call, or two samples of the same function
- * with the same callers? */
-static bool cells_join(const struct detail_job *detail, int depth, int x)
+/* Do columns X and X + 1 show one box at DEPTH? They do for the same call, or for two samples of
+ * one function that have the same callers. */
+static bool is_same_box(const struct detail_job *detail, int depth, int x)
 {
     for (int above = depth; above >= 0; above--) {
         const struct detail_cell *left = &detail->cells[above][x];
@@ -554,7 +555,7 @@ static void depth_draw(const struct timeline *t, struct screen *screen, int dept
         end = x + 1;
         if (!cells[x].frame_id)
             continue;
-        while (end < t->view.columns && cells_join(t->detail, depth, end - 1))
+        while (end < t->view.columns && is_same_box(t->detail, depth, end - 1))
             end++;
         call_draw(t, screen, depth, y, x, end);
     }
@@ -652,8 +653,8 @@ static void foot_draw(struct timeline *t, struct screen *screen, int y)
     stack_draw(t, screen, y, used);
 }
 
-/* Return how many rows lane AT takes without calls. */
-static int lane_least(const struct timeline *t, int at)
+/* Return how many rows the lane AT takes without its calls. */
+static int lane_least_rows(const struct timeline *t, int at)
 {
     return lane_at(t, at)->marked ? LANE_ROWS : LANE_ROWS - 1;
 }
@@ -663,15 +664,15 @@ static int lane_least(const struct timeline *t, int at)
 static int lane_rows(const struct timeline *t, int at, int y, int last)
 {
     const struct detail_job *detail = detail_of(t);
-    int left = last - y - lane_least(t, at);
+    int left = last - y - lane_least_rows(t, at);
     int below = 0;
     int rows;
 
     if (at != chosen_at(t))
-        return lane_shown(t, at) ? lane_least(t, at) : 0;
+        return is_lane_shown(t, at) ? lane_least_rows(t, at) : 0;
     for (int other = at + 1; other < lane_count(t); other++)
-        if (lane_shown(t, other))
-            below += lane_least(t, other);
+        if (is_lane_shown(t, other))
+            below += lane_least_rows(t, other);
     if (below > left / 2)
         below = left / 2;
     rows = left + 1 - below;
@@ -679,7 +680,7 @@ static int lane_rows(const struct timeline *t, int at, int y, int last)
         rows = detail->depth;
     if (rows < 1)
         rows = 1;
-    return lane_least(t, at) + rows;
+    return lane_least_rows(t, at) + rows;
 }
 
 /* Draw the line above the lanes: at which moments the window begins and ends. */
@@ -735,7 +736,7 @@ static int first_lane(const struct timeline *t, int room)
     if (chosen_at(t) < first)
         return chosen_at(t);
     for (int at = chosen_at(t); at > first; at--) {
-        if (lane_shown(t, at - 1))
+        if (is_lane_shown(t, at - 1))
             above++;
         if (above > (room - 1) / 2)
             return at;
@@ -747,12 +748,12 @@ static void timeline_draw(struct view *view, struct screen *screen)
 {
     struct timeline *t = (struct timeline *)view;
     int y = view->y + 1;
-    int last = lanes_last(t);
+    int last = get_last_lane_row(t);
 
-    if (view_empty(view, screen, t->lanes))
+    if (view_empty_draw(view, screen, t->lanes))
         return;
     if (!lane_count(t)) {
-        view_words(view, screen, STYLE_DIM, "no thread was recorded");
+        view_words_draw(view, screen, STYLE_DIM, "no thread was recorded");
         return;
     }
     head_draw(t, screen);
@@ -763,7 +764,7 @@ static void timeline_draw(struct view *view, struct screen *screen)
             lane_draw(t, screen, at, y, last);
         y += rows;
         if (at == chosen_at(t))
-            detail_draw(t, screen, y - rows + lane_least(t, at), y - 1 < last ? y - 1 : last);
+            detail_draw(t, screen, y - rows + lane_least_rows(t, at), y - 1 < last ? y - 1 : last);
     }
     if (has_legend(t))
         legend_draw(t, screen, view->y + view->rows - 2);
@@ -789,7 +790,7 @@ static void cursor_move(struct timeline *t, int by)
  * there is none. */
 static bool lane_choose(struct timeline *t, int y)
 {
-    int last = lanes_last(t);
+    int last = get_last_lane_row(t);
     int top = t->view.y + 1;
 
     for (int at = t->first; at < lane_count(t) && top <= last; at++) {
@@ -878,9 +879,9 @@ static void timeline_lead(struct view *view, struct arena *arena, struct target 
         *target = (struct target){.kind = VIEW_CALL, .id = frame_id};
 }
 
-/* Return the first compile of the chosen lane after the cursor, or the last one before it; NULL
- * if there is none. */
-static const struct compile_mark *compile_beside(const struct timeline *t, bool next)
+/* Return the first compile of the chosen lane after the cursor. If not NEXT, return the last one
+ * before it. Returns NULL if there is none. */
+static const struct compile_mark *find_next_compile(const struct timeline *t, bool next)
 {
     int column = cursor_column(t);
     int64_t here = column_ns(t, column);
@@ -901,7 +902,7 @@ static const struct compile_mark *compile_beside(const struct timeline *t, bool 
 /* Move the cursor to the next compile of the chosen lane or, if not NEXT, to the one before. */
 static void compile_seek(struct timeline *t, bool next)
 {
-    const struct compile_mark *compile = compile_beside(t, next);
+    const struct compile_mark *compile = find_next_compile(t, next);
     double to;
 
     if (!compile) {
@@ -924,11 +925,11 @@ static bool timeline_request(struct view *view, enum request request, const stru
     switch (request) {
     case REQUEST_UP:
     case REQUEST_PREVIOUS_PART:
-        t->view.at = lane_beside(t, -1);
+        t->view.at = find_next_lane(t, -1);
         break;
     case REQUEST_DOWN:
     case REQUEST_NEXT_PART:
-        t->view.at = lane_beside(t, 1);
+        t->view.at = find_next_lane(t, 1);
         break;
     case REQUEST_LEFT:
         cursor_move(t, -1);
@@ -969,7 +970,7 @@ static bool timeline_request(struct view *view, enum request request, const stru
         break;
     case REQUEST_CLICK:
         if (!lane_choose(t, key->y) && key->x == cursor_column(t))
-            tui_open(view->tui);
+            tui_open_target(view->tui);
         else if (key->x >= 0 && key->x < view->columns)
             cursor_set(t, key->x);
         break;
@@ -1027,7 +1028,7 @@ static void timeline_refresh(struct view *view)
     if (t->asking)
         return;
     view->failed = NULL;
-    t->asking = lanes_ask(view->tui->work, !t->lanes);
+    t->asking = lanes_start(view->tui->work, !t->lanes);
 }
 
 const struct view_ops view_timeline = {
@@ -1036,7 +1037,7 @@ const struct view_ops view_timeline = {
     .asked = 2,
     .jobs = 4,
     .open = timeline_refresh,
-    .settle = timeline_settle,
+    .update = timeline_update,
     .draw = timeline_draw,
     .request = timeline_request,
     .refresh = timeline_refresh,

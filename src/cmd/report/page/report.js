@@ -1,5 +1,5 @@
-// Tables of the page that `dyntrace report --html` writes sort, and its pictures are drawn from the rows of JSON that
-// src/cmd/report/html.c describes. Names come from anybody: they are only ever set as text.
+// The script of the page that `dyntrace report --html` writes. It sorts and filters the tables, and draws the pictures from
+// the rows of JSON that src/cmd/report/picture.c describes. Names in a trace may be malicious, so they are only set as text.
 "use strict";
 (() => {
   // ---- light and dark
@@ -9,8 +9,8 @@
     root.dataset.theme = dark ? "light" : "dark";
   });
 
-  // ---- names break after their parts, and only within a part that is itself too long
-  const parted = () => {
+  // ---- in narrow windows, long names break after the dots, slashes and colons between their parts
+  const breakNames = () => {
     for (const cell of document.querySelectorAll("td.w, td.code, h3 .code, .findings")) {
       for (const text of [...cell.childNodes].filter(node => node.nodeType === Node.TEXT_NODE)) {
         const parts = text.data.split(/(?<=[\w>][._/:])(?=[\w<])/);
@@ -19,10 +19,10 @@
     }
   };
   const narrow = matchMedia("(max-width: 800px)");
-  if (narrow.matches) parted();
-  else narrow.addEventListener("change", parted, { once: true });
+  if (narrow.matches) breakNames();
+  else narrow.addEventListener("change", breakNames, { once: true });
 
-  // ---- tables: a click on a head sorts, what is typed selects
+  // ---- tables: a click on a column's heading sorts the rows, the search field filters them
   for (const table of document.querySelectorAll("table.sort")) {
     const body = table.tBodies[0];
     const value = (row, i) => {
@@ -36,7 +36,7 @@
       const rows = [...body.rows];
       rows.sort((a, b) => {
         const x = value(a, i), y = value(b, i);
-        return x === null || y === null ? (x === null) - (y === null) : down * (x < y ? -1 : x > y ? 1 : 0); // none at the end
+        return x === null || y === null ? (x === null) - (y === null) : down * (x < y ? -1 : x > y ? 1 : 0); // cells without a value come last
       });
       body.append(...rows);
     }));
@@ -47,8 +47,8 @@
     });
   }
 
-  // ---- pictures: boxes { x, w, y, kind, name, title, least } in units of a picture WIDTH wide, which is shown from x0 to x1.
-  // A unit is a pixel, or a little more, of the window as it is now, so that texts can be read.
+  // ---- pictures: boxes { x, w, y, kind, name, title, least }. x, w and y are in units of which the whole picture is WIDTH
+  // wide; x0 to x1 is the visible part. A unit is about one pixel of the current window, so that texts can be read.
   const WIDTH = Math.min(1200, Math.max(320, document.querySelector("main").clientWidth - 40));
   const ROW = 16, HEAD = 22, TICKS = WIDTH < 700 ? 4 : 7, LANES = 64, SVG = "http://www.w3.org/2000/svg";
   const data = JSON.parse(document.getElementById("pictures").textContent);
@@ -64,17 +64,17 @@
     return parent.appendChild(made);
   };
   const note = (id, text) => element(document.getElementById(id), "p", { class: "soft" }, text);
-  // A section that has a picture appears, with a link to it at the head.
-  const appear = (id, words) => {
+  // Show the section of a picture, and add a link to it to the head of the page.
+  const showSection = (id, words) => {
     const link = document.createElement("a");
     link.href = "#" + id;
     link.textContent = words;
     document.querySelector("nav").insertBefore(link, document.getElementById("theme"));
     document.getElementById(id).hidden = false;
   };
-  const thread = id => (data.threads[id] || ["?"])[0];
-  // What a box of code `id` is called; all functions of a file have one colour.
-  const named = (id, words) => {
+  const threadName = id => (data.threads[id] || ["?"])[0];
+  // Return the name, colour and tooltip of a box of code `id`. All functions of a file have the same colour.
+  const describeBox = (id, words) => {
     const [name, file, line] = data.codes[id] || ["?", null, null];
     const place = data.codes[id] ? "  " + (file || "?").split("/").slice(-2).join("/") + ":" + (line || 0) : "";
     let hash = 0;
@@ -82,7 +82,7 @@
     return { name, kind: "c" + (hash >>> 3) % 8, title: name + place + "\n" + words };
   };
 
-  // A lane for each thread: its name, lookups that were no hit, compiles, then frames by depth.
+  // Draw a lane for each thread. From top to bottom: its name, lookups that were no hit, compiles, frames by depth.
   const timeline = () => {
     const lanes = new Map(), boxes = [], labels = [], x = ns => ns / data.span * WIDTH;
     const lane = row => lanes.get(row[0]) || lanes.set(row[0], { depth: 0, compiles: 0, misses: 0 }).get(row[0]);
@@ -93,13 +93,13 @@
     const shown = [...lanes].sort((a, b) => a[0] - b[0]).slice(0, LANES);
     for (const [id, lane] of shown) {
       lane.y = y;
-      labels.push({ y: y + 12, text: thread(id) });
+      labels.push({ y: y + 12, text: threadName(id) });
       y += ROW * (1 + lane.misses + lane.compiles + lane.depth) + 6;
     }
     const put = (row, above, kind, words) => {
       const at = lane(row), least = kind ? 1.5 : 0;
       if (at.y === undefined) return;
-      const box = { ...named(row[1], words), x: x(row[2]), w: x(row[3]), y: at.y + ROW * (1 + above(at)), least };
+      const box = { ...describeBox(row[1], words), x: x(row[2]), w: x(row[3]), y: at.y + ROW * (1 + above(at)), least };
       boxes.push(kind ? { ...box, kind } : box);
     };
     for (const row of [...data.frames].sort((a, b) => a[5] - b[5]))
@@ -109,27 +109,27 @@
     for (const row of data.misses)
       put(row, () => 0, "miss", data.outcomes[row[4]] + " at " + human(row[2]) + ", lookup " + row[5]);
     if (!shown.length) return;
-    appear("timeline", "timeline");
+    showSection("timeline", "timeline");
     note("timeline", "The " + data.frames.length + " longest frames by depth under each thread, compiles (orange) and lookups that were no hit (red)"
       + (data.misses.length > 2048 ? ", some of them" : "") + ".");
     picture("timeline", y, data.span, boxes, labels);
     if (lanes.size > LANES) note("timeline", lanes.size - LANES + " more threads are not shown.");
   };
 
-  // Callers above what they called, wide as their time.
+  // Draw the flame graph: callers above the functions that they called, each box as wide as its time.
   const flame = () => {
     const boxes = [], next = [0]; // next[depth]: where the next box of that depth begins
     let deepest = 0;
     for (const [depth, id, total, own] of data.boxes) {
       const w = total / data.all * WIDTH, times = human(total) + " in all, " + human(own) + " own, " + +(100 * total / data.all).toPrecision(3) + " %";
-      const names = depth ? named(id, times) : { name: thread(id), kind: "root", title: thread(id) + "\n" + human(total) };
+      const names = depth ? describeBox(id, times) : { name: threadName(id), kind: "root", title: threadName(id) + "\n" + human(total) };
       boxes.push({ ...names, x: next[depth], w, y: HEAD + ROW * depth, least: 0 });
       next[depth + 1] = next[depth];
       next[depth] += w;
       deepest = Math.max(deepest, depth);
     }
     if (!boxes.length) return;
-    appear("flame", "flame graph");
+    showSection("flame", "flame graph");
     note("flame", "Callers above what they call, wide as their time in all. Boxes under a 4000th of it are left out.");
     picture("flame", HEAD + ROW * (deepest + 1), data.all, boxes, []);
   };
