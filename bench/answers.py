@@ -21,7 +21,7 @@ FRAMES_OF_CALL = 20  # one tree of calls
 FUNCTIONS, COMPILED, ENTRIES, GUARDS = 2000, 100, 8, 12
 CALL_NS = 20000
 ENGINES_PYTHON = os.environ.get("DYNTRACE_ENGINES_PYTHON") or os.path.join(ROOT, "build", "engines", "bin", "python")
-VERSION = 1          # of what is below: a trace of another one is made anew
+VERSION = 2          # increment it when fill() changes, so that the trace is made again
 
 
 def big_trace(frames=10_000_000):
@@ -55,17 +55,18 @@ def fill(db, calls):
     db.executemany("INSERT INTO thread VALUES (?, 1, ?, ?)", [(t + 1, 1000 + t, f"worker {t}") for t in range(THREADS)])
     db.executemany("INSERT INTO code VALUES (?, 1, ?, ?, ?, 'function', NULL, ?)",
                    [(c, f"/srv/app/module_{c % 40}.py", f"Class{c % 100}.method_{c}", c % 900 + 1, c * 7919) for c in range(1, FUNCTIONS + 1)])
-    # Frame 1..THREADS are the threads' outermost; calls follow, each thread's in order of time, threads in turns.
-    db.executemany("INSERT INTO frame VALUES (?, ?, NULL, 1, 0, 0, 0, ?, NULL, 0)", [(t + 1, t + 1, span) for t in range(THREADS)])
+    # Frames 1 to THREADS are the outermost frames of the threads. Then come the trees of calls, which the threads make in turns.
+    db.executemany("INSERT INTO frame(frame_id, thread_id, code_id, start_ns, took_ns) VALUES (?, ?, 1, 0, ?)",
+                   [(t + 1, t + 1, span) for t in range(THREADS)])
     db.execute("CREATE TEMP TABLE shape(place INTEGER PRIMARY KEY, caller, start, end)")
     db.executemany("INSERT INTO shape VALUES (?, ?, ?, ?)", shape())
     each = {"calls": calls, "threads": THREADS, "size": FRAMES_OF_CALL, "functions": FUNCTIONS, "call_ns": CALL_NS,
             "compiled": COMPILED, "entries": ENTRIES}
     db.execute("""WITH RECURSIVE call(c) AS (SELECT 0 UNION ALL SELECT c + 1 FROM call WHERE c + 1 < :calls)
-        INSERT INTO frame SELECT :threads + 1 + c * :size + place, c % :threads + 1,
-            CASE WHEN caller IS NULL THEN c % :threads + 1 ELSE :threads + 1 + c * :size + caller END,
-            (place * 97 + c % 50) % :functions + 1, 0, place IN (1, 4), c / :threads * :call_ns + start, c / :threads * :call_ns + end,
-            NULL, 0
+        INSERT INTO frame(frame_id, thread_id, parent_distance, code_id, outcome, start_ns, took_ns)
+        SELECT :threads + 1 + c * :size + place, c % :threads + 1,
+            CASE WHEN caller IS NULL THEN :threads + c * :size + place - c % :threads ELSE place - caller END,
+            (place * 97 + c % 50) % :functions + 1, place IN (1, 4), c / :threads * :call_ns + start, end - start
         FROM call CROSS JOIN shape ORDER BY 1""", each)
     db.execute("""INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) SELECT code_id, calls, calls * 900, calls * 700, 0 FROM
         (SELECT code_id, :calls * :size / :functions AS calls FROM code)""", each)

@@ -28,6 +28,8 @@ import answers  # noqa: F401  enters its figure
 import capture  # noqa: F401  enters its figure
 import decisions  # noqa: F401  enters its figure
 import fleet  # noqa: F401  enters its figure
+import forks  # noqa: F401  enters its figure
+import recorder  # noqa: F401  enters its figure
 import replay  # noqa: F401  enters its figure
 import shim  # noqa: F401  enters its figure
 import spans  # noqa: F401  enters its figure

@@ -78,6 +78,11 @@ def best_ns(report):
     return {mode: min(seconds) / report["frames"] * 1e9 for mode, seconds in report["seconds"].items()}
 
 
+def recorder_ns(stats):
+    """Return the processor time of the recorder's own processes, in nanoseconds a frame."""
+    return stats["collector_cpu_s"] / max(1, stats["frames"]) * 1e9
+
+
 def noise(report, mode):
     seconds = report["seconds"][mode]
     return f"{(statistics.median(seconds) / min(seconds) - 1) * 100:.0f} %"
@@ -105,7 +110,8 @@ def inspect(path):
 
 @figure("frames", "Recording every frame, ns a frame", [
     "python", "program", "frames", "no hook", "pass-through", "stamping", "recording", "setprofile", "noise",
-    "rec:pass", "target", "extra ns", "two reads", "rec:setprofile", "", "waits", "coarse", "coarse:pass"], [
+    "rec:pass", "target", "extra ns", "two reads", "rec:setprofile", "", "waits", "coarse", "coarse:pass", "recorder"], [
+    "recorder: processor time of the recorder's own processes, which no other column has in it, ns a recorded frame",
     "pass-through: a PEP 523 hook that only calls the interpreter's evaluator; setprofile: an empty C profile function",
     f"pass: rec:pass within its target or at most {EXTRA_NS} ns above pass-through, and rec:setprofile <= {MAX_OF_SETPROFILE}",
     "stamping: pass-through that writes the counter down at both ends, and nothing else: the least that exact times cost",
@@ -133,15 +139,17 @@ def frames(table, python, options):
             row += [f"{ns['record']:.1f}", f"{ns['setprofile']:.1f}", noise(report, "pass"), f"{ratio:.2f}",
                     f"<= {program.target:.2f}" if program.target else "-", f"{extra:.1f}",
                     f"{2 * report['read_ns']:.1f}, {200 * report['read_ns'] / extra:.0f} %", f"{share:.2f}", verdict(good),
-                    report["stats"]["waits"], f"{coarse['record']:.1f}", f"{coarse['record'] / coarse['pass']:.2f}"]
+                    report["stats"]["waits"], f"{coarse['record']:.1f}", f"{coarse['record'] / coarse['pass']:.2f}",
+                    f"{recorder_ns(report['stats']):.0f}"]
         else:
-            row += ["-", f"{ns['setprofile']:.1f}", noise(report, "pass"), "-", "-", "-", "-", "-", "not built", "-", "-", "-"]
+            row += ["-", f"{ns['setprofile']:.1f}", noise(report, "pass"), "-", "-", "-", "-", "-", "not built", "-", "-", "-", "-"]
         table.add(*row)
         table.raw.append({"python": python.version, **report})
 
 
 @figure("filtered", "Frames excluded by a filter, ns a frame", [
-    "python", "program", "pass-through", "excluded", "noise", "excluded:pass", "target", ""], [
+    "python", "program", "pass-through", "excluded", "noise", "excluded:pass", "target", "", "recorder ms"], [
+    "recorder ms: processor time of the recorder's own processes for the whole run",
     "dyntrace run --frames user --exclude '*/bench/programs/*': nothing of these programs is recorded"])
 def filtered(table, python, options):
     """Measure the cost of frames that the user has excluded."""
@@ -150,13 +158,14 @@ def filtered(table, python, options):
                             dyntrace=["--frames", "user", "--exclude", "*/bench/programs/*"])
         ns = best_ns(report)
         table.add(python.version, program.name, f"{ns['pass']:.1f}", f"{ns['record']:.1f}", noise(report, "pass"),
-                  *at_most(ns["record"] / ns["pass"], MAX_FILTERED))
+                  *at_most(ns["record"] / ns["pass"], MAX_FILTERED), f"{report['stats']['collector_cpu_s'] * 1e3:.0f}")
         table.raw.append({"python": python.version, **report})
 
 
 @figure("objects", "Objects whose class has a Python __init__, ns an object", [
     "python", "no hook", "pass-through, as it comes", "pass-through, all seen", "recording", "noise", "rec:all seen", "target",
-    "", "rec:as it comes", "excluded", "excluded:as it comes", "target", ""], [
+    "", "rec:as it comes", "excluded", "excluded:as it comes", "target", "", "recorder"], [
+    "recorder: processor time of the recorder's own processes, ns a recorded frame",
     "3.13 specialises calls of such a class so that no hook sees them; dyntrace has its own way, which `all seen` goes as well",
     "as it comes: in a process without dyntrace. Different processes, in turns"])
 def objects(table, python, options):
@@ -174,7 +183,7 @@ def objects(table, python, options):
         ("none", bare, "none"), ("bare", bare, "pass"), ("pass", seen, "pass"), ("record", seen, "record"), ("out", out, "record"))}
     table.add(python.version, *(f"{ns[name]:.1f}" for name in ("none", "bare", "pass", "record")), noise(seen[0], "pass"),
               *at_most(ns["record"] / ns["pass"], program.target), f"{ns['record'] / ns['bare']:.2f}",
-              f"{ns['out']:.1f}", *at_most(ns["out"] / ns["bare"], MAX_FILTERED))
+              f"{ns['out']:.1f}", *at_most(ns["out"] / ns["bare"], MAX_FILTERED), f"{min(recorder_ns(report['stats']) for report in seen):.0f}")
     table.raw.append({"python": python.version, "bare": bare, "seen": seen, "excluded": out})
 
 
@@ -228,7 +237,7 @@ def endtoend(table, python, options):
     counted = recorded[-1]["stats"]["frames"]
     stats = [run["stats"] for run in recorded]
     speed = max(run["stats"]["frames"] / (run["report"]["work_s"] + run["lag_s"]) for run in recorded)
-    collector_ns = min(s["collector_cpu_s"] / s["frames"] for s in stats) * 1e9
+    collector_ns = min(map(recorder_ns, stats))
     collector_mb = max(s["collector_peak_rss_kb"] for s in stats) / 1024
     say("frames", f"{counted / 1e6:.1f} M")
     say("program, no hook", f"{work(plain):.2f} s")
@@ -289,7 +298,8 @@ def tools(table, python, options):
 
 
 @figure("startup", "Start-up and end, ms", [
-    "command", "alone", "python -X importtime", "dyntrace run", "added", "median added", "run / alone"])
+    "command", "alone", "python -X importtime", "dyntrace run", "added", "median added", "run / alone", "recorder"], [
+    "recorder: processor time of the recorder's own processes, least"])
 def startup(table, python, options):
     """Measure what `dyntrace run` adds to a program that does nothing. The yardstick is -X importtime, a tool inside CPython."""
     for command, arguments, program in ((f"{python.version} -c pass", ["-c", "pass"], None), ("/bin/true", [], "/bin/true")):
@@ -297,10 +307,13 @@ def startup(table, python, options):
         with trace_path() as path:
             for _ in range(options.starts):
                 ms["alone"].append(python.run(arguments, program=program)["wall_s"] * 1e3)
-                ms["recorded"].append(python.run(arguments, dyntrace=["-o", path], program=program)["wall_s"] * 1e3)
+                run = python.run(arguments, dyntrace=["-o", path], program=program, stats=True)
+                ms["recorded"].append(run["wall_s"] * 1e3)
+                ms["recorder"].append(run["stats"]["collector_cpu_s"] * 1e3)
                 if not program:
                     ms["yardstick"].append(python.run(["-X", "importtime", *arguments])["wall_s"] * 1e3)
         alone, recorded = min(ms["alone"]), min(ms["recorded"])
         table.add(command, f"{alone:.1f}", f"{min(ms['yardstick']):.1f}" if ms["yardstick"] else "-", f"{recorded:.1f}",
-                  f"{recorded - alone:.1f}", f"{statistics.median(ms['recorded']) - statistics.median(ms['alone']):.1f}", f"{recorded / alone:.2f}")
+                  f"{recorded - alone:.1f}", f"{statistics.median(ms['recorded']) - statistics.median(ms['alone']):.1f}", f"{recorded / alone:.2f}",
+                  f"{min(ms['recorder']):.1f}")
         table.raw.append({"command": command, **ms})

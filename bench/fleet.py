@@ -21,7 +21,7 @@ DYNTRACE = os.path.join(ROOT, "build", "dyntrace")
 HOST_RANKS, FUNCTIONS, GUARDS, FRAMES, CRASH_AT, LIMIT = 10, 40, 10, 1200, 720, 4  # LIMIT: entries of a function
 COLLECTIVES, WAIT_NS, COMPILE_NS = 20, 6000000, 5000000
 FAULTS = ("shape", "flag", "crash")
-VERSION = 4  # of what is below: traces of another one are made anew
+VERSION = 5  # increment it when the functions below change, so that the traces are made again
 MEMORY_MB = 200
 MERGE_MS = 3  # the target for `merge`, for each trace without rows
 
@@ -87,7 +87,8 @@ def frames_fill(db, fault):
             db.execute("INSERT INTO lookup VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, NULL)",
                        (looked, i, code, at, tries * 300 + 100 + (COMPILE_NS + 300 if outcome == 2 else 0), outcome, entry, tries))
         is_open = fault == "crash" and i == CRASH_AT
-        db.execute("INSERT INTO frame VALUES (?, 1, NULL, ?, 0, ?, ?, ?, ?, ?)", (i, code, outcome, at, *((None, None, None) if is_open else (at + took, entry, 0))))
+        db.execute("INSERT INTO frame(frame_id, thread_id, code_id, outcome, start_ns, took_ns, cache_entry_id, exit) VALUES (?, 1, ?, ?, ?, ?, ?, ?)",
+                   (i, code, outcome, at, *((None, None, None) if is_open else (took, entry, 0))))
         calls, spent = totals.get(code, (0, 0))
         totals[code], at = (calls + 1, spent + took), at + took
     db.executemany("INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (?, ?, ?, ?, 0)", [(code, calls, spent, spent) for code, (calls, spent) in totals.items()])

@@ -19,8 +19,8 @@ ROOT = os.path.dirname(BENCH)
 THREADS, FUNCTIONS, SIZES, LIMIT = 4, 100, 12, 8
 FRAMES_OF_CALL = 10
 CALL_NS = 20000
-BATCH = 250       # calls of one thread after the other, as threads take turns
-VERSION = 3       # of what is below
+BATCH = 250       # a thread makes so many calls, then the next thread does
+VERSION = 4       # increment it when fill() changes, so that the trace is made again
 MEMORY_MB = 200
 
 
@@ -43,9 +43,10 @@ def fill(db, lookups):
                    [(c, f"/srv/app/module_{c % 40}.py", f"f{c}", c, c * 7919) for c in range(1, FUNCTIONS + FRAMES_OF_CALL)])
     db.executemany("INSERT INTO signature VALUES (?, ?)", [(size, f"x: array.array d[{size}], n: int 1") for size in range(1, SIZES + 1)])
     db.execute("""WITH RECURSIVE frames(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM frames WHERE i + 1 < :calls * :size)
-        INSERT INTO frame SELECT i + 1, i / :size / :batch % :threads + 1, CASE WHEN i % :size THEN i - i % :size + 1 END,
-            CASE WHEN i % :size THEN :functions + i % :size ELSE i / :size % :functions + 1 END, 0, 0,
-            i / :size * :ns + i % :size * 1000, i / :size * :ns + CASE WHEN i % :size THEN i % :size * 1000 + 900 ELSE :ns - 100 END, NULL, 0
+        INSERT INTO frame(frame_id, thread_id, parent_distance, code_id, start_ns, took_ns)
+        SELECT i + 1, i / :size / :batch % :threads + 1, NULLIF(i % :size, 0),
+            CASE WHEN i % :size THEN :functions + i % :size ELSE i / :size % :functions + 1 END,
+            i / :size * :ns + i % :size * 1000, CASE WHEN i % :size THEN 900 ELSE :ns - 100 END
         FROM frames""", {"calls": lookups, "size": FRAMES_OF_CALL, "batch": BATCH, "threads": THREADS, "functions": FUNCTIONS, "ns": CALL_NS})
     caches = [[] for _ in range(FUNCTIONS)]  # (entry, size) of each function's entries, in the order in which they are tried
     size_of = [1] * FUNCTIONS

@@ -55,6 +55,7 @@ def shim(table, python, options):
     add("hit, 1 Python guard", "python", "over plain", (f"{ns['python+rec'] - plain:.0f} ns", "-", ""))
     add_torch(table, python, options, times, ns["six+rec"] - plain)
     add_memory(table, python, options)
+    table.notes.append(f"{python.version}: the recorder took {run['stats']['collector_cpu_s']:.2f} s of processor time for all calls together")
     if run["stats"]["waits"]:
         table.notes.append(f"{python.version}: the program waited {run['stats']['waits']} times for the collector, "
                            f"{run['stats']['wait_ns'] / 1e6:.1f} ms")

@@ -14,8 +14,9 @@ INPROC = os.path.join(BENCH, "inproc_spans.py")
 def measure(python, options, dyntrace=None):
     arguments = [INPROC, "--package", os.path.join(python.extension, "python"), "--cpu", str(options.cpu),
                  "--rounds", str(10 * options.rounds), "--times", str(max(200, 5000 // options.divisor))]
-    ns = python.run(arguments, report=True, dyntrace=dyntrace, keep_off=options.cpu)["report"]["ns"]
-    return {name: value - ns["empty"] for name, value in ns.items()}
+    run = python.run(arguments, report=True, dyntrace=dyntrace, stats=dyntrace is not None, keep_off=options.cpu)
+    ns = run["report"]["ns"]
+    return {name: value - ns["empty"] for name, value in ns.items()}, run.get("stats")
 
 
 @figure("spans", "Spans and recorded arguments, ns each", ["python", "what", "not recorded", "recorded", "target", ""], [
@@ -23,10 +24,11 @@ def measure(python, options, dyntrace=None):
     "recorded: with the frames of these functions, as `dyntrace run --args noted` records them; short rounds, which the ring holds"])
 def spans(table, python, options):
     """Spans while nothing records and while they are recorded, and calls with arguments."""
-    off = measure(python, options)
+    off, _ = measure(python, options)
     with trace_path() as path:
-        on = measure(python, options, dyntrace=["-o", path, "--args", "noted"])
-    table.raw.append({"python": python.version, "off": off, "on": on})
+        on, stats = measure(python, options, dyntrace=["-o", path, "--args", "noted"])
+    table.raw.append({"python": python.version, "off": off, "on": on, "stats": stats})
+    table.notes.append(f"{python.version}: the recorder took {stats['collector_cpu_s']:.2f} s of processor time for all rows together")
 
     def add(what, name, most=None):
         target = at_most(off[name], most, "{:.0f} ns")[1:] if most else ("", "")

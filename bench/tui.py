@@ -121,10 +121,11 @@ def wide_trace(callees):
         db.execute("INSERT INTO thread VALUES (1, 1, 1000, 'worker')")
         db.executemany("INSERT INTO code VALUES (?, 1, '/srv/app/wide.py', ?, ?, 'function', NULL, ?)", [(c, f"f{c}", c, c) for c in (1, 2, 3)])
         db.execute("""WITH RECURSIVE frames(i, within) AS (SELECT 0, NULL UNION ALL SELECT i + 1, i % :size FROM frames WHERE i < :frames)
-            INSERT INTO frame SELECT i + 1, 1, CASE WHEN within THEN i - within + 1 WHEN i THEN 1 END, CASE WHEN within THEN 3 WHEN i THEN 2 ELSE 1 END,
-                0, 0, i * 100, i * 100 + CASE WHEN within THEN 60 WHEN i THEN :size * 100 - 50 ELSE :frames * 100 END, NULL, 0
+            INSERT INTO frame(frame_id, thread_id, parent_distance, code_id, start_ns, took_ns)
+            SELECT i + 1, 1, CASE WHEN within THEN within WHEN i THEN i END, CASE WHEN within THEN 3 WHEN i THEN 2 ELSE 1 END,
+                i * 100, CASE WHEN within THEN 60 WHEN i THEN :size * 100 - 50 ELSE :frames * 100 END
             FROM frames""", {"size": FRAMES_OF_CALLEE, "frames": frames})
-    return made_trace(f"bench-wide-{callees}", fill)
+    return made_trace(f"bench-wide-2-{callees}", fill)
 
 
 def call_page(program, trace):

@@ -36,6 +36,7 @@ MAX_MEMORY_MB = 32
     "in a region: the callback is in force and the caller skipped; from outside: through what torch.compile returned",
     "start: import torch and torch._dynamo; processor time of the process, and time from the command to their end",
     "compiles: processor time of the process for 50 different compiles, each one's best summed",
+    "recorder: processor time of the recorder for such a process, from its start to the finished trace",
     "memory: resident in the traced process after a million frames; what it has beyond files, and all of it",
     "medians: the same ratio of the median slices; noise: how far the median lay above the best without us"],
     needs_dyntrace=False)
@@ -78,6 +79,9 @@ def with_torch(table, python, options):
             table.add(python.version, f"{len(own)} compiles, {backend}", mode, f"{best[0]:.3f} s", f"{best[1]:.3f} s",
                       *at_most(best[1] / best[0], MAX_COMPILES), f"{median[1] / median[0]:.2f}",
                       f"{(median[0] / best[0] - 1) * 100:.0f} %")
+    for mode in MODES:
+        recorder_s = min(run["stats"]["collector_cpu_s"] for run in compiles[mode])
+        table.add(python.version, f"recorder of the compiles' process, {2 * len(own)} compiles", mode, "-", f"{recorder_s:.2f} s", *[""] * 5)
     for key, what in (("own", "memory, without files"), ("resident", "memory, resident")):
         own = statistics.median(run["report"]["memory"][key] for run in calls["without"]) / 1e6
         for mode in MODES:
@@ -104,9 +108,12 @@ def take_turns(table, python, options, arguments):
                 continue
             with trace_path() as path:
                 runs[mode].append(python.run(command, report=True, dyntrace=["-o", path, *MODES[mode]],
-                                             keep_off=options.cpu))
+                                             stats=True, keep_off=options.cpu))
                 lost = [f"{mode}: lost: {cause}" for cause in check_trace(path, mode)]
                 table.notes += [note for note in lost if note not in table.notes]
+    for mode in MODES:
+        least = min(run["stats"]["collector_cpu_s"] for run in runs[mode])
+        table.notes.append(f"{python.version}, {' '.join(arguments)}, {mode}: the recorder took {least:.2f} s of processor time a process")
     return runs
 
 
