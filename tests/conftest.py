@@ -12,6 +12,7 @@ DYNTRACE_PYTHONS  interpreters, colon separated, default the one that runs pytes
 import collections
 import contextlib
 import os
+import signal
 import sqlite3
 import subprocess
 import tempfile
@@ -37,6 +38,10 @@ def connect_unsynced(*arguments, connect=sqlite3.connect, **more):
 
 
 sqlite3.connect = connect_unsynced
+
+# A shell starts a background job with Ctrl-C ignored, and the job's programs inherit that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Programs to be recorded, and whole runs with a make target of their own.
 collect_ignore = ["programs", "seeds", "cpython", "fuzz", "unit"]

@@ -123,6 +123,18 @@ def collector_of(run):
     return None
 
 
+def collect_of(pid):
+    """Pid of the `dyntrace collect` that dyntrace.record() of process PID has started. It is no child of PID. Its own child, the
+    collector, has the same command line."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = path.read_text().split("\0")
+            if words[1:3] == ["collect", "-o"] and words[4:6] == ["--pid", str(pid)]:
+                found.append(int(path.parent.name))
+    return min(found)
+
+
 def holders(session):
     """Processes that have the session's lock open."""
     found = []

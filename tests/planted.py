@@ -10,11 +10,12 @@ import sys
 import time
 from pathlib import Path
 
+from frame_rows import VIEW
 from shared import SCHEMA
 
 
 # main() calls work() twice; the second call raises and was left open in a child that was killed.
-ROWS = """
+ROWS = VIEW + """
 INSERT INTO meta VALUES ('dyntrace_version', '0.1.0'), ('state', 'complete'), ('started_unix_ns', 1700000000000000000),
     ('host', 'box'), ('command', '["python", "app.py", "--fast"]'), ('clock', 'tsc'), ('span_ns', 5000000000),
     ('frame_count', 6), ('open_frame_count', 1);
@@ -26,7 +27,7 @@ INSERT INTO thread VALUES (1, 1, 100, 'MainThread'), (2, 2, 101, 'MainThread');
 INSERT INTO code(code_id, process_id, filename, qualname, first_line, kind) VALUES
     (1, 1, '/src/app/app.py', '<module>', 1, 'module'), (2, 1, '/src/app/app.py', 'work', 10, 'function'),
     (3, 2, '/src/app/app.py', 'work', 10, 'function');
-INSERT INTO frame VALUES
+INSERT INTO frame_rows VALUES
     (1, 1, NULL, 1, 0, 0, 100, 5000, NULL, 0),
     (2, 1, 1, 2, 0, 0, 200, 300, NULL, 0),
     (3, 1, 1, 2, 0, 0, 400, 900, NULL, 2),
@@ -39,7 +40,7 @@ INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (1, 1, 
 
 def make_trace(path, *statements, rows=ROWS):
     db = sqlite3.connect(path)
-    db.executescript(SCHEMA + rows)
+    db.executescript(SCHEMA + VIEW + rows)
     for statement in statements:
         db.execute(statement)
     db.commit()
@@ -86,7 +87,7 @@ class Plant:
     def __init__(self, path, qualname="f", filename="/src/app.py", line=10):
         self.path, self.now, self.calls, self.ids = path, 0, 0, dict.fromkeys(("lookup", "check", "guard", "entry", "compile"), 0)
         self.db = sqlite3.connect(path)
-        self.db.executescript(SCHEMA)
+        self.db.executescript(SCHEMA + VIEW)
         self.insert("process", process_id=1, pid=100)
         self.insert("thread", thread_id=1, process_id=1, os_tid=100)
         self.insert("code", code_id=1, process_id=1, filename=filename, qualname=qualname, first_line=line, kind="function")
@@ -95,6 +96,8 @@ class Plant:
         self.entries = []  # (entry id, label, {guard index: id})
 
     def insert(self, table, **values):
+        if table == "frame":
+            table = "frame_rows"
         self.db.execute(f"INSERT INTO {table}({', '.join(values)}) VALUES ({', '.join('?' * len(values))})", list(values.values()))
 
     def next(self, kind):

@@ -86,6 +86,8 @@ CAUSES = [  # kind, source, values, torch's sentence, case, words of the remedy
      "module integer", ["allow_unspec_int_on_nn_module = True", "register_buffer"]),
     ("EQUALS_MATCH", "L['self'].scale", [1.0, 2.5], None, "move into a tensor", ["in a tensor"]),
     ("EQUALS_MATCH", "L['n']", [2, 3], None, "move into a tensor", ["torch.tensor(n)"]),
+    ("EQUALS_MATCH", "L['___stack0']", [0, 1], None, "mend the break", ["Mend the graph break", "computed before the break"]),
+    ("ID_MATCH", "L['___stack0']", ["True", "False"], None, "mend the break", []),
     ("EQUALS_MATCH", "L['lr']", [0.1, 0.2], None, "learning rate", ["lr=torch.tensor(...)"]),
     ("LAMBDA_GUARD", "L['lr']", [0.1, 0.2], None, "learning rate", ["lr=torch.tensor(...)"]),
     ("LAMBDA_GUARD", "L['rate']", [0.1, 0.2], None, "move into a tensor", ["torch.tensor(rate)"]),

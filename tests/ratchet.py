@@ -175,7 +175,7 @@ def density():
     """{folder: [tokens, lines of code]} of src/ and capture/src/; comments and blank lines do not count."""
     sums = {}
     for folder, text in itertools.chain(*(sources(top, (".c", ".h")) for top in TOPS)):
-        code = re.sub(r"//[^\n]*", "", re.sub(r"/\*.*?\*/", "", text, flags=re.S))
+        code = COMMENT.sub(lambda found: found[1] or "", text)
         mine = sums.setdefault(folder, [0, 0])
         mine[0] += len(TOKEN.findall(code))
         mine[1] += sum(1 for line in code.split("\n") if line.strip())

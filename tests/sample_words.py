@@ -16,9 +16,18 @@ import subprocess
 import sys
 import tokenize
 
+from ratchet import COMMENT
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMMENTS, FUNCTIONS, TESTS = 100, 60, 40
 LEAST = 20  # characters of a comment; shorter ones are labels
+# A C function's definition: its type, perhaps with __attribute__((..)) or on a line of its own,
+# and its name.
+FUNCTION = re.compile(
+    r"^[a-z](?:__attribute__\(\(.*?\)\)|[^;={}()\n]|\n(?=\w))*?\b(?!__attribute__)(\w+)"
+    r"\([^;{}]*\)\n\{",
+    re.M,
+)
 
 
 def files(*patterns):
@@ -37,11 +46,12 @@ def of_c(path):
     text = (ROOT / path).read_text()
     comments = [
         (place(path, text, found.start()), " ".join(re.sub(r"\n\s*\*", " ", found.group()).split()))
-        for found in re.finditer(r"/\*.*?\*/", text, re.S)
+        for found in COMMENT.finditer(text)
+        if not found[1] and "clang-format" not in found[0]
     ]
     names = [
         (place(path, text, found.start()), found.group(1))
-        for found in re.finditer(r"^[a-z][^;={}()\n]*?\b\**(\w+)\([^;{}]*\)\n\{", text, re.M)
+        for found in FUNCTION.finditer(text)
     ]
     return comments, names
 

@@ -38,8 +38,8 @@ def thirteen(plant):
     return p.done()
 
 
-def test_every_command_answers_about_one_trace(run, thirteen):
-    """V3: report once said that 58.3 % ran as Python, check 61.5 %, and why 0 %."""
+def test_every_command_prints_the_same_shares_of_hits_and_eager_calls(run, thirteen):
+    """For one trace report once printed that 58.3 % ran as Python, check 61.5 %, and why 0 %."""
     found, report = ask(run, thirteen)
     assert found["report"] == (pytest.approx(3 / 13, abs=1e-5), pytest.approx(8 / 13, abs=1e-5), 1)
     assert found["report in words"] == "23.1 % hits, 61.5 % ran as Python, of 13 calls"
@@ -183,12 +183,12 @@ def test_the_view_call_ledger_has_every_call(record, run, python, tmp_path):
     assert done.returncode == 0 and not done.stderr and "4 of " in done.stdout, done
 
 
-def test_cache_events_are_the_same_in_every_command(run, thirteen):
+def test_the_view_cache_events_has_each_birth_hit_and_miss(run, thirteen):
     events = table(run("sql", thirteen, "SELECT event, COUNT(*) AS n FROM cache_events GROUP BY 1 ORDER BY 1").stdout)
     assert {row["event"]: row["n"] for row in events} == {"born": "2", "hit": "3", "miss": "10"}
 
 
-def test_entries_inherited_by_fork(run, plant):
+def test_a_compile_after_a_fork_is_a_recompile_if_the_parent_had_compiled(run, plant):
     """A parent compiles f. Of two forked workers each compiles f for another input, and one compiles g for the first
     time."""
     p = plant()

@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 
+from crash_help import rows
 from shared import CONTRACT, leaks, secrets
 
 pytestmark = pytest.mark.newest_too
@@ -62,7 +63,7 @@ def called(record, python):
     return run
 
 
-def test_arguments_and_results(called):
+def test_arguments_and_results_of_chosen_functions_are_recorded(called):
     globs = ["f", "plain", "raises", "generator", "coroutine", "Mine.*", "recursive"]
     trace, rows = called(PROGRAM, *(word for glob in globs for word in ("--args", glob)))
     expected, none = called(PROGRAM)
@@ -90,7 +91,7 @@ def test_arguments_and_results(called):
 
 
 @pytest.mark.one_python
-def test_globs_are_files_and_names(called, tmp_path):
+def test_patterns_of_args_match_function_names_and_file_names(called, tmp_path):
     assert {name for name, *_ in called(PROGRAM, "--args", "*.method", "--args", "left*")[1]} == {"Mine.method", "left_out"}
     assert {name for name, *_ in called(PROGRAM, "--args", "<string>")[1]} >= {"f", "plain", "left_out", "Mine.__init__"}
     trace, rows = called(PROGRAM, "--args", "f", "--args", "left_out", "--exclude", "left_out")
@@ -101,11 +102,11 @@ def test_globs_are_files_and_names(called, tmp_path):
 @pytest.mark.one_python
 @pytest.mark.parametrize("kept, expected", [
     ("types", [("f", {"a": "int", "b": "str", "key": "bool", "rest": "tuple[2]", "more": "dict[1]"}, "list[2]")]), ("off", [])])
-def test_values_are_left_out(called, kept, expected):
+def test_under_values_types_or_off_arguments_have_no_values(called, kept, expected):
     assert called(PROGRAM, "--args", "f", "--values", kept)[1] == expected
 
 
-def test_secrets_are_left_out(called, dyntrace):
+def test_secret_arguments_are_left_out(called, dyntrace):
     words = secrets()
     trace, rows = called(
         f"""
@@ -123,8 +124,8 @@ def test_secrets_are_left_out(called, dyntrace):
     assert found["read_secret"] == [{"n": 1}, "<redacted>"] and found["get_token"][1] == "<redacted>"
 
 
-def test_many_calls_of_threads(called):
-    """More than a ring holds; each row is of its call."""
+def test_arguments_of_60000_calls_on_threads_belong_to_their_calls(called):
+    """The calls need more room than a ring has. Each row has the arguments and the result of its call."""
     trace, rows = called(
         """
         import threading
@@ -141,13 +142,13 @@ def test_many_calls_of_threads(called):
 
 @pytest.mark.one_python
 @pytest.mark.parametrize("option", [["--min-duration", "10s"], ["--clock", "coarse"], ["--max-depth", "50"], ["--frames", "user"]])
-def test_with_other_options(called, option):
+def test_arguments_are_recorded_together_with_other_options(called, option):
     _, rows = called("def f(x): return x\nf(3)", "--args", "f", *option)
     assert rows == [("f", {"x": 3}, 3)]
 
 
-def test_under_a_callback(called, dyntrace):
-    """Calls that a compiler decides have theirs, too."""
+def test_arguments_of_calls_that_run_compiled_code_are_recorded(called, dyntrace):
+    """A callback gives code for the calls of f and h."""
     _, rows = called(
         """
         from dyntrace.eval_frame import set_eval_frame
@@ -164,7 +165,7 @@ def test_under_a_callback(called, dyntrace):
     assert rows == [(name, {"x": x}, 2 * x) for x in (1, 2, 3) for name in "fh"]
 
 
-def test_why_and_tree_show_them(called, run):
+def test_why_and_tree_show_arguments_and_results(called, run):
     trace, _ = called(
         """
         import time
@@ -176,7 +177,7 @@ def test_why_and_tree_show_them(called, run):
 
 
 @pytest.mark.one_python
-def test_merged_traces_keep_them(called, run, tmp_path):
+def test_merged_traces_keep_arguments(called, run, tmp_path):
     code = "def f(x): return x\nf(3)"
     first, second = called(code, "--args", "f")[0], called(code, "--args", "f")[0]
     assert run("merge", "-o", tmp_path / "m.db", first.path, second.path).returncode == 0
@@ -185,8 +186,8 @@ def test_merged_traces_keep_them(called, run, tmp_path):
 
 
 @pytest.mark.one_python
-def test_arrays(dyntrace, record):
-    """numpy's arrays by shape, without a call of their methods."""
+def test_numpy_arrays_are_recorded_as_type_and_shape(dyntrace, record):
+    """The type and shape of a numpy array are read without a call of its methods."""
     pytest.importorskip("numpy")
     trace = record(["-c", "import numpy\ndef f(x): return x\nf(numpy.ones((2, 3), 'f'))"], "--args", "f", python=sys.executable)
     if not trace.rows("SELECT 1 FROM process WHERE python_version IS NOT NULL"):
@@ -194,7 +195,7 @@ def test_arrays(dyntrace, record):
     assert trace.rows("SELECT arguments, result FROM call_args") == [('{"x": "numpy.ndarray f[2, 3]"}', '"numpy.ndarray f[2, 3]"')]
 
 
-def test_garbage_that_is_collected_meanwhile_calls_functions_of_its_own(called):
+def test_finalizers_that_run_while_arguments_are_written_are_recorded(called):
     """With 3.11 a collection runs while arguments are written, and its finalizers are recorded calls, too."""
     code = """
         import gc
@@ -231,7 +232,7 @@ def test_why_and_tree_say_what_a_coroutine_returned(called, run):
     assert "ended here, and returned [5]\n" in run("tree", "co", trace.path, "--slowest").stdout
 
 
-def test_record_has_arguments_too(python, dyntrace, run, tmp_path):
+def test_dyntrace_record_takes_args(python, dyntrace, run, tmp_path):
     path = tmp_path / "t.db"
     code = f"""
         import dyntrace
@@ -246,3 +247,25 @@ def test_record_has_arguments_too(python, dyntrace, run, tmp_path):
     found = json.loads(run("sql", path, "SELECT f.qualname, a.arguments, a.result FROM call_args a JOIN frames f USING (frame_id)", "--json").stdout)
     assert [tuple(row.values()) for row in found] == [("g", '{"n": 4}', "4")]
     assert json.loads(run("sql", f"{path}2", "SELECT * FROM call_args", "--json").stdout) == []
+
+
+def test_a_call_that_spans_two_recordings_has_no_result_in_the_second(python, dyntrace, tmp_path):
+    """The second has rules of its own: which functions, and which values are secret."""
+    word = secrets()[0]
+    code = f"""
+        import dyntrace, os
+        def recording(name, **more): return dyntrace.record({str(tmp_path)!r} + "/" + name, **more)
+        def get_password(first, second):
+            first.__exit__(None, None, None)
+            second.__enter__()
+            return os.environ["WORD"]
+        for i, more in enumerate(({{}}, {{"args": "get_*"}})):
+            first, second = recording(f"first{{i}}", args="get_*", redact=False), recording(f"second{{i}}", **more)
+            first.__enter__()
+            get_password(first, second)
+            second.__exit__(None, None, None)
+    """
+    env = dict(os.environ, WORD=word, PYTHONPATH=os.path.join(os.path.dirname(dyntrace), "lib", "python"))
+    subprocess.run([python, "-c", textwrap.dedent(code)], env=env, check=True, timeout=60)
+    paths = [tmp_path / "second0", tmp_path / "second1"]
+    assert leaks(paths, [word]) == [] and [rows(path, "SELECT * FROM call_args") for path in paths] == [[], []]

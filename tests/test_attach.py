@@ -64,7 +64,7 @@ def rows(path, sql):
 
 
 @pytest.mark.newest_too
-def test_a_second_recording_says_that_the_first_has_chosen_the_functions(dyntrace, python, tmp_path):
+def test_the_first_attach_fixes_the_chosen_functions_and_a_later_one_says_so(dyntrace, python, tmp_path):
     body = """
         import time
         def hidden(): return 1
@@ -84,8 +84,8 @@ def test_a_second_recording_says_that_the_first_has_chosen_the_functions(dyntrac
 
 @needs_gdb
 @pytest.mark.newest_too
-def test_attach_under_load(dyntrace, python, tmp_path):
-    """Nothing is lost, nothing is left, and the program computes the same."""
+def test_attach_and_detach_under_load_lose_nothing_and_leave_nothing(dyntrace, python, tmp_path):
+    """Traces have no losses, the process has no new files and mappings, and the program computes the same."""
     with running(tmp_path, python, WORK) as process:
         before, first = state(process.pid), None
         for _ in range(3):
@@ -98,8 +98,8 @@ def test_attach_under_load(dyntrace, python, tmp_path):
 
 
 @needs_gdb
-def test_running_frames_are_inherited(dyntrace, python, tmp_path):
-    """Those of threads that sleep, too. New calls have them as their parents."""
+def test_frames_that_run_at_the_attach_are_inherited(dyntrace, python, tmp_path):
+    """So are the frames of sleeping threads. Calls that begin later have the inherited frames as their parents."""
     with running(tmp_path, python, WORK) as process:
         cycle(process.pid, tmp_path / "t.db")
     assert rows(tmp_path / "t.db", "SELECT qualname FROM frames JOIN thread USING (thread_id) WHERE kind = 'inherited' AND name = 'idler'"
@@ -112,7 +112,7 @@ def test_running_frames_are_inherited(dyntrace, python, tmp_path):
 
 
 @needs_gdb
-def test_a_program_that_sleeps_in_a_system_call(dyntrace, python, tmp_path):
+def test_attach_works_while_the_program_sleeps_in_a_system_call(dyntrace, python, tmp_path):
     with running(tmp_path, python, BLOCKED) as process:
         before = state(process.pid)
         for _ in range(2):
@@ -142,7 +142,7 @@ CHILDREN = """
 
 
 @needs_gdb
-def test_children_are_recorded_and_the_environment_is_restored(dyntrace, python, tmp_path):
+def test_children_are_recorded_and_detach_restores_the_environment(dyntrace, python, tmp_path):
     with running(tmp_path, python, CHILDREN) as process:
         cycle(process.pid, tmp_path / "t.db", hold=1)
         (tmp_path / "stop").touch()
@@ -155,8 +155,8 @@ def test_children_are_recorded_and_the_environment_is_restored(dyntrace, python,
 
 
 @pytest.mark.newest_too
-def test_standby_needs_no_gdb(dyntrace, python, tmp_path, monkeypatch):
-    """And has no hook. dyntrace.record() works, too."""
+def test_attach_to_a_program_on_standby_needs_no_gdb(dyntrace, python, tmp_path, monkeypatch):
+    """A program on standby has no hook, and can use dyntrace.record()."""
     monkeypatch.setenv("PATH", "/nonexistent")
     with running(tmp_path, python, WORK, dyntrace, "run", "--standby", "--python") as process:
         before = state(process.pid)
@@ -175,7 +175,7 @@ def test_standby_needs_no_gdb(dyntrace, python, tmp_path, monkeypatch):
     assert done.returncode == 2 and "give that to attach" in done.stderr
 
 
-def test_programs_started_on_standby_are_on_standby(dyntrace, python, tmp_path):
+def test_children_of_a_program_on_standby_are_on_standby(dyntrace, python, tmp_path):
     body = """
         import os, subprocess, sys
         if len(sys.argv) == 1:
@@ -193,7 +193,7 @@ def test_programs_started_on_standby_are_on_standby(dyntrace, python, tmp_path):
 
 @needs_gdb
 @pytest.mark.one_python
-def test_for_and_calls_end_a_recording(dyntrace, python, tmp_path):
+def test_the_option_for_and_the_option_calls_end_an_attached_recording(dyntrace, python, tmp_path):
     with running(tmp_path, python, WORK) as process:
         for words in (["--for", "300ms"], ["--calls", "leaf:1000"]):
             done = subprocess.run([dyntrace, "attach", str(process.pid), "-o", "t.db", "--force", *words], cwd=tmp_path, capture_output=True,
@@ -208,7 +208,7 @@ def test_for_and_calls_end_a_recording(dyntrace, python, tmp_path):
 
 @needs_gdb
 @pytest.mark.one_python
-def test_the_process_ends_while_it_is_recorded(dyntrace, python, tmp_path):
+def test_attach_finishes_its_trace_when_the_process_is_killed(dyntrace, python, tmp_path):
     with running(tmp_path, python, WORK) as process:
         attach = subprocess.Popen([dyntrace, "attach", str(process.pid), "-o", "t.db"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
         until(lambda: is_recorded(process.pid), "attach")
@@ -224,7 +224,7 @@ def process_name_of_tracer(pid):
 
 @needs_gdb
 @pytest.mark.one_python
-def test_detach_after_attach_was_killed(dyntrace, python, tmp_path):
+def test_detach_works_after_the_attach_command_was_killed(dyntrace, python, tmp_path):
     with running(tmp_path, python, WORK) as process:
         attach = subprocess.Popen([dyntrace, "attach", str(process.pid), "-o", "t.db"], cwd=tmp_path)
         until(lambda: is_recorded(process.pid) and not process_name_of_tracer(process.pid), "attach")
@@ -237,7 +237,7 @@ def test_detach_after_attach_was_killed(dyntrace, python, tmp_path):
 
 
 @pytest.mark.one_python
-def test_bad_input_is_one_line(dyntrace, python, tmp_path):
+def test_bad_input_gives_a_one_line_error(dyntrace, python, tmp_path):
     def attach(*words, command="attach", **more):
         done = subprocess.run([*more.pop("before", ()), dyntrace, command, *map(str, words)], cwd=tmp_path, capture_output=True, text=True,
                               timeout=60, **more)
@@ -265,8 +265,7 @@ def test_bad_input_is_one_line(dyntrace, python, tmp_path):
             said = attach(process.pid, before=["setpriv", "--reuid", "65534", "--clear-groups"], env=dict(os.environ, HOME="/"))
             assert "belongs to another user" in said
     with running(tmp_path, python, WORK, dyntrace, "run", "-o", tmp_path / "run.trace", "--python") as parent:
-        child = until(lambda: attach_cycles.children(parent.pid), "the program")
-        recorded = [pid for pid in child if is_recorded(pid)]
+        recorded = until(lambda: [pid for pid in attach_cycles.children(parent.pid) if is_recorded(pid)], "the program")
         assert "is being recorded already" in attach(recorded[0])
         assert "its recording ends with what began it" in attach(recorded[0], command="detach")
 
@@ -280,7 +279,7 @@ NEVER = """
 @needs_gdb
 @pytest.mark.one_python
 @pytest.mark.slow
-def test_a_process_that_never_comes_back_to_python(dyntrace, python, tmp_path):
+def test_attach_refuses_a_process_that_never_comes_back_to_python(dyntrace, python, tmp_path):
     with running(tmp_path, python, NEVER) as process:
         done = subprocess.run([dyntrace, "attach", str(process.pid), "-o", "t.db"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
         assert done.returncode == 2 and done.stderr.count("\n") == 1 and "does not come back to Python" in done.stderr
@@ -305,8 +304,8 @@ def test_root_attaches_to_a_users_process_as_that_user(dyntrace, python, tmp_pat
 @needs_gdb
 @pytest.mark.one_python
 @pytest.mark.skipif(subprocess.run(["unshare", "-mpf", "--mount-proc", "true"], capture_output=True).returncode != 0, reason="needs namespaces")
-def test_a_process_in_other_namespaces(dyntrace, python, tmp_path):
-    """It has a /dev/shm and a /tmp of its own, and another pid; then a /dev/shm that cannot be written."""
+def test_attach_works_on_a_process_in_other_namespaces(dyntrace, python, tmp_path):
+    """The process has its own /dev/shm and /tmp and another pid; in the second case its /dev/shm is read-only."""
     for place in ("mount -t tmpfs none /dev/shm && exec \"$@\"", "mount -t tmpfs -o ro none /dev/shm && exec \"$@\""):
         with running(tmp_path, python, WORK, "unshare", "-mpf", "--mount-proc", "sh", "-c", place, "sh") as process:
             child = until(lambda: attach_cycles.children(process.pid), "the program")[0]
@@ -320,7 +319,7 @@ def test_a_process_in_other_namespaces(dyntrace, python, tmp_path):
 @needs_gdb
 @pytest.mark.slow
 @pytest.mark.parametrize("program", ["gunicorn", "celery", "kernel", "embed"])
-def test_cycles(dyntrace, python, program):
+def test_ten_attach_and_detach_cycles_leave_nothing_in_the_program(dyntrace, python, program):
     """`make attach-cycles` does 200 of them."""
     module = {"gunicorn": "gunicorn", "celery": "celery", "kernel": "ipykernel"}.get(program, "sys")
     if subprocess.run([python, "-c", "import " + module], capture_output=True).returncode:

@@ -49,7 +49,7 @@ def sized(plant):
     (["--require-compiled", "f", "--after-warmup", "9"], {"require-compiled": 1}),
     (["--max-recompiles", "0", "--max-compiles", "0"], {"max-recompiles": 3, "max-compiles": 4}),
 ])
-def test_each_limit_passes_and_fails_where_it_should(run, sized, limits, bad):
+def test_check_passes_and_fails_each_limit_where_it_should(run, sized, limits, bad):
     done = run("check", sized, *limits)
     rows = table(done.stdout) if done.returncode else []
     assert done.returncode == bool(bad)
@@ -86,7 +86,7 @@ def test_limits_are_checked_for_each_process(run, sized):
     assert [r["pid"] for r in rows] == ["100"] * 3
 
 
-def test_resume_functions_count_for_their_function(run, sized):
+def test_compiles_of_resume_functions_count_for_the_original_function(run, sized):
     with sqlite3.connect(sized) as db:
         db.executescript("""
         INSERT INTO code VALUES (10, 1, '/src/app.py', 'resume_1', 12, 'resume', 1, NULL), (11, 1, '/src/app.py', 'resume_2', 14, 'resume', 10, NULL);
@@ -95,7 +95,7 @@ def test_resume_functions_count_for_their_function(run, sized):
     assert table(run("check", sized, "--max-compiles", "4", "--function", "f").stdout)[0]["found"] == "5"
 
 
-def test_limit_cuts_the_rows(run, sized):
+def test_the_option_limit_cuts_the_printed_rows(run, sized):
     done = run("check", sized, "--max-recompiles", "0", "--limit", "1")
     assert len(table(done.stdout)) == 1 and "1 of 3 rows; --limit 0 shows all" in done.stderr
     assert len(table(run("check", sized, "--max-recompiles", "0", "--limit", "0").stdout)) == 3
@@ -108,13 +108,13 @@ def test_limit_cuts_the_rows(run, sized):
     ["--max-recompiles", "1", "--after-warmup", "-3"], ["--max-recompiles", "1", "--limit", "x"], ["--nix"],
     ["--max-recompilesx", "1"], ["other.db", "--max-recompiles", "1"], ["--max-recompiles", "1", "--function", "nosuch*"],
 ])
-def test_bad_usage_is_exit_2_in_one_line(run, sized, arguments):
+def test_bad_usage_gives_a_one_line_error_and_status_2(run, sized, arguments):
     done = run("check", sized, *arguments)
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.startswith("dyntrace: ") and done.stderr.count("\n") == 1
 
 
-def test_several_functions_are_listed(run, sized):
+def test_an_ambiguous_name_is_an_error_that_lists_the_functions(run, sized):
     with sqlite3.connect(sized) as db:
         db.execute("INSERT INTO code VALUES (10, 1, '/b.py', 'A.f', 3, 'function', NULL, NULL), (11, 1, '/b.py', 'B.f', 9, 'function', NULL, NULL)")
         db.execute("DELETE FROM code WHERE code_id = 1")
@@ -123,7 +123,7 @@ def test_several_functions_are_listed(run, sized):
     assert done.returncode == 2 and "several functions" in done.stderr and "B.f" in done.stderr
 
 
-def test_doubts_about_a_trace_are_printed(run, sized):
+def test_losses_and_an_unfinished_recording_are_reported(run, sized):
     with sqlite3.connect(sized) as db:
         db.execute("INSERT INTO loss VALUES (1, 1, 5, 7, 'ring full')")
         db.execute("INSERT INTO meta VALUES ('state', 'recording')")
@@ -132,6 +132,14 @@ def test_doubts_about_a_trace_are_printed(run, sized):
     assert done.returncode == 0 and "7 events were lost" in done.stderr and "still being recorded" in done.stderr
     found = json.loads(run("check", sized, "--max-recompiles", "3", "--json").stdout)
     assert (found["lost_events"], found["recording"]) == (7, True)
+    for losses, words, number in [((1,), "1 event was lost", 1), ((None,), "events were lost, how many is not known", None),
+                                  ((None, 5), "at least 5 events were lost", None)]:
+        with sqlite3.connect(sized) as db:
+            db.execute("DELETE FROM loss")
+            db.executemany("INSERT INTO loss VALUES (1, 1, 5, ?, 'ring full')", [(events,) for events in losses])
+        db.close()
+        assert f": {words} (" in run("check", sized, "--max-recompiles", "3").stderr
+        assert json.loads(run("check", sized, "--max-recompiles", "3", "--json").stdout)["lost_events"] == number
 
 
 def test_unknown_guard_times_are_not_zero(run, sized):
@@ -190,7 +198,7 @@ def test_hostile_names_are_printed_harmlessly(run, plant):
         assert more or {line.count("\t") for line in text.splitlines()} == {10}
 
 
-def test_a_recorded_trace_is_checked(record, run, python):
+def test_check_passes_and_fails_on_a_really_recorded_trace(record, run, python):
     trace = record([os.path.join(os.path.dirname(__file__), "../examples/shapes.py")], python=python)
     assert run("check", trace.path, "--max-recompiles", "2", "--require-compiled", "total").returncode == 0
     assert run("check", trace.path, "--max-recompiles", "1").returncode == 1
@@ -225,7 +233,7 @@ def test_a_trace_without_a_compiler_passes_no_limit(record, run, python, tmp_pat
     assert run("check", path, "--require-compiled", "f").returncode == 1 # that has an answer
 
 
-def test_traces_without_a_compiler_among_others_are_named(record, run, python, tmp_path):
+def test_check_names_each_trace_that_had_no_compiler_and_returns_3(record, run, python, tmp_path):
     folder = tmp_path / "traces"
     folder.mkdir()
     for name, text in (("a", PLAIN), ("b", COMPILER), ("c", PLAIN)):
@@ -262,7 +270,7 @@ def test_a_launcher_without_decisions_is_left_out_of_a_job(record, run, python, 
     assert run("check", launcher, "--max-recompiles", "0").returncode == 2
 
 
-def test_a_part_without_decisions_is_an_error(record, run, python, tmp_path):
+def test_a_time_range_without_decisions_is_an_error(record, run, python, tmp_path):
     (tmp_path / "b.py").write_text(COMPILER)
     path = record(["b.py"], python=python).path
     done = run("check", path, "--max-recompiles", "0", "--time", "..1us")

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from frame_rows import frame_rows
 from shared import PROGRAMS
 
 pytestmark = pytest.mark.one_python
@@ -114,11 +115,11 @@ NOTICED = {
     "a mark on another code": "UPDATE code_mark SET code_id = 1 WHERE code_id = (SELECT code_id FROM code WHERE qualname = 'excluded')",
     # frames, threads, processes, code, meta
     "a frame is gone": f"DELETE FROM frame WHERE {FRAME % 'outcome = 4'}",
-    "a frame of another caller": f"UPDATE frame SET parent_id = parent_id - 1 WHERE {FRAME % 'outcome = 1'}",
+    "a frame of another caller": f"UPDATE frame_rows SET parent_id = parent_id - 1 WHERE {FRAME % 'outcome = 1'}",
     "a frame of other code": f"UPDATE frame SET code_id = (SELECT code_id FROM code WHERE qualname = 'numbers') WHERE {FRAME % 'outcome = 4'}",
-    "a frame ends later": f"UPDATE frame SET end_ns = end_ns + 1 WHERE {FRAME % 'outcome = 4'}",
-    "a frame begins earlier": f"UPDATE frame SET start_ns = start_ns - 1 WHERE {FRAME % 'outcome = 4'}",
-    "a frame never ended": f"UPDATE frame SET end_ns = NULL, exit = NULL WHERE {FRAME % 'outcome = 4'}",
+    "a frame ends later": f"UPDATE frame_rows SET end_ns = end_ns + 1 WHERE {FRAME % 'outcome = 4'}",
+    "a frame begins earlier": f"UPDATE frame_rows SET start_ns = start_ns - 1 WHERE {FRAME % 'outcome = 4'}",
+    "a frame never ended": f"UPDATE frame_rows SET end_ns = NULL, exit = NULL WHERE {FRAME % 'outcome = 4'}",
     "a frame raised": f"UPDATE frame SET exit = 2 WHERE {FRAME % 'outcome = 4'}",
     "a resumed generator was called": f"UPDATE frame SET kind = 0 WHERE {FRAME % 'kind = 1'}",
     "a frame ran an entry": f"UPDATE frame SET cache_entry_id = 1 WHERE {FRAME % 'outcome = 5'}",
@@ -177,6 +178,8 @@ TIMED = {
     "a result is no JSON": f"UPDATE call_args SET result = 'x' WHERE {ARGS % 1}",
     "arguments of no call": f"UPDATE call_args SET frame_id = 999999999 WHERE {ARGS % 1}",
     "a call that raised has a result": f"UPDATE call_args SET result = '1' WHERE {ARGS % 'qualname = char(98,97,100)'}",
+    "an exception of no process": "INSERT INTO uncaught(process_id, at_ns, type) VALUES (99, 1, 'KeyError')",
+    "an exception in no function": "INSERT INTO uncaught SELECT process_id, start_ns, 'KeyError', 999999999, 1 FROM process LIMIT 1",
     "processor time shrinks": f"UPDATE thread_cpu SET cpu_ns = 1 WHERE {SAMPLE}",
     "time in the queue is negative": f"UPDATE thread_cpu SET queued_ns = -1 WHERE {SAMPLE}",
     "a sample has no processor time": f"UPDATE thread_cpu SET cpu_ns = NULL WHERE {SAMPLE}",
@@ -251,7 +254,7 @@ def found(dyntrace, path):
 def damaged(good, tmp_path, change):
     path = tmp_path / "t.db"
     shutil.copy(good, path)
-    with sqlite3.connect(path) as db:
+    with frame_rows(sqlite3.connect(path)) as db:
         before = db.total_changes
         for statement in change.split(";"):
             db.execute(statement)
@@ -260,7 +263,7 @@ def damaged(good, tmp_path, change):
     return path
 
 
-def test_there_are_enough_cases():
+def test_there_are_at_least_60_contradictions_to_test():
     assert len(NOTICED) >= 60
 
 
@@ -276,10 +279,10 @@ def test_a_changed_row_without_contradiction_is_not_reported(dyntrace, good, tmp
 
 
 @pytest.mark.parametrize("name", TIMED)
-def test_a_changed_row_about_time_is_reported(dyntrace, timed, tmp_path, name):
+def test_a_changed_time_that_contradicts_another_row_is_reported(dyntrace, timed, tmp_path, name):
     assert found(dyntrace, damaged(timed, tmp_path, TIMED[name]))[0]
 
 
 @pytest.mark.parametrize("name", UNNOTICED_TIMED)
-def test_times_that_are_not_known_are_not_reported(dyntrace, timed, tmp_path, name):
+def test_unknown_times_are_not_reported_as_contradictions(dyntrace, timed, tmp_path, name):
     assert found(dyntrace, damaged(timed, tmp_path, UNNOTICED_TIMED[name])) == ([], [])

@@ -30,7 +30,7 @@ ERROR: setUpClass (test.test_m.D)
 """
 
 
-def test_compare_reads_outcomes_from_report_and_headings(tmp_path):
+def test_compare_reads_outcomes_from_the_xml_report_and_the_output(tmp_path):
     report = tmp_path / "report.xml"
     report.write_text('<testsuites><testsuite><testcase name="test.test_m.C.test_a"/><testcase name="test.test_m.C.test_b">'
                       '<failure/></testcase><testcase/><testcase name="test.test_m.C.test_c"><skipped/></testcase></testsuite></testsuites>')
@@ -72,7 +72,7 @@ class Scripted(compare.Comparison):
     (["ok", "FAILED"], ["FAILED", "FAILED"], [], ["t"]),
     (["ok", "ok"], ["FAILED", "FAILED", "ok"], [], ["t"]),
 ])
-def test_flaky_tests_are_told_from_differing_ones(plain, traced, real, flaky):
+def test_compare_separates_flaky_tests_from_real_differences(plain, traced, real, flaky):
     found = Scripted([{"t": outcome} for outcome in plain], [{"t": outcome} for outcome in traced]).compare()
     assert (list(found.real), list(found.flaky)) == (real, flaky)
 
@@ -98,7 +98,7 @@ def test_known_effects_of_a_hook_hide_no_other_difference(strict, other):
     ("3, 1, 77, 12, 13", "parent missing"), ("3, 1, 4, 12, 13", "parent not older"), ("3, 2, 1, 12, 13", "another thread"),
     ("3, 1, 1, 12, 99", "outside its parent"), ("3, 1, 1, 12, NULL", "open inside"), ("3, 1, 1, 12, 13", None),
 ])
-def test_check_trace_finds_faults(tmp_path, row, fault):
+def test_check_trace_finds_each_kind_of_wrong_parent(tmp_path, row, fault):
     path = tmp_path / "t.db"
     trace = sqlite3.connect(path)
     trace.executescript(f"""
@@ -115,7 +115,7 @@ def test_a_missing_trace_is_a_fault(tmp_path):
 
 
 @pytest.mark.parametrize("home", [None, "/here:/there"])
-def test_children_are_followed_through_pythonhome(tmp_path, monkeypatch, home):
+def test_run_module_sets_pythonhome_whatever_the_user_has_set(tmp_path, monkeypatch, home):
     monkeypatch.setenv("PYTHONHOME", "/nowhere")  # what the user has set must not decide
     seen = tmp_path / "seen"
     compare.run_module(["sh", "-c", f"echo \"$PYTHONHOME\" >{seen}"], "test_m", 60, home)

@@ -55,7 +55,7 @@ def lengths(run, dead):
     return found
 
 
-def test_views_and_queries_answer_about_a_dead_recording(run, dead):
+def test_views_and_queries_end_open_frames_at_the_death_of_their_process(run, dead):
     wanted = lengths(run, dead)
     for sql in ("SELECT qualname, duration_ns AS ns FROM frames WHERE end_ns IS NULL AND qualname IN ('die', 'hang')",
                 "SELECT qualname, total_ns AS ns FROM hot_functions WHERE qualname IN ('die', 'hang')"):
@@ -71,7 +71,7 @@ def test_views_and_queries_answer_about_a_dead_recording(run, dead):
     assert {f["qualname"]: f["total_ns"] for f in report["hot_functions"] if f["qualname"] in wanted} == wanted
 
 
-def test_exports_of_a_dead_recording_end_its_frames(run, dead, tmp_path):
+def test_exports_end_open_frames_at_the_death_of_their_process(run, dead, tmp_path):
     wanted = lengths(run, dead)
     innermost = {}
     for stack, ns in folded(run("export", dead, "--format", "folded", "-o", "-").stdout).items():

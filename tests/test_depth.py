@@ -57,7 +57,7 @@ def test_a_runaway_recursion_ends_in_recursion_error(record, python, kind):
 
 
 @pytest.mark.parametrize("limit", [50_000, pytest.param(200_000, marks=pytest.mark.slow)])
-def test_runaway_recursion_with_a_high_limit(record, python, limit):
+def test_a_runaway_recursion_with_a_high_limit_ends_in_recursion_error(record, python, limit):
     trace = holds(record([DEEP, "plain", "runaway", limit], "--frames", "user", python=python))
     assert trace.out == "RecursionError RecursionError RecursionError\n"
     assert trace.rows("SELECT count(*) FROM frames WHERE qualname = 'plain' AND exit <> 'raise'") == [(0,)]
@@ -112,7 +112,7 @@ def test_every_call_of_init_is_recorded(record, python):
 
 
 @pytest.mark.parametrize("size", [256 << 10, 32 << 20])
-def test_threads_with_stacks_of_their_own_size(record, python, size):
+def test_deep_recursion_in_threads_with_chosen_stack_sizes_is_recorded(record, python, size):
     program = f"""if True:
         import sys, threading
         sys.setrecursionlimit(30000)

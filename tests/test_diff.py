@@ -190,7 +190,7 @@ def test_threads_are_matched_by_name(run, two):
     assert [r["what"] for r in table(run("diff", a, b, "--lookups").stdout)] == ["? #1", "other #1"]
 
 
-def test_limit_and_function_choose_what_is_printed(run, two):
+def test_the_options_limit_and_function_choose_what_is_printed(run, two):
     a, b = two(CHANGES["renamed"][0])
     done = run("diff", a, b, "--limit", "1")
     assert len(table(done.stdout)) == 1 and "1 of 6 differences; --limit 0 shows all" in done.stderr
@@ -214,14 +214,23 @@ def test_changes_within_the_tolerance_are_no_difference(run, two):
     ["A", "B", "--function", ""], ["A", "none.db"], ["none.db", "B"], ["A", "B", "--rank", "x"], ["A", "B", "--rank", "1,"],
     ["A", "B", "--rank", "-1"],
 ])
-def test_bad_usage_is_exit_2_in_one_line(run, two, arguments):
+def test_bad_usage_gives_a_one_line_error_and_status_2(run, two, arguments):
     paths = dict(zip("AB", two()))
     done = run("diff", *(paths.get(a, a) for a in arguments))
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.startswith("dyntrace: ") and done.stderr.count("\n") == 1
 
 
-def test_doubts_about_a_trace_are_printed(run, two):
+def test_outcomes_that_a_trace_does_not_have_are_not_compared(run, two):
+    """A trace that was imported from a log has compiles, but no lookups."""
+    a, b = two("DELETE FROM guard_check; DELETE FROM lookup; DELETE FROM cache_entry WHERE cache_entry_id = 4")
+    for pair in (a, b), (b, a):
+        done = run("diff", *pair, "--fail-on", "outcome")
+        assert [row["kind"] for row in table(done.stdout)] == ["entry"] and done.returncode == 0
+        assert "p2.db: has compiles but no lookups, so outcomes of calls are not compared" in one_line(done.stderr)
+
+
+def test_losses_and_an_unfinished_recording_are_reported(run, two):
     a, b = two("INSERT INTO loss VALUES (1, 1, 5, 7, 'ring full'); INSERT INTO meta VALUES ('state', 'recording')")
     done = run("diff", a, b)
     assert done.stdout == "no difference\n" and "events were lost" in done.stderr and "still being recorded" in done.stderr
@@ -259,7 +268,7 @@ def test_two_recordings_of_one_program_differ_in_time_only(record, run, python, 
     assert len(rows) == 4
 
 
-def test_large_traces_are_compared_in_time(dyntrace, two):
+def test_diff_compares_traces_of_300000_lookups_within_its_time_limit(dyntrace, two):
     a, b = two("""WITH RECURSIVE r(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM r WHERE i < 301000)
         INSERT INTO lookup SELECT i, i, 1, 1, i * 1000000, 500, 1, 4, 1, NULL FROM r;
     INSERT INTO guard_check SELECT lookup_id, lookup_id, 0, 4, 'pass', NULL, 2, 100 FROM lookup WHERE lookup_id >= 1000;""")

@@ -99,7 +99,7 @@ print("done")
 
 @needs_root
 @pytest.mark.parametrize("size", ["100k", "30m", "50m", "64m"])
-def test_little_shared_memory_makes_rings_smaller_or_moves_them(dyntrace, python, tmp_path, size):
+def test_with_little_shared_memory_rings_are_smaller_or_in_tmpdir(dyntrace, python, tmp_path, size):
     """If a session does not fit into shared memory, it is made in TMPDIR. If not all rings fit, they are smaller, or in
     TMPDIR, or reported as missing."""
     trace = tmp_path / "t.db"
@@ -116,7 +116,7 @@ def test_little_shared_memory_makes_rings_smaller_or_moves_them(dyntrace, python
 
 
 @needs_root
-def test_shared_memory_that_fills_up_is_a_loss(dyntrace, python, tmp_path):
+def test_shared_memory_that_fills_up_is_recorded_as_a_loss(dyntrace, python, tmp_path):
     """Another process takes all shared memory before the program starts its threads."""
     trace = tmp_path / "t.db"
     code = """
@@ -227,7 +227,7 @@ time.sleep(1000)
 
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("left", [0, 100, 4096, 200000, "half"])
-def test_a_truncated_ring_is_a_loss(dyntrace, python, tmp_path, left):
+def test_a_truncated_ring_is_recorded_as_a_loss(dyntrace, python, tmp_path, left):
     """The ring is truncated while the collector reads it and all threads sleep. (A thread that writes would get SIGBUS.)"""
     trace = tmp_path / "t.db"
     run = subprocess.Popen([dyntrace, "run", "-o", trace, "--python", python, "-c", SLEEPERS], stdout=subprocess.PIPE,
@@ -402,7 +402,7 @@ def test_a_trace_is_recovered_after_a_reboot(dyntrace, python, tmp_path):
 
 
 @pytest.mark.parametrize("what", ["words", "head", "words and head"])
-def test_hostile_bytes_in_a_live_ring_are_a_loss(dyntrace, python, tmp_path, what):
+def test_hostile_bytes_in_a_live_ring_are_recorded_as_a_loss(dyntrace, python, tmp_path, what):
     random.seed(what)
     rounds = 30000
     work, heads = Work(dyntrace, python, tmp_path, 2, rounds=rounds, name="t"), 0
@@ -431,7 +431,7 @@ def test_hostile_bytes_in_a_live_ring_are_a_loss(dyntrace, python, tmp_path, wha
         work.end()
 
 
-def test_hostile_files_in_the_session_are_a_loss(dyntrace, python, tmp_path):
+def test_hostile_files_in_the_session_are_recorded_as_a_loss(dyntrace, python, tmp_path):
     """Files with other names and contents appear beside the rings. Their only effect is a loss row."""
     work = Work(dyntrace, python, tmp_path, 1)
     try:
@@ -457,7 +457,7 @@ def test_hostile_files_in_the_session_are_a_loss(dyntrace, python, tmp_path):
         work.end()
 
 
-def test_a_reader_of_a_live_trace_sees_a_database(dyntrace, python, tmp_path):
+def test_a_reader_of_a_live_trace_always_sees_a_valid_database(dyntrace, python, tmp_path):
     """A reader that keeps the live file open sees a valid database at all times, and does not disturb the end."""
     work = Work(dyntrace, python, tmp_path, 1, rounds=60000)
     try:

@@ -53,7 +53,7 @@ def completed(dyntrace, *words):
     return set(done.stdout.split())
 
 
-def test_every_command_is_named(run, dyntrace):
+def test_help_man_page_and_completions_name_every_command(run, dyntrace):
     listed = re.findall(r"^  (\w+)  ", run("help").stdout, re.M)
     assert listed == COMMANDS
     assert completed(dyntrace, "") == {*COMMANDS, "help", "--help", "--version", "-V"}
@@ -83,7 +83,7 @@ def test_every_option_is_in_help_man_page_and_completions(run, dyntrace, command
     (["replay", "--what-if", "dyn"], {"dynamic=", "dynamic=all"}), (["check", "--limit", ""], set()),
     (["sql", "hot-f"], {"hot-functions"}), (["nix", ""], set()),
 ])
-def test_completions_offer_fitting_words(dyntrace, words, offered):
+def test_completions_offer_only_the_words_that_fit(dyntrace, words, offered):
     assert completed(dyntrace, *words) == offered
 
 
@@ -147,7 +147,7 @@ def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 150
 
 
-def test_the_index_names_every_document():
+def test_docs_readme_names_every_document():
     index = (ROOT / "docs/README.md").read_text()
     for page in [*PAGES[1:]]:
         assert page == ROOT / "docs/README.md" or os.path.relpath(page, ROOT / "docs") in index, page.name
@@ -173,5 +173,5 @@ def test_the_readme_begins_with_output_of_the_torch_page():
 
 
 @pytest.mark.parametrize("page", ["docs/start-python.md", "docs/start-compiler.md"])
-def test_the_five_minute_pages_print_their_output(dyntrace, tmp_path, page):
+def test_programs_of_the_five_minute_pages_print_what_the_pages_say(dyntrace, tmp_path, page):
     pages.hold(page, dyntrace, tmp_path)

@@ -66,7 +66,7 @@ def test_doctor_reports_a_torch_that_does_not_load(run, tmp_path):
     assert said(done)[2:] == ["    torch cannot be imported: RuntimeError: no libraries"]
 
 
-def test_torch_is_imported_until_it_is_attached_to(run, tmp_path):
+def test_doctor_stops_importing_torch_once_it_is_attached_to_it(run, tmp_path):
     """The rest of torch's compiler takes as long to import as torch itself."""
     (tmp_path / "torch/_dynamo").mkdir(parents=True)
     (tmp_path / "torch/__init__.py").write_text("__version__ = '9.9.9'\n")
@@ -78,7 +78,7 @@ def test_torch_is_imported_until_it_is_attached_to(run, tmp_path):
 
 
 @pytest.mark.parametrize("passes_on", [True, False])
-def test_doctor_names_another_evaluator(run, python, tmp_path, passes_on):
+def test_doctor_names_another_frame_evaluator(run, python, tmp_path, passes_on):
     """CinderX sets the evaluator when it is imported. The module of this test has its name; it passes calls on, or does
     not."""
     includes = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('include'))"], capture_output=True,

@@ -89,7 +89,7 @@ def pairs(firsts, seconds, marks):
 
 @pytest.mark.parametrize("way, paths", pairs(WAYS, PATHS, NEEDS))
 @pytest.mark.one_python
-def test_a_python_started_by_another_program_sees_the_same_state(installed, for_all, public, tmp_path, way, paths):
+def test_a_python_started_by_another_program_sees_the_same_state_as_without_us(installed, for_all, public, tmp_path, way, paths):
     """sys.path, PYTHONPATH and os.environ are those of a run without dyntrace, whoever runs the interpreter, and whether
     or not it can see the session."""
     shutil.copy(STATE, public / "state.py")
@@ -106,7 +106,7 @@ def test_a_python_started_by_another_program_sees_the_same_state(installed, for_
 
 @pytest.mark.parametrize(
     "options, paths", pairs(["-P", "-s", "-B", "-X utf8"], ["unset", "empty", "set"], {}))
-def test_a_python_with_options_sees_the_same_state(dyntrace, python, tmp_path, options, paths):
+def test_a_python_with_options_sees_the_same_state_as_without_us(dyntrace, python, tmp_path, options, paths):
     words = [python, *options.split(), STATE]
     alone, recorded = [subprocess.run([*before, *words], capture_output=True, text=True,
                                       cwd=tmp_path, env=environment(PYTHONPATH=PATHS[paths]))
@@ -116,7 +116,7 @@ def test_a_python_with_options_sees_the_same_state(dyntrace, python, tmp_path, o
     holds(tmp_path / "t.db")
 
 
-def test_a_python_of_a_venv_sees_the_same_state(dyntrace, python, tmp_path):
+def test_a_python_of_a_venv_sees_the_same_state_as_without_us(dyntrace, python, tmp_path):
     subprocess.run([python, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
     inner = tmp_path / "venv" / "bin" / "python"
     alone, recorded = [subprocess.run([*before, inner, STATE], capture_output=True, text=True, cwd=tmp_path)

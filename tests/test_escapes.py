@@ -218,7 +218,7 @@ def test_importing_a_hostile_log_prints_no_terminal_escapes(dyntrace, tmp_path):
         harmless(printed(dyntrace, tmp_path, words), words)
 
 
-def test_run_names_programs_and_files_harmlessly(dyntrace, tmp_path):
+def test_run_escapes_the_names_of_programs_and_files(dyntrace, tmp_path):
     script(tmp_path / "p.py", "pass")
     for words in (["run", "-o", "x\x1b]0;x\x07\x9b\u202e.db", "nothing\x1b]0;x\x07.py"], ["run", "-o", "x\x1b]0;x\x07\x9b\u202e.db", "p.py"], ["run", "-o", "x\x1b]0;x\x07\x9b\u202e.db", "p.py"],
                   ["run", "--python", "/\x1b]0;x\x07\u202e", "p.py"], ["run", "--frames", "\x1b]0;x\x07", "p.py"], ["\x1b]0;x\x07\u202e"], ["report", "--\x1b]0;x\x07"]):

@@ -12,6 +12,7 @@ import time
 import pytest
 from perfetto_rules import slices_of
 
+from frame_rows import frame_rows
 from planted import make_trace
 from shared import ROOT, Screen, one_line
 
@@ -90,7 +91,7 @@ def test_chrome_json_has_every_frame(run, tmp_path):
 def test_open_frames_contain_their_callees(run, tmp_path):
     """They do so even if the duration of the trace is unknown."""
     path = make_trace(tmp_path / "t.db", "DELETE FROM meta WHERE key = 'span_ns'", "UPDATE process SET end_ns = NULL",
-                      "UPDATE frame SET end_ns = NULL WHERE frame_id = 1", "UPDATE frame SET end_ns = 9000000000 WHERE frame_id = 3",
+                      "UPDATE frame_rows SET end_ns = NULL WHERE frame_id = 1", "UPDATE frame_rows SET end_ns = 9000000000 WHERE frame_id = 3",
                       "DELETE FROM frame WHERE frame_id > 3")
     events = {e["args"]["frame"]: e for e in check_chrome(exported(run, path, "perfetto"))["X"]}
     assert events[1]["args"]["open"] and events[1]["ts"] + events[1]["dur"] == events[3]["ts"] + events[3]["dur"] == 9000000
@@ -136,6 +137,7 @@ def test_csv_has_every_row(run, trace):
 PARTS = {
     "time": (["--time", "0.25us..0.55us"], {1: (250, 550), 2: (250, 300), 3: (400, 550), 4: (500, 550)}),
     "begin": (["--time=2.5us.."], {1: (2500, 5000), 129: (2500, 2500), 130: (2600, 4000000000)}),
+    "from 0": (["--time", "0..450ns"], {1: (100, 450), 2: (200, 300), 3: (400, 450)}),
     "end": (["--time", "..450ns"], {1: (100, 450), 2: (200, 300), 3: (400, 450)}),
     "open": (["--time", "3us..1s", "--process", "101"], {130: (3000, 1000000000)}),
     "after its end": (["--time", "4.5s..", "--process", "101"], {}),
@@ -147,7 +149,7 @@ PARTS = {
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_a_part_of_a_trace_is_exported_whole(run, tmp_path, name):
+def test_every_format_has_all_frames_of_an_exported_part(run, tmp_path, name):
     options, expected = PARTS[name]
     path = make_trace(tmp_path / "t.db")
     events = {e["args"]["frame"]: (round(e["ts"] * 1000), round((e["ts"] + e["dur"]) * 1000))
@@ -201,7 +203,7 @@ def test_a_part_that_does_not_exist_is_an_error(run, tmp_path, arguments, why):
     assert done.returncode == 2 and why in done.stderr and done.stderr.count("\n") == 1 and not (tmp_path / "out").exists()
 
 
-def test_unknown_processes_have_a_group_if_it_has_rows(run, tmp_path):
+def test_perfetto_groups_frames_of_unknown_processes(run, tmp_path):
     """The group exists only if it has rows."""
     group = "processes that are not known"
     assert group not in exported(run, make_trace(tmp_path / "t.db"), "perfetto")
@@ -213,14 +215,14 @@ STRANGE = [ # nothing is known of some threads and code objects; numbers that me
     "INSERT INTO process(process_id, pid, start_ns) VALUES (7, NULL, 5)",
     "INSERT INTO thread VALUES (70, 7, NULL, '=1+1,\"x\"'), (71, 999, 4, NULL), (72, NULL, 5, char(13, 10) || 'two')",
     "INSERT INTO code(code_id, process_id, filename, qualname, first_line, kind) VALUES (50, 1, NULL, '', NULL, NULL), (51, 1, '/a \"b\",c.py', 'f' || char(10) || 'g', -3, '+k')",
-    *(f"INSERT INTO frame VALUES ({1000 + n}, {', '.join(row.split())})" for n, row in enumerate((
+    *(f"INSERT INTO frame_rows VALUES ({1000 + n}, {', '.join(row.split())})" for n, row in enumerate((
         "70 NULL 50 0 0 10 20 NULL 0", "70 1000 51 1 1 11 19 3 1", "71 NULL 77 2 200 12 NULL NULL NULL", "72 NULL NULL 99 NULL 13 NULL 5 3",
         "NULL NULL 50 NULL 3 14 15 NULL 77", "88 NULL 51 3 9 NULL 16 NULL 2", "70 NULL 50 0 0 9 3 NULL 0", "70 NULL 50 0 0 -9 -1001 NULL 0")))]
 
 
 @pytest.mark.parametrize("form", ["csv", "safe"])
-def test_csv_is_the_view_byte_for_byte(run, tmp_path, form):
-    """Frames are not read by SQL, so the view that describes them is held beside."""
+def test_csv_of_frames_equals_the_csv_of_the_view_byte_for_byte(run, tmp_path, form):
+    """The export reads frames without SQL. The result must equal that of the view, which is read by SQL."""
     path = make_trace(tmp_path / "t.db", *STRANGE)
     for name, table in (("fast.csv", []), ("slow.csv", ["--table", "FRAMES"])):  # a table that is named is read by SQL
         exported(run, path, "csv", "-o", name, *table, *(["--safe-csv"] if form == "safe" else []))
@@ -228,7 +230,7 @@ def test_csv_is_the_view_byte_for_byte(run, tmp_path, form):
     assert found == (tmp_path / "slow.csv").read_bytes() and found.count(b"\r\n") == 1 + 6 + 8 + 1  # names, rows, and one within a name
 
 
-def test_events_of_frames_are_what_the_trace_has(run, tmp_path):
+def test_perfetto_events_of_frames_equal_the_rows_of_the_trace(run, tmp_path):
     path = make_trace(tmp_path / "t.db", *STRANGE)
     events = [e for e in json.loads(exported(run, path, "perfetto"))["traceEvents"] if e["ph"] == "X"]
     with sqlite3.connect(path) as db:
@@ -265,7 +267,7 @@ def test_safe_csv_has_no_formulas(run, trace):
     assert done.returncode == 2 and "--safe-csv is for csv" in one_line(done.stderr)
 
 
-def test_jsonl_is_the_whole_trace(run, trace):
+def test_jsonl_has_every_row_of_every_table(run, trace):
     lines = [json.loads(line) for line in exported(run, trace, "jsonl").splitlines()]
     count = collections.Counter(line["table"] for line in lines)
     with sqlite3.connect(trace) as db:
@@ -294,7 +296,7 @@ def test_an_export_is_complete_and_replaces_no_file(run, trace, tmp_path, form):
     ["--format", "csv", "-o", ".", "--force"], ["--format", "csv", "--nix"], ["other", "--format", "csv"],
     ["--format", "csv", "-o", "t.db", "--force"], ["--format", "csv", "--table", "sqlite_master"],
 ])
-def test_bad_usage_is_exit_2_in_one_line(run, trace, tmp_path, arguments):
+def test_bad_usage_gives_a_one_line_error_and_status_2(run, trace, tmp_path, arguments):
     before = trace.read_bytes()
     done = run("export", trace, *arguments)
     assert done.returncode == 2 and done.stdout == ""
@@ -317,16 +319,16 @@ def test_a_full_disk_is_an_error(dyntrace, trace):
 def test_a_hostile_trace_is_exported_harmlessly(run, tmp_path, form):
     evil = "\x1b]0;o;wned\x07\"},{\\\n\t, '"
     path = make_trace(tmp_path / "e.db")
-    with sqlite3.connect(path) as db:
+    with frame_rows(sqlite3.connect(path)) as db:
         db.executescript(DECISIONS)
         db.execute("UPDATE process SET argv = ?", (evil,))
         db.execute("UPDATE code SET qualname = ?, filename = CAST(x'ff2f80' AS TEXT)", (evil,))
         db.execute("UPDATE thread SET name = ?", (evil,))
         db.execute("UPDATE signature SET text = ?", (evil,))
-        db.execute("UPDATE frame SET end_ns = start_ns - 50 WHERE frame_id = 4")
-        db.execute("UPDATE frame SET parent_id = 77, thread_id = 9 WHERE frame_id = 2")
+        db.execute("UPDATE frame_rows SET end_ns = start_ns - 50 WHERE frame_id = 4")
+        db.execute("UPDATE frame_rows SET parent_id = 77, thread_id = 9 WHERE frame_id = 2")
         db.execute("UPDATE frame SET code_id = 'x' WHERE frame_id = 3")
-        db.execute("INSERT INTO frame VALUES (9223372036854775807, 1, 9223372036854775807, NULL, 99, 99, NULL, NULL, NULL, 99)")
+        db.execute("INSERT INTO frame_rows VALUES (9223372036854775807, 1, 9223372036854775807, NULL, 99, 99, NULL, NULL, NULL, 99)")
     db.close()
     text = run("export", path, "--format", form, errors="surrogateescape").stdout
     if form in ("perfetto", "chrome", "speedscope"):
@@ -338,16 +340,16 @@ def test_a_hostile_trace_is_exported_harmlessly(run, tmp_path, form):
     assert form == "csv" or not set(text) & set("\x1b\x07")
 
 
-def test_doubts_about_a_trace_are_printed(run, tmp_path):
+def test_losses_and_an_unfinished_recording_are_reported(run, tmp_path):
     path = make_trace(tmp_path / "t.db", "INSERT INTO loss VALUES (1, 1, 5, 7, 'ring full')",
                       "UPDATE meta SET value = 'recording' WHERE key = 'state'")
     said = run("export", path, "--format", "folded").stderr
     assert "7 events were lost" in said and "stored at the end" in said
 
 
-def test_an_interrupted_export_leaves_nothing(dyntrace, tmp_path):
+def test_an_interrupted_export_leaves_no_file(dyntrace, tmp_path):
     path = make_trace(tmp_path / "t.db", "DELETE FROM frame", "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r"
-                      " WHERE i < 1500000) INSERT INTO frame SELECT i, 1, NULL, 1, 0, 0, i * 10, i * 10 + 5, NULL, 0 FROM r")
+                      " WHERE i < 1500000) INSERT INTO frame_rows SELECT i, 1, NULL, 1, 0, 0, i * 10, i * 10 + 5, NULL, 0 FROM r")
     running = subprocess.Popen([dyntrace, "export", path, "--format", "csv", "-o", tmp_path / "out"], stderr=subprocess.PIPE)
     while len(os.listdir(tmp_path)) < 2 and running.poll() is None:
         running.send_signal(signal.SIGCONT)
@@ -359,7 +361,7 @@ def test_an_interrupted_export_leaves_nothing(dyntrace, tmp_path):
     assert running.returncode == -signal.SIGINT and os.listdir(tmp_path) == ["t.db"]
 
 
-def test_a_recorded_trace_is_exported(record, run, python):
+def test_exports_of_a_real_recording_have_its_frames_and_decisions(record, run, python):
     path = record([ROOT / "examples/shapes.py"], python=python).path
     events = check_chrome(exported(run, path, "perfetto"))
     assert [e["name"] for e in events["i"]][:5] == ["compiled"] * 3 + ["hit"] * 2 and len(events["b"]) == 3
@@ -383,7 +385,7 @@ def test_perfetto_slices_nest_as_the_calls_did(record, run, program, processes):
     assert {s.args["frame"]: s.parent and s.parent.args["frame"] for s in drawn} == parents and len(drawn) == len(parents) > 50
 
 
-def test_the_size_of_a_large_result_is_said_before_it_is_written(run, record, tmp_path):
+def test_the_size_of_a_large_export_is_printed_before_it_is_written(run, record, tmp_path):
     """Folded stacks repeat the names of all callers, so a small trace may make a large file."""
     name = "f" * 200
     path = record(["-c", f"import sys\nsys.setrecursionlimit(3000)\ndef {name}(n): return n and {name}(n - 1)\n{name}(1500)"]).path
@@ -398,14 +400,14 @@ def test_the_estimated_bytes_of_a_frame_are_a_lower_bound(run, record, tmp_path,
     text = exported(run, record(["-c", "def f(): pass\nfor i in range(50): f()"]).path, form)
     lengths = [len(line) + 1 for line in text.splitlines() if rows in line]
     assert len(lengths) > 50 and min(lengths) * (2 if form == "speedscope" else 1) >= least
-    assert f"{form}_put, {'true' if form in ('csv', 'jsonl') else 'false'}, {least}" in (ROOT / "src/cmd/export.c").read_text().replace("chrome_put", f"{form}_put")
+    assert f"export_{form}, {'true' if form in ('csv', 'jsonl') else 'false'}, {least}" in (ROOT / "src/cmd/export.c").read_text().replace("export_chrome", f"export_{form}")
 
 
-def test_pictures_say_where_time_is_the_callers(run, dyntrace, tmp_path):
-    """Frames that were counted have no rows (--frames folded)."""
+def test_pictures_say_that_callers_have_the_time_of_counted_frames(run, dyntrace, tmp_path):
+    """Under --frames folded, library frames are counted and have no rows."""
     from terminal import dump
 
-    said = "counted frames: their callers' time"
+    said = "unstored frames: their callers' time"
     path = make_trace(tmp_path / "t.db")
     before = run("report", path, "--html", "-").stdout + dump(dyntrace, tmp_path, ":timeline Enter") + dump(dyntrace, tmp_path, ":flame Enter")
     assert "were counted, not stored" not in before and said not in before

@@ -32,20 +32,20 @@ def plain(record):
     return record(["-c", PLAIN]).path
 
 
-def test_findings_of_a_program_without_a_compiler(run, plain):
+def test_findings_of_a_plain_program_name_waiting_and_slow_functions(run, plain):
     lines = run("why", plain).stdout.splitlines()
-    assert re.fullmatch(r"[\d.]+ ms: [\d.]+ ms in functions of the program, [\d.]+ ms waiting(, [\d.]+ ms waiting for a processor)?, [\d.]+ [mu]s importing, on all 2 threads together", lines[0])
+    assert re.fullmatch(r"[\d.]+ m?s: [\d.]+ m?s in functions of the program, [\d.]+ m?s waiting(, [\d.]+ m?s waiting for a processor)?, [\d.]+ [mu]?s importing, on all 2 threads together", lines[0])
     assert lines[2] == "What to look at first" and len(lines) == 9
-    assert re.fullmatch(r"1\. sleep waited at least [34]\d\d ms in 21 calls, \d\d % of all functions' own time", lines[3])
+    assert re.fullmatch(r"1\. sleep waited at least [2-9]\d\d ms in 21 calls, \d\d % of all functions' own time", lines[3])
     assert lines[4] == f"   dyntrace why sleep {plain}"
-    assert re.fullmatch(r"2\. sleep: one call took 3\d\d ms, all 21 took [\d.]+ ms on average", lines[5])
-    assert re.fullmatch(r"3\. compute: [\d.]+ ms of its own in 1 call, [\d.]+ % of all functions' own time", lines[7])
+    assert re.fullmatch(r"2\. sleep: one call took [3-9]\d\d ms, all 21 took [\d.]+ ms on average", lines[5])
+    assert re.fullmatch(r"3\. compute: [\d.]+ m?s of its own in 1 call, [\d.]+ % of all functions' own time", lines[7])
     for line in lines[4::2]:
         command = line.split()
         assert command[:2] == ["dyntrace", "why"] and run(*command[1:]).returncode == 0
 
 
-def test_findings_have_the_same_text_everywhere(run, dyntrace, plain, tmp_path):
+def test_every_command_prints_findings_with_the_same_text(run, dyntrace, plain, tmp_path):
     text = run("why", plain).stdout
     assert run("report", plain).stdout.startswith(text)
     words = [re.sub(r"^\d\. ", "", line) for line in text.splitlines()[3::2]]
@@ -59,7 +59,7 @@ def test_findings_have_the_same_text_everywhere(run, dyntrace, plain, tmp_path):
     assert [f["cost_ns"] for f in found] == [n for n, in query(plain, "SELECT cost_ns FROM findings")]
 
 
-def test_run_prints_it_on_a_terminal_only(dyntrace, record, tmp_path):
+def test_run_prints_findings_on_a_terminal_only(dyntrace, record, tmp_path):
     words = [dyntrace, "run", "-o", tmp_path / "t.db", "--force"]
     program = ["-c", "def f(): sum(range(100000))\nfor i in range(5): f()"]
     assert "look at first" in Screen([*words, *program], NO_COLOR="1").finish()[0]
@@ -94,7 +94,7 @@ def test_findings_count_the_calls_that_met_a_break(run, plant):
     assert query(path, "SELECT break_calls FROM findings") == [(calls,)] and f"\n{calls}\t2\tprint\t" in run("report", path).stdout
 
 
-def test_findings_of_odd_traces_are_not_empty(run, record, tmp_path):
+def test_report_and_why_succeed_on_odd_traces(run, record, tmp_path):
     empty = make_trace(tmp_path / "empty.db", rows="")
     killed = record(["-c", "import os\nos.kill(os.getpid(), 9)"], status=None).path
     nothing = record(["-c", "pass"], "--frames", "none").path
@@ -107,14 +107,14 @@ def test_findings_of_odd_traces_are_not_empty(run, record, tmp_path):
     assert run("report", many).stdout.index("Processes") < run("report", many).stdout.index("Functions of the program")
 
 
-def test_an_ambiguous_function_is_named_by_its_line(run, record):
+def test_commands_in_findings_work_although_functions_have_the_same_name(run, record):
     program = "class A:\n  def f(self): sum(range(300000))\nclass B:\n  def f(self): pass\ndef g(n):\n  def f(): sum(range(n))\n  return f\n"
     path = record(["-c", program + "A.f.__qualname__\ng(400000)()\nexec('def g(n): pass\\n\\ng(1)')"]).path
     for command in re.findall(r"dyntrace (why .*)", run("why", path).stdout):
         assert run(*shlex.split(command)).returncode == 0, command
 
 
-def test_what_a_library_generates_is_no_function_of_the_program(record):
+def test_functions_that_a_library_generates_are_not_the_programs_own(record):
     program = "for name in '<template>', '<attrs generated init x>', '<_remote>.py', '<string>', '<stdin>', '<ipython-input-3-ab>', '<doctest m.f[0]>':\n" \
               "    exec(compile('def f(): pass\\nf()', name, 'exec'))"
     own = dict(query(record(["-c", program]).path, "SELECT filename, is_own FROM functions WHERE qualname = 'f'"))

@@ -126,7 +126,7 @@ def test_fsck_checks_each_trace(run, ranks):
     assert run("fsck", ranks).returncode == 2
 
 
-def test_sql_asks_all_traces_at_once(run, ranks):
+def test_sql_runs_one_query_on_all_given_traces(run, ranks):
     done = run("sql", ranks, "SELECT rank AS r, rank, 'x' AS trace FROM process ORDER BY 1 LIMIT 1")
     assert done.stdout.split("\n")[:2] == ["trace\tr\trank\ttrace:3", f"{ranks}/r0.db\t0\t0\tx"] and done.stdout.count("\n") == 5
     done = run("sql", ranks, "SELECT COUNT(*) AS n FROM lookup", "--then", "SELECT COUNT(*), COUNT(DISTINCT trace), SUM(n) FROM result", "--no-header")
@@ -144,8 +144,8 @@ def test_sql_asks_all_traces_at_once(run, ranks):
         assert done.returncode == 2 and "SELECT" in one_line(done.stderr) and "in quotes" in done.stderr
 
 
-def test_tables_in_another_order_are_read_alike(run, ranks, tmp_path):
-    """Traces with equal schemas are read by one connection, whatever their schema version number is. A trace whose tables
+def test_traces_whose_tables_are_in_another_order_are_read_alike(run, ranks, tmp_path):
+    """One connection reads all traces with equal schemas, whatever their schema version number is. A trace whose tables
     are at other places in the file gets its own connection."""
     def altered(name, *statements):
         path = Path(shutil.copy(ranks / "r1.db", ranks / f"r{name}.db"))
@@ -281,7 +281,7 @@ def test_traces_of_another_job_are_left_out(run, ranks, tmp_path, monkeypatch, w
     assert alone.returncode == 0 and alone.stderr == "" and alone.stdout.replace("and 1 other", "") == done.stdout.replace("and 1 other", "")
 
 
-def test_missing_values_of_one_trace_are_reported_for_all(run, ranks):
+def test_a_note_says_that_one_of_several_traces_lacks_values(run, ranks):
     """A trace without a note about its values has all values."""
     words = "of some processes values were not recorded"
     for kept, said in ((None, False), ("types", True)):
@@ -384,7 +384,7 @@ def many(folder, first, ranks):
 
 @pytest.mark.parametrize("words", [["ranks", "--json"], ["check", "--json", "--max-compiles", "0", "--limit", "0"], ["sql", "SELECT rank FROM process"]])
 @pytest.mark.parametrize("after", [0.02, 0.05, 0.1, 0.2])
-def test_ranks_come_and_go_while_they_are_read(dyntrace, made, tmp_path, words, after):
+def test_traces_may_be_deleted_or_cut_while_a_command_reads_them(dyntrace, made, tmp_path, words, after):
     """Traces that are deleted or cut while a command reads have one line each, and the command answers for the others."""
     folder = tmp_path / "job"
     folder.mkdir()
@@ -551,8 +551,8 @@ def test_percent_letters_in_output_names_are_expanded(dyntrace, python, tmp_path
     assert sorted(os.listdir(tmp_path)) == ["scratch", "x-.._7-%-%q.db"]
 
 
-def test_a_replaced_collector_moves_the_trace(dyntrace, python, tmp_path, scratch):
-    """Another collector finishes the trace, and moves it as well."""
+def test_a_collector_that_replaces_a_killed_one_moves_the_trace(dyntrace, python, tmp_path, scratch):
+    """Another collector finishes the trace, and then moves it to its destination."""
     program = "print('runs', flush=True); input()"
     words = [dyntrace, "run", "-o", f"{tmp_path}/job/", "--python", python, "-c", program]
     with subprocess.Popen(words, start_new_session=True, text=True, stdin=subprocess.PIPE,

@@ -98,8 +98,8 @@ def work():
 """
 
 
-def test_an_evaluator_set_before_ours_works(record, base_python, foreign):
-    """site reads .pth files before it loads us."""
+def test_an_evaluator_set_before_ours_sees_the_same_calls_as_without_us(record, base_python, foreign):
+    """A .pth file sets the other evaluator. site reads such files before it loads us."""
     base, where = foreign
     (where / "first.pth").write_text("import foreign; foreign.install()\n")
     env = dict(os.environ, PYTHONUSERBASE=str(base))
@@ -114,7 +114,7 @@ def test_an_evaluator_set_before_ours_works(record, base_python, foreign):
 
 
 @pytest.mark.newest_too
-def test_an_evaluator_set_after_ours_works(record, base_python, foreign):
+def test_an_evaluator_set_after_ours_sees_every_call_and_so_do_we(record, base_python, foreign):
     """The other evaluator sees every call while it is set. We see the calls before, meanwhile and after."""
     base, _ = foreign
     env = dict(os.environ, PYTHONUSERBASE=str(base))
@@ -214,7 +214,7 @@ WORDS = {"foreign": "/foreign.so) has been in the place of ours since", "CPython
 
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("case", TAKERS)
-def test_an_evaluator_that_does_not_call_ours_works(record, python, foreign, case):
+def test_an_evaluator_that_does_not_call_ours_is_recorded_as_a_loss(record, python, foreign, case):
     text, leaves, rows = TAKERS[case]
     if version_of(python) in ("3.11", "3.12"):  # which do not count the changes
         rows = [row for row in rows if row != "visited"]
@@ -230,13 +230,13 @@ def test_an_evaluator_that_does_not_call_ours_works(record, python, foreign, cas
     assert ("is not complete: hook: " in trace.err) == bool(rows), trace.err
 
 
-def test_an_evaluator_that_replaces_ours_in_a_killed_program_is_a_loss(record, python, foreign):
+def test_an_evaluator_that_replaces_ours_in_a_killed_program_is_recorded_as_a_loss(record, python, foreign):
     code = TAKEN + "foreign.take()\nfor _ in range(3): thread()\nos.kill(os.getpid(), 9)"
     trace = record(["-c", code], python=python, env=dict(os.environ, PYTHONPATH=str(foreign[1])), status=137)
     assert [WORDS["foreign"] in cause for cause, in trace.rows("SELECT cause FROM loss")] == [True]
 
 
-def test_an_evaluator_that_replaces_record_works(dyntrace, python, foreign, tmp_path):
+def test_an_evaluator_that_replaces_ours_within_record_is_recorded_as_a_loss(dyntrace, python, foreign, tmp_path):
     """Our evaluator is not set above the other one, which may call ours. After it is gone, the next recording has all
     calls."""
     code = TAKEN + """

@@ -19,7 +19,7 @@ def trace(plant, monkeypatch):
         ('started_unix_ns', 1700000000000000000), ('dyntrace_version', '0.1.0');
     UPDATE process SET argv = '["python", "app.py"]', start_ns = 0, end_ns = 20000000, exit_code = 0, mode = 'all', python_version = '3.11.7';
     UPDATE thread SET name = 'MainThread';
-    INSERT INTO frame VALUES (1, 1, NULL, 2, 0, 0, 0, 20000000, NULL, 0), (2, 1, 1, 1, 0, 2, 1000000, 3000000, 1, 0), (3, 1, 1, 1, 0, 1, 5000000, 6000000, 4, 2);""")
+    INSERT INTO frame_rows VALUES (1, 1, NULL, 2, 0, 0, 0, 20000000, NULL, 0), (2, 1, 1, 1, 0, 2, 1000000, 3000000, 1, 0), (3, 1, 1, 1, 0, 1, 5000000, 6000000, 4, 2);""")
     path = p.done()
     with sqlite3.connect(path) as db:
         db.execute("UPDATE meta SET value = 3 WHERE key = 'frame_count'")
@@ -41,7 +41,7 @@ def trace(plant, monkeypatch):
     ("sql", ["sql", "p1.db", "recompile-causes"], 0),
     ("fsck", ["fsck", "p1.db"], 1),
 ])
-def test_the_output_is_the_golden_page(run, trace, name, arguments, status):
+def test_each_command_prints_its_golden_page(run, trace, name, arguments, status):
     done = run(*arguments)
     assert done.returncode == status
     golden(name, done.stdout)

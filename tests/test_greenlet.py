@@ -76,7 +76,7 @@ def noted_in(out):
 
 @pytest.mark.parametrize("how,n,options", [("raw", 40, []), ("raw", 40, ["--frames", "user"]), ("deep", 20, []), ("threads", 20, []), ("pool", 20, []),
                                            ("server", 10, []), ("eventlet", 20, []), ("sqlalchemy", 20, [])])
-def test_callers_and_ends_are_true_when_stacks_switch(record, environment, python, tmp_path, how, n, options):
+def test_callers_and_ends_of_frames_are_right_when_stacks_switch(record, environment, python, tmp_path, how, n, options):
     out = tmp_path / "noted"
     trace = record([PROGRAM, how, out, n], *options, python=environment(python))
     same_calls(trace.path, noted_in(out)[0])
@@ -184,3 +184,52 @@ def test_lost_frames_give_greenlets_no_wrong_caller(dyntrace, environment, pytho
         JOIN frame pf ON pf.frame_id = f.parent_id JOIN code p ON p.code_id = pf.code_id WHERE c.qualname GLOB 'l[0-9]' GROUP BY 1, 2""")
     assert [pair[0] for pair in pairs] == list("012345") and all(callee == caller for callee, caller, _ in pairs), pairs
     holds(tmp_path / "t.db")
+
+
+SWITCHED = """
+import time
+import greenlet
+
+def leaf(n):
+    return n
+
+def inner(n):
+    while True:
+        leaf(n)
+        hub.switch()
+
+def outer(n):
+    inner(n)
+
+def turn():
+    for one in greenlets:
+        one.switch()
+
+hub = greenlet.getcurrent()
+greenlets = [greenlet.greenlet(outer) for _ in range(3)]
+for n, one in enumerate(greenlets):
+    one.switch(n)
+print("ready", flush=True)
+while True:
+    turn()
+    time.sleep(0.002)
+"""
+
+
+def test_attach_records_the_open_frames_of_switched_out_greenlets(dyntrace, python, environment, tmp_path):
+    """Each greenlet has the frames that were open when it switched away."""
+    words = [dyntrace, "run", "--standby", "--python", environment(python), "--", "-c", SWITCHED]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "ready\n"
+            subprocess.run([dyntrace, "attach", str(process.pid), "-o", tmp_path / "t.db", "--for", "0.5s"], check=True, capture_output=True)
+        finally:
+            process.kill()
+    callers = rows(tmp_path / "t.db", """SELECT DISTINCT thread.name, p.qualname, p.kind, pp.qualname FROM frames f JOIN thread USING (thread_id)
+                                           LEFT JOIN frames p ON p.frame_id = f.parent_id LEFT JOIN frames pp ON pp.frame_id = p.parent_id
+                                          WHERE f.qualname = 'leaf' ORDER BY 1""")
+    assert callers == [(f"greenlet {n}", "inner", "inherited", "outer") for n in (1, 2, 3)]
+    turns = rows(tmp_path / "t.db", "SELECT count(*) FROM frames WHERE qualname = 'turn'")[0][0]
+    calls = rows(tmp_path / "t.db", "SELECT count(*) FROM frames WHERE qualname = 'leaf' GROUP BY thread_id")
+    assert turns > 1 and all(turns - 1 <= count <= turns for count, in calls), (turns, calls)
+    assert rows(tmp_path / "t.db", "SELECT * FROM loss") == []

@@ -21,11 +21,11 @@ def run(python, *arguments):
     return done
 
 
-def test_native_guards_keep_their_rules(python):
+def test_native_guards_pass_their_unit_tests(python):
     assert "\nOK" in run(python, PROGRAMS / "guard_rules.py").stderr
 
 
-def test_native_guards_keep_their_rules_while_recorded(record, python):
+def test_native_guards_pass_their_unit_tests_while_recorded(record, python):
     assert "\nOK" in record([PROGRAMS / "guard_rules.py"], python=python).err
 
 

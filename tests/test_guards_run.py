@@ -133,7 +133,7 @@ set_eval_frame(None)
 """
 
 
-def test_a_check_by_the_program_makes_the_next_count_null(record, python, tmp_path):
+def test_a_guard_check_by_the_program_makes_the_next_count_null(record, python, tmp_path):
     """The program's check changes the order, which the trace does not have. So the next count is NULL; later counts are
     known."""
     (tmp_path / "p.py").write_text(CHECKED)

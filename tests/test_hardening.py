@@ -27,7 +27,7 @@ def files(dyntrace):
     return found
 
 
-def test_tables_are_read_only_before_main(files):
+def test_linker_tables_are_read_only_before_main_and_stacks_not_executable(files):
     """Full RELRO: every symbol is bound when the file is loaded, then the table is read-only; no stack is executable."""
     for path in files:
         segments, dynamic = readelf(path, "--program-headers"), readelf(path, "--dynamic")
@@ -35,12 +35,12 @@ def test_tables_are_read_only_before_main(files):
         assert re.search(r"GNU_STACK .* RW ", segments), path
 
 
-def test_the_program_has_no_fixed_address(files):
+def test_the_program_is_a_position_independent_executable(files):
     assert "DYN" in readelf(files[0], "--file-header") and re.search(r"Flags:.* PIE", readelf(files[0], "--dynamic"))
 
 
-def test_buffers_are_guarded(files):
-    """The stack protector, and the functions of libc that know how large a buffer is."""
+def test_buffers_have_a_stack_protector_and_checked_libc_functions(files):
+    """The libc functions are those that know the size of the buffer, such as __memcpy_chk."""
     for path in files:
         symbols = readelf(path, "--dyn-syms")
         assert "__stack_chk_fail" in symbols, path

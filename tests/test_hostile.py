@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+from frame_rows import frame_rows
 from planted import make_trace
 from shared import COMMANDS, ROOT, SCHEMA, one_line
 from tui_trace import make_trace as make_decided
@@ -65,7 +66,7 @@ def all_readers(dyntrace, decided, tmp_path):
         path.write_bytes(decided.read_bytes())
         other.write_bytes(decided.read_bytes())
         for name, change in ((other, ["UPDATE process SET pid = pid + 1, rank = rank + 10"]), (path, sql)):
-            db = sqlite3.connect(name)
+            db = frame_rows(sqlite3.connect(name))
             for statement in change:
                 db.execute(statement)
             db.commit()
@@ -129,7 +130,7 @@ def test_views_are_not_taken_from_the_trace(run, all_readers, tmp_path):
 
 
 @pytest.mark.slow
-def test_long_values_are_cut(all_readers, run, tmp_path):
+def test_values_of_5_mb_are_cut_and_marked_as_cut(all_readers, run, tmp_path):
     """Names, reasons and values have 5 MB each. Every command answers, and marks the cut."""
     text = LONG % 5_000_000
     found = all_readers(f"UPDATE code SET qualname = qualname || {text} WHERE code_id IN (2, 5)", f"UPDATE signature SET text = text || {text} WHERE signature_id = 1",
@@ -142,7 +143,7 @@ def test_long_values_are_cut(all_readers, run, tmp_path):
     assert int(done.stdout.split()[-1]) > 5_000_000
 
 
-def test_a_value_above_the_limit_is_an_error(all_readers):
+def test_a_value_above_16_mb_is_an_error(all_readers):
     text = LONG % 30_000_000
     found = all_readers(f"UPDATE code SET qualname = {text} WHERE code_id = 2")
     assert any("more than 16 MB" in err for _, err in found.values())
@@ -179,7 +180,7 @@ def test_a_table_without_its_key_ends_at_the_time_limit(all_readers):
     assert "took more than" in found["fsck"][1]
 
 
-def test_a_sparse_file_has_no_higher_limit(dyntrace, all_readers, tmp_path):
+def test_a_sparse_file_gets_no_more_time_for_the_size_it_claims(dyntrace, all_readers, tmp_path):
     """A file that claims a terabyte does not get more time."""
     all_readers(*KEYLESS, only=[])
     os.truncate(tmp_path / "h.db", 1 << 40)
@@ -204,7 +205,7 @@ def trace_of_frames(tmp_path):
     return make_trace(tmp_path / "t.db")
 
 
-def test_limits_can_be_lifted_but_not_by_nonsense(dyntrace, decided, tmp_path):
+def test_limits_of_readers_can_be_set_and_nonsense_values_are_ignored(dyntrace, decided, tmp_path):
     for limits in ("off", "1:1", "x", "0:0", "60:512"):
         assert bounded([dyntrace, "report", decided], limits, tmp_path)[:2] == (0, ""), limits
 

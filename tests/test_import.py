@@ -70,7 +70,7 @@ def test_times_are_those_that_torch_logged(logs, rows):
     assert rows("SELECT SUM(born_ns <> end_ns) FROM cache_entry e JOIN compile m USING (compile_id)") == [(0,)]
 
 
-def test_later_records_are_not_part_of_the_compile(logs, rows):
+def test_phases_logged_after_a_compile_do_not_belong_to_it(logs, rows):
     log = Log(logs)
     log.compile("0/0")
     log.event("entire_backward_compile", "B", "0/0")
@@ -103,8 +103,8 @@ def test_logs_of_all_ranks_are_one_trace(logs, rows):
         (0, "f"), (0, "only_0"), (1, "f"), (1, "only_1"), (3, "f"), (3, "only_3")]
 
 
-def test_a_log_without_events_has_the_records_times(logs, rows):
-    """A log with only metrics: the times are those of the records, in this machine's time zone."""
+def test_a_log_without_events_takes_times_from_its_records(logs, rows):
+    """The log has only metrics. Times come from its records, in this machine's time zone."""
     log = one(logs)
     blocks, keep = [], []
     for line in log.lines:
@@ -158,7 +158,7 @@ def test_the_log_of_a_killed_program_is_imported(logs, rows):
     (lambda t: t.replace("\n\tTREE_GUARD", "\nTREE_GUARD", 1), None),
     (lambda t: t + "\n\n", 0),
 ], ids=range(10))
-def test_damaged_lines_are_losses(logs, rows, damage, lines):
+def test_damaged_lines_are_recorded_as_losses(logs, rows, damage, lines):
     path = one(logs).write()
     path.write_text(damage(path.read_text()))
     rows(err="" if lines == 0 else "left out")
@@ -192,7 +192,7 @@ QUICK = ("one character", "gone")
     "what",
     [pytest.param(what, marks=() if what in QUICK else pytest.mark.slow) for what in ALTERED],
 )
-def test_any_altered_text_is_a_loss_and_no_fact(run, logs, tmp_path, what):
+def test_an_altered_text_is_recorded_as_a_loss_and_not_used(run, logs, tmp_path, what):
     """A text line differs from the text's md5. The text is left out and counted once, and its compile is marked."""
     change = ALTERED[what]
     path = one(logs).write()
@@ -230,7 +230,7 @@ def facts(path):
 
 @pytest.mark.parametrize("text, md5, words", [
     ("[\n\"0/0: x\"\n]", "", "has no md5"), ("[\n\"0/0: x\"\n]", True, "has no md5"), ("a\x00b", None, "has a NUL in it"), (None, "0" * 32, "is missing")])
-def test_texts_whose_digest_cannot_be_checked(logs, rows, text, md5, words):
+def test_texts_whose_digest_cannot_be_checked_are_recorded_as_losses(logs, rows, text, md5, words):
     log = Log(logs)
     log.compile("0/0")
     log.put("artifact", {"name": "recompile_reasons"}, "0/1", text)
@@ -351,7 +351,7 @@ def test_logs_are_recognised_by_content(run, logs, tmp_path):
         assert db.execute("SELECT COUNT(*) FROM compile").fetchone() == (7,)
 
 
-def test_a_log_without_compiles_says_so(logs, rows):
+def test_import_says_that_a_log_has_no_compiles(logs, rows):
     log = Log(logs)
     log.put("compilation_metrics", {"co_name": "f"})
     log.write()
@@ -399,7 +399,7 @@ def test_an_unknown_recompile_reason_names_no_guard(logs, rows, reason):
     holds(rows(err="form that is not known" if reason == "[1, 2]" else ""))
 
 
-def test_commands_report_no_calls_for_a_log(logs, rows, run):
+def test_commands_say_that_a_log_has_no_calls(logs, rows, run):
     one(logs).write()
     out = rows()
     why = run("why", "f", out).stdout
@@ -415,7 +415,7 @@ def test_commands_report_no_calls_for_a_log(logs, rows, run):
         assert run(arguments[0], *arguments[1:2] if arguments[0] == "show" else [], out, *arguments[1:] if arguments[0] != "show" else []).returncode == 0
 
 
-def test_unknown_facts_are_not_reported(logs, rows, run):
+def test_facts_that_a_log_lacks_are_not_printed_as_zero(logs, rows, run):
     one(logs).write()
     out = rows()
     shown = run("show", "f", out).stdout
@@ -437,6 +437,8 @@ def test_a_method_is_found_by_its_name_in_the_log(logs, rows, run, plant):
     assert not [d for d in differences if d["kind"] == "function" and d["function"] in ("f", "Net.f")], differences
     p = plant(qualname="Net.f", filename=FILE, line=4)
     p.insert("lookup", lookup_id=1, thread_id=1, code_id=1, start_ns=1, duration_ns=1, outcome=1)
+    p.insert("compile", compile_id=1, thread_id=1, code_id=1, start_ns=1, end_ns=2, outcome="compiled")
+    p.insert("graph_break", graph_break_id=1, compile_id=1, code_id=1, line=5, reason="call of print")
     differences = json.loads(run("diff", out, p.done(), "--json").stdout)["differences"]
     assert {d["function"] for d in differences if d["kind"] == "function"} >= {"f", "Net.f"}
 
@@ -464,7 +466,7 @@ def test_a_hostile_log_is_imported_harmlessly(logs, rows, run):
     assert not set(run("report", out).stdout) & set("\x1b\x07\u202e")
 
 
-def test_bad_usage_is_exit_2_in_one_line(run, logs, tmp_path):
+def test_bad_usage_gives_a_one_line_error_and_status_2(run, logs, tmp_path):
     out = tmp_path / "out.db"
     path = one(logs).write()
     for arguments in ([], [logs], ["-o", out], [logs, logs, "-o", out], [logs, "-o", ""], [logs, "-o", "-"], [logs, "--nix", "-o", out],

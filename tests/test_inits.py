@@ -31,7 +31,7 @@ def same(said, trace):
 
 @pytest.mark.parametrize("options", [(), ("--exclude", "other_init"), ("--frames", "user")], ids=["all", "exclude", "user"])
 @pytest.mark.parametrize("seed", range(3))
-def test_inits_of_many_kinds_of_classes_are_recorded(dyntrace, python, tmp_path, seed, options):
+def test_calls_of_init_of_many_kinds_of_classes_are_recorded(dyntrace, python, tmp_path, seed, options):
     needs_monitoring(python)
     trace = tmp_path / "t.db"
     done = subprocess.run([dyntrace, "run", "-o", trace, "--python", python, *options, "--", PROGRAMS / "inits.py", str(seed), "200"],
@@ -42,7 +42,7 @@ def test_inits_of_many_kinds_of_classes_are_recorded(dyntrace, python, tmp_path,
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_inits_of_existing_classes_are_recorded(python, tmp_path, seed):
+def test_calls_of_init_of_classes_made_before_recording_are_recorded(python, tmp_path, seed):
     needs_monitoring(python)
     trace = tmp_path / "t.db"
     done = subprocess.run([python, PROGRAMS / "inits.py", str(100 + seed), "100", "record", trace], capture_output=True, text=True, timeout=120,

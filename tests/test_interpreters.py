@@ -2,6 +2,7 @@
 again."""
 import os
 import shutil
+import sqlite3
 import subprocess
 import textwrap
 
@@ -112,6 +113,77 @@ def test_sub_interpreters_side_by_side_are_recorded(record, python, tmp_path):
     assert trace.rows("SELECT count(DISTINCT thread_id) FROM frames WHERE qualname = 'outer'") == [(19,)]
 
 
+SPANS = """
+import sys
+sys.path.insert(0, %r)
+import dyntrace
+for i in range(20000):
+    with dyntrace.span("outer", x=i):
+        with dyntrace.span("inner"):
+            dyntrace.span("unused", y=i, z=2)
+"""
+
+
+@pytest.mark.newest_too
+def test_sub_interpreters_side_by_side_make_spans(record, dyntrace, python, tmp_path):
+    """Each interpreter has its own memory and, from 3.12 on, its own GIL. The main interpreter makes spans, too, or none."""
+    spans = SPANS % os.path.join(os.path.dirname(dyntrace), "lib", "python")
+    path = program(tmp_path, """
+        import sys, threading
+        inside = [interpreters.create() for _ in range(4)]
+        threads = [threading.Thread(target=interpreters.run_string, args=(i, SPANS)) for i in inside]
+        for thread in threads:
+            thread.start()
+        if len(sys.argv) > 1:
+            exec(SPANS)
+        for thread in threads:
+            thread.join()
+        for i in inside:
+            interpreters.destroy(i)
+        """)
+    path.write_text("SPANS = %r\n" % spans + path.read_text())
+    trace = record([path, "main"], python=python)
+    assert holds(trace).rows("SELECT name, COUNT(*) FROM span GROUP BY 1 ORDER BY 1") == [("inner", 20000), ("outer", 20000)]
+    for words in (["main"], []):
+        done = subprocess.run([python, path, *words], capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_resume_in_a_sub_interpreter_without_a_recording_does_nothing(python, dyntrace, tmp_path):
+    """resume() in a sub-interpreter does nothing without a recording, and in one of record(), which ends before the process."""
+    path = program(tmp_path, """
+        import threading, dyntrace
+        RESUME = '''
+        import time
+        from dyntrace._native import native
+        native.pause()
+        native.resume()
+        def calls(): pass
+        end = time.monotonic() + %s
+        while time.monotonic() < end:
+            calls()
+        '''
+        import textwrap
+        first = interpreters.create()
+        interpreters.run_string(first, textwrap.dedent(RESUME % 0))
+        interpreters.destroy(first)
+        with dyntrace.record("t.db"):
+            inside = interpreters.create()
+            thread = threading.Thread(target=interpreters.run_string, args=(inside, textwrap.dedent(RESUME % 1)))
+            thread.start()
+        for number in range(10):
+            with dyntrace.record("%d.db" % number):
+                pass
+        thread.join()
+        interpreters.destroy(inside)
+        """)
+    env = {**os.environ, "PYTHONPATH": os.path.join(os.path.dirname(dyntrace), "lib", "python"), "PATH": os.path.dirname(dyntrace) + ":" + os.environ["PATH"]}
+    done = subprocess.run([python, path], capture_output=True, text=True, timeout=120, cwd=tmp_path, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    for trace in tmp_path.glob("*.db"):
+        assert sqlite3.connect(trace).execute("SELECT COUNT(*) FROM frame JOIN code USING (code_id) WHERE qualname = 'calls'").fetchone() == (0,)
+
+
 def test_threads_of_a_sub_interpreter_are_recorded(record, python, tmp_path):
     """A sub-interpreter starts threads itself, where CPython allows this."""
     inner = ("import threading\ndef work(): exec(%r, {})\nthreads = [threading.Thread(target=work) for _ in range(3)]\n"
@@ -122,7 +194,7 @@ def test_threads_of_a_sub_interpreter_are_recorded(record, python, tmp_path):
         """ % inner)], python=python), 3)
 
 
-def test_options_hold_in_a_sub_interpreter(record, python, tmp_path):
+def test_recording_options_hold_in_a_sub_interpreter(record, python, tmp_path):
     """--frames user, --exclude and --max-depth, and pause() in the interpreter that calls it."""
     path = program(tmp_path, """
         inside = interpreters.create()
@@ -260,8 +332,8 @@ def test_run_capture_works_after_python_is_initialised_again(record, python, emb
 
 
 @pytest.mark.newest_too
-def test_an_interpreter_that_cannot_be_recorded_is_a_loss(record, python, embed):
-    """An interpreter that cannot be recorded is a row of loss."""
+def test_an_interpreter_that_cannot_be_recorded_gets_a_row_of_loss(record, python, embed):
+    """The row says why the interpreter is not recorded."""
     trace = record([embed, "taken", CALLS], python=python)
     assert "is not complete: code data" in trace.err and trace.err.count("\n") == 1
     assert trace.rows("SELECT count(*) FROM frames WHERE qualname = 'leaf'") == [(1200,)]

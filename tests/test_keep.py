@@ -62,12 +62,13 @@ DECIDED = textwrap.dedent("""
 
 
 def files_of(trace):
-    """Bytes of the trace and of all files beside it that belong to it."""
-    total = 0
+    """Bytes of the trace and of all files beside it that belong to it. A file that gets another name meanwhile counts once."""
+    sizes = {}
     for path in Path(trace).parent.glob(Path(trace).name + "*"):
         with contextlib.suppress(OSError):
-            total += path.stat().st_size
-    return total
+            status = path.stat()
+            sizes[status.st_ino] = status.st_size
+    return sum(sizes.values())
 
 
 class Sizes:
@@ -111,8 +112,12 @@ def check_window(dyntrace, trace, killed=False):
     assert rows(trace, "SELECT COUNT(*) FROM frame JOIN code USING (code_id) WHERE qualname = 'outer'") == [(1,)]
     assert rows(trace, "SELECT COUNT(*) FROM frame f JOIN code c ON c.code_id = f.code_id LEFT JOIN frame p ON p.frame_id = f.parent_id"
                        " LEFT JOIN code q ON q.code_id = p.code_id WHERE c.qualname = 'mid' AND q.qualname IS NOT 'outer'") == [(0,)]
-    (first, last), = rows(trace, "SELECT MIN(start_ns), MAX(start_ns) FROM frame JOIN code USING (code_id) WHERE qualname = 'leaf'")
-    assert killed or start <= first + (last - first) / 4, "most of what is stored is in the window"
+    (first, last, stored, inside), = rows(trace, """SELECT MIN(start_ns), MAX(start_ns), COUNT(*), SUM(start_ns >= ?)
+                                                    FROM frame JOIN code USING (code_id) WHERE qualname = 'leaf'""", start)
+    # By their time or by their number: the program may have waited among them, when the recorder got no processor. Or they are
+    # few: pages are written, and dropped, a megabyte at a time, 256 of at most 192 rows.
+    most = start <= first + (last - first) / 4 or inside >= stored * 3 / 4 or stored - inside <= 257 * 192
+    assert killed or most, "most of what is stored is in the window"
 
 
 def start_run(dyntrace, python, trace, code, *options, arguments=()):
@@ -121,7 +126,7 @@ def start_run(dyntrace, python, trace, code, *options, arguments=()):
 
 
 @pytest.mark.parametrize("bound", ["16M", "30M"])
-def test_the_files_stay_within_their_bound(dyntrace, python, tmp_path, bound):
+def test_files_stay_within_the_size_that_keep_allows(dyntrace, python, tmp_path, bound):
     trace = tmp_path / "t.db"
     with Sizes(trace) as sizes:
         run = start_run(dyntrace, python, trace, CALLS, "--keep", bound, arguments=["20000", "0"])
@@ -149,7 +154,7 @@ def test_the_last_seconds_are_kept(dyntrace, python, tmp_path):
     check_window(dyntrace, trace)
 
 
-def test_a_short_recording_keeps_all(dyntrace, python, tmp_path):
+def test_a_recording_shorter_than_the_bound_keeps_all_frames(dyntrace, python, tmp_path):
     trace = tmp_path / "t.db"
     run = start_run(dyntrace, python, trace, CALLS, "--keep", "60s", "--keep", "100M", arguments=["100", "0"])
     assert run.communicate(timeout=300)[1] == "" and run.returncode == 0
@@ -177,8 +182,8 @@ def test_decisions_are_kept_and_dropped_lookups_are_counted(dyntrace, python, tm
     fsck(dyntrace, trace)
 
 
-def test_readers_see_one_window_at_any_time(dyntrace, python, tmp_path):
-    """While the program runs: lookups without holes, with their checks, and the totals of all."""
+def test_a_reader_always_sees_lookups_without_holes_and_right_totals(dyntrace, python, tmp_path):
+    """While the program runs, a reader sees consecutive lookups with their checks, and totals of all lookups."""
     trace = tmp_path / "t.db"
     run = start_run(dyntrace, python, trace, DECIDED, "--keep", "16M", "--frames", "decided", arguments=["600000"])
     seen = set()
@@ -199,7 +204,7 @@ def test_readers_see_one_window_at_any_time(dyntrace, python, tmp_path):
     assert run.wait() == 0 and seen == {False, True}
 
 
-def test_a_long_reader_does_not_let_the_log_grow(dyntrace, python, tmp_path):
+def test_a_long_read_transaction_does_not_let_the_files_grow(dyntrace, python, tmp_path):
     trace = tmp_path / "t.db"
     with Sizes(trace) as sizes:
         run = start_run(dyntrace, python, trace, DECIDED, "--keep", "16M", "--frames", "decided", arguments=["600000"])
@@ -207,8 +212,12 @@ def test_a_long_reader_does_not_let_the_log_grow(dyntrace, python, tmp_path):
         with contextlib.closing(sqlite3.connect(f"file:{trace}?mode=ro", uri=True)) as db:
             db.execute("BEGIN")
             db.execute("SELECT COUNT(*) FROM lookup").fetchone()
-            run.wait(timeout=300)
+            logs = []
+            while run.poll() is None:
+                logs.append(Path(f"{trace}-wal").stat().st_size)
+                time.sleep(0.02)
         run.communicate()
+    assert logs[len(logs) * 3 // 4] <= 16e6 / 16 * 1.25, "nothing is committed meanwhile"
     assert sizes.most <= 16e6 * 1.05
     (stored,), = rows(trace, "SELECT COUNT(*) FROM lookup WHERE outcome = 1")
     (dropped,), = rows(trace, "SELECT COALESCE(SUM(lookups), 0) FROM lookup_count")
@@ -218,7 +227,7 @@ def test_a_long_reader_does_not_let_the_log_grow(dyntrace, python, tmp_path):
 
 
 @pytest.mark.parametrize("program, arguments", [(CALLS, ["30000", "0"]), (DECIDED, ["600000"])], ids=["frames", "lookups"])
-def test_another_collector_carries_on(dyntrace, python, tmp_path, program, arguments):
+def test_recording_with_keep_continues_after_its_collector_is_killed(dyntrace, python, tmp_path, program, arguments):
     """Totals may lack a quarter of a second before each kill, as with --min-duration; nothing else is missing."""
     trace = tmp_path / "t.db"
     run = start_run(dyntrace, python, trace, program, "--keep", "16M", arguments=arguments)
@@ -245,7 +254,7 @@ def test_another_collector_carries_on(dyntrace, python, tmp_path, program, argum
 
 
 @needs_root
-def test_a_full_disk_makes_the_window_smaller(dyntrace, python, tmp_path):
+def test_a_full_disk_makes_keep_store_fewer_frames(dyntrace, python, tmp_path):
     small, after = tmp_path / "small", tmp_path / "after.db"
     small.mkdir()
     run = f'"{dyntrace}" run -o "{small}/t.db" --keep 100M --python "{python}" -c "$CODE" 20000 0; s=$?; cp "{small}/t.db" "{after}"; ls "{small}" >&2; exit $s'
@@ -265,7 +274,7 @@ def test_a_bound_that_makes_no_sense_is_refused(run, tmp_path, bound, why):
     assert list(tmp_path.glob("t.db*")) == []
 
 
-def test_what_is_always_kept_may_be_more_than_the_bound(dyntrace, python, tmp_path):
+def test_functions_are_all_kept_even_if_they_exceed_the_bound(dyntrace, python, tmp_path):
     code = "for i in range(60000): exec(compile(f'def f_{i}_{\"x\" * 150}(): pass\\nf_{i}_{\"x\" * 150}()', f'/{\"y\" * 100}/{i}.py', 'exec'), {})"
     trace = tmp_path / "t.db"
     run = start_run(dyntrace, python, trace, code, "--keep", "16M")

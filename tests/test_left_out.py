@@ -91,7 +91,7 @@ def test_frames_decided_does_not_count_left_out_frames(recorded):
     assert left_out(recorded(DECIDED, "--frames", "decided")) == [(None, None, 0)]
 
 
-def test_each_process_has_its_own_count(recorded):
+def test_left_out_frames_are_counted_for_each_process(recorded):
     before = {pid: n for pid, n in query(recorded(CALLS, words=["fork"]), "SELECT process_id, COUNT(*) FROM frame JOIN thread USING (thread_id) GROUP BY 1")}
     trace = recorded(CALLS, "--exclude", "dedent", words=["fork"])
     kept = {pid: n for pid, n in query(trace, "SELECT process_id, COUNT(*) FROM frame JOIN thread USING (thread_id) GROUP BY 1")}
@@ -115,7 +115,7 @@ def test_decisions_on_library_code_are_kept(recorded):
 
 @pytest.mark.parametrize("depth", ["1", "2"])
 @pytest.mark.parametrize("frames", ["all", "user", "decided"])
-def test_decisions_below_the_depth_are_counted(recorded, frames, depth):
+def test_decisions_deeper_than_max_depth_are_counted(recorded, frames, depth):
     """Each lookup of a whole recording is kept, or counted as left out."""
     lookups = "SELECT COUNT(*) FROM lookup"
     whole = recorded(DECIDED, "--frames", frames)
@@ -141,7 +141,7 @@ def test_excluded_functions_are_counted_and_named(recorded, dyntrace):
     assert found["left_out"].startswith("1 function (4 frames, 4 decisions)")
 
 
-def test_an_older_trace_has_no_counts(dyntrace, tmp_path, monkeypatch):
+def test_an_older_trace_has_no_counts_of_left_out_frames(dyntrace, tmp_path, monkeypatch):
     older = re.sub(r",( *-- name of its machine.*\n)(?:.*\n)*?\);", r"\1);", planted.SCHEMA, count=1)
     assert "left_out_" not in older
     monkeypatch.setattr(planted, "SCHEMA", older)

@@ -56,7 +56,7 @@ def test_the_html_page_prints_the_line_of_the_guard(dyntrace, tmp_path):
     assert (tmp_path / "r.html").read_text().count(f"needed by {LINE}, deep/prog.py:4") == 3 # two recompiles, one of them in two entries
 
 
-def test_all_pages_print_a_cause_alike(dyntrace, tmp_path):
+def test_all_pages_print_a_cause_with_the_same_text(dyntrace, tmp_path):
     trace_of(tmp_path, program_of(tmp_path))
     with sqlite3.connect(tmp_path / "t.db") as db:
         db.execute("UPDATE recompile_cause SET source = 'L[''self'']._modules[''kv'']._buffers[''k''].size()[0]', expected = '16', actual = '18'")
@@ -155,7 +155,7 @@ def test_only_python_files_are_read(dyntrace, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["device", "fifo", "sparse", "folder", "endless", "relative"])
-def test_a_hostile_name_is_not_read(dyntrace, tmp_path, kind):
+def test_a_source_path_that_is_no_ordinary_file_is_not_read(dyntrace, tmp_path, kind):
     (tmp_path / "deep").mkdir()
     file = tmp_path / "deep" / "prog.py"
     if kind == "device":
@@ -200,7 +200,7 @@ def test_escapes_do_not_reach_the_terminal(dyntrace, tmp_path):
         assert page in ("overview", "recompiles") or LINE in out, (page, out)
 
 
-def test_a_long_stack_is_cut(dyntrace, tmp_path):
+def test_a_stack_of_5000_frames_is_cut(dyntrace, tmp_path):
     trace_of(tmp_path, program_of(tmp_path))
     stack = "\n".join(f'File "/a/b{i}.py", line {i}, in f{i}' for i in range(5000))
     with sqlite3.connect(tmp_path / "t.db") as db:

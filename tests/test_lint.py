@@ -54,7 +54,7 @@ def test_a_circle_of_three_files_in_a_folder_passes():
     assert not [*lint.call_circles(circle("tui/a", "tui/b", "tui"))]
 
 
-def test_a_circle_of_four_files_is_named():
+def test_a_call_cycle_of_four_files_is_reported():
     (wrong,) = lint.call_circles(circle("tui/a", "tui/b", "tui/c", "tui"))
     assert wrong.endswith("of more than 3 files: tui, tui/a, tui/b, tui/c")
 

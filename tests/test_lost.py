@@ -314,7 +314,7 @@ print("done", flush=True)
     check_parents(trace)
 
 
-def test_recording_continues_after_a_gap(dyntrace, python, tmp_path):
+def test_recording_continues_with_right_parents_after_lost_frames(dyntrace, python, tmp_path):
     """within() begins in the gap and calls after() when the gap is over: within() is recorded as after()'s parent. A
     frame that ended in the gap is the parent of none."""
     trace = tmp_path / "t.db"
@@ -347,7 +347,7 @@ all()
 
 
 @pytest.mark.slow
-def test_other_threads_run_while_one_waits(dyntrace, python, tmp_path):
+def test_other_threads_run_while_one_waits_for_a_full_ring(dyntrace, python, tmp_path):
     """One thread's ring is full, and the thread may wait for long. The others get the GIL, also for forks and ends of
     threads."""
     trace = tmp_path / "t.db"
@@ -390,7 +390,7 @@ t.join()
 
 
 @pytest.mark.slow
-def test_max_stall_is_one_limit_for_the_process(dyntrace, python, tmp_path):
+def test_max_stall_limits_the_waits_of_all_threads_together(dyntrace, python, tmp_path):
     """A hundred threads, one after the other, each write more than fits. The first waits; the others continue at once."""
     trace = tmp_path / "t.db"
     with running(dyntrace, python, tmp_path, """
@@ -444,8 +444,8 @@ def everybodys(dyntrace, tmp_path_factory):
     pytest.skip("no interpreter here has an extension and may be run by everybody")
 
 
-def test_pythons_of_another_user_are_a_loss(record, everybodys, tmp_path):
-    """They cannot open the session. Each gets a row with pid and user, and `run` prints a line at the end."""
+def test_pythons_of_another_user_are_recorded_as_a_loss(record, everybodys, tmp_path):
+    """These processes cannot open the session. Each gets a row with pid and user, and `run` prints a line at the end."""
     trace = record(["-c", f"""
 import os, subprocess
 run = lambda: print(subprocess.Popen([{everybodys!r}, "-c", "print(1)"], **how).wait(), flush=True)
@@ -466,7 +466,7 @@ run()
                          " `dyntrace report` lists all losses\n")
 
 
-def test_messages_of_strangers_are_ignored(dyntrace, everybodys, tmp_path):
+def test_messages_of_unrelated_processes_are_ignored(dyntrace, everybodys, tmp_path):
     """A process outside the command's family may send any messages, and any number."""
     with running(dyntrace, everybodys, tmp_path, """
 print("begin", flush=True)
@@ -559,20 +559,25 @@ def fills():
     for _ in range(700):
         before(1000)
         done[0] += 1
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return [int(child) for child in file.read().split()]
+def collector():  # `dyntrace collect --pid PID` and its child, the collector, have the same command line
+    end = f"--pid\\0{os.getpid()}\\0"
+    return max(int(p) for p in filter(str.isdigit, os.listdir("/proc")) if end in command_line(p))
+def command_line(pid):
+    try:
+        return open(f"/proc/{pid}/cmdline", errors="replace").read()
+    except OSError:
+        return ""  # it has just ended
 for name in "1.db", "2.db":
     done[0], last = 0, -1
     with dyntrace.record(name):
-        collector, = children(children(os.getpid())[0])
-        os.kill(collector, signal.SIGSTOP)
+        pid = collector()
+        os.kill(pid, signal.SIGSTOP)
         thread = threading.Thread(target=fills)
         thread.start()
         while done[0] < 100 or done[0] != last:
             last = done[0]
             time.sleep(0.1)
-        threading.Timer(0.5, os.kill, (collector, signal.SIGCONT)).start()
+        threading.Timer(0.5, os.kill, (pid, signal.SIGCONT)).start()
     thread.join()
     print(done[0])
 """)
@@ -611,7 +616,7 @@ subprocess.run([sys.executable, "-c", "import time; f = lambda: time.sleep(0.2);
 
 
 @pytest.mark.parametrize("what", ["", "stop", "kill"])
-def test_the_coarse_clock_is_in_order_and_within_its_error(dyntrace, python, tmp_path, what):
+def test_times_of_the_coarse_clock_are_in_order_and_within_their_error(dyntrace, python, tmp_path, what):
     """The collector makes the times: they are in order and within the error that the trace states, in threads, children
     and started programs. The trace says where the collector did not make them."""
     trace = tmp_path / "t.db"

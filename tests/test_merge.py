@@ -6,6 +6,7 @@ import sqlite3
 
 import pytest
 
+from frame_rows import frame_rows
 from planted import make_trace
 from shared import ROOT, SCHEMA, holds, one_line
 
@@ -100,7 +101,7 @@ def test_merged_traces_have_every_row_and_reference(run, trace, other, tmp_path)
     db.close()
     out = tmp_path / "m.db"
     done = run("merge", trace, other, third, "-o", out)
-    assert done.returncode == 0 and done.stdout == "" and "lost 6 events" in one_line(done.stderr)
+    assert done.returncode == 0 and done.stdout == "" and "6 events were lost" in one_line(done.stderr)
     assert contents(out) == contents(trace) + contents(other) + contents(third)
     assert value(out, "SELECT COUNT(*) FROM signature") == 2  # each text once
     # The frame that was too short to be stored is nobody else's.
@@ -113,7 +114,7 @@ def test_merged_traces_have_every_row_and_reference(run, trace, other, tmp_path)
     assert broken(run, out) == broken(run, other)
 
 
-def test_a_merged_trace_is_merged_again(run, trace, other, tmp_path):
+def test_a_merged_trace_can_be_merged_again(run, trace, other, tmp_path):
     third = make_trace(tmp_path / "third.db", "UPDATE meta SET value = 'box3' WHERE key = 'host'")
     assert run("merge", trace, other, "-o", tmp_path / "a.db").returncode == 0
     assert run("merge", third, tmp_path / "a.db", "-o", tmp_path / "b.db").returncode == 0
@@ -126,7 +127,7 @@ def test_a_merged_trace_has_the_same_indexes_and_views(run, trace, other, tmp_pa
     assert value(tmp_path / "m.db", schema) == value(trace, schema)
 
 
-def test_recorded_traces_are_merged(record, run, python, tmp_path):
+def test_a_merge_of_real_recordings_has_all_rows_of_both(record, run, python, tmp_path):
     a = record([ROOT / "examples/shapes.py"], python=python).path
     b = record(["-c", "import os, threading\nt = threading.Thread(target=len, args=((),))\nt.start()\nt.join()\nif os.fork(): os.wait()"],
                python=python).path
@@ -143,12 +144,12 @@ def test_recorded_traces_are_merged(record, run, python, tmp_path):
 @pytest.mark.parametrize("statement, words", [
     ("UPDATE meta SET value = 'recording' WHERE key = 'state'", "still being recorded"),
     ("DELETE FROM meta WHERE key = 'started_unix_ns'", "does not say when it began"),
-    ("UPDATE frame SET frame_id = 9223372036854775807 WHERE frame_id = 130", "cannot be"),
-    ("UPDATE frame SET frame_id = -4 WHERE frame_id = 130", "cannot be"),
+    ("UPDATE frame_rows SET frame_id = 9223372036854775807 WHERE frame_id = 130", "cannot be"),
+    ("UPDATE frame_rows SET frame_id = -4 WHERE frame_id = 130", "cannot be"),
     ("UPDATE thread SET process_id = -1", "cannot be"),
     ("UPDATE meta SET value = 3 WHERE key = 'schema_version'", "newer dyntrace"),
 ])
-def test_traces_that_do_not_fit_are_refused(run, trace, tmp_path, statement, words):
+def test_traces_that_cannot_be_merged_are_refused(run, trace, tmp_path, statement, words):
     bad = make_trace(tmp_path / "bad.db", "UPDATE meta SET value = 'bad' WHERE key = 'host'", statement)
     done = run("merge", trace, bad, "-o", tmp_path / "m.db")
     assert done.returncode == 2 and words in one_line(done.stderr)
@@ -160,7 +161,7 @@ def test_traces_that_do_not_fit_are_refused(run, trace, tmp_path, statement, wor
     ["t.db", "other.db", "-o", "t.db", "--force"], ["t.db", "other.db", "-o", "other.db"], ["t.db", "nix.db", "-o", "m.db"],
     ["t.db", "other.db", "--nix", "-o", "m.db"], ["t.db", "other.db", "-o", "nodir/m.db"],
 ])
-def test_bad_usage_is_exit_2_in_one_line(run, trace, other, tmp_path, arguments):
+def test_bad_usage_gives_a_one_line_error_and_status_2(run, trace, other, tmp_path, arguments):
     before = trace.read_bytes(), other.read_bytes()
     done = run("merge", *arguments)
     assert done.returncode == 2 and done.stdout == ""
@@ -173,3 +174,30 @@ def test_force_replaces_the_output(run, trace, other, tmp_path):
     out.write_text("mine")
     assert run("merge", trace, other, "-o", out).returncode == 2 and out.read_text() == "mine"
     assert run("merge", trace, other, "-o", out, "--force").returncode == 0 and broken(run, out) == broken(run, other)
+
+
+def test_a_merge_of_decisions_only_says_so_and_is_whole(run, tmp_path):
+    """A skipped call inside another, with frames between them that are not copied; a lookup whose frame is not copied."""
+    paths = []
+    for pid in 100, 200:
+        paths.append(make_trace(tmp_path / f"{pid}.db"))
+        with frame_rows(sqlite3.connect(paths[-1])) as db:
+            db.execute("UPDATE process SET pid = pid + ?, rank = ?", (pid, pid // 100 - 1))
+            db.execute("UPDATE frame_rows SET outcome = 4 WHERE frame_id IN (1, 4)")
+            db.execute("UPDATE frame_rows SET outcome = 6 WHERE frame_id = 2")
+            db.execute("INSERT INTO lookup(lookup_id, frame_id, thread_id, code_id, start_ns, duration_ns, outcome) VALUES (1, 2, 1, 2, 210, 5, 6)")
+            db.execute("INSERT INTO meta VALUES ('counted_frame_count', 5)")
+            db.execute("INSERT INTO frame_count(code_id, phase, outcome, frames, calls) VALUES (2, 0, 0, 5, 5)")
+        db.close()
+    out, again = tmp_path / "m.db", tmp_path / "again.db"
+    assert run("merge", *paths, "--decisions-only", "-o", out).returncode == 0
+    broken = {rule["rule"] for rule in json.loads(run("fsck", out, "--json").stdout)["rules"] if rule["broken"]}
+    whole = {rule["rule"] for rule in json.loads(run("fsck", paths[0], "--json").stdout)["rules"] if rule["broken"]}
+    assert broken <= whole and not [rule for rule in whole if "siblings" in rule or "agree" in rule]
+    assert "only calls that were skipped or disabled (merge --decisions-only)" in run("report", out).stdout
+    third = make_trace(tmp_path / "third.db")
+    with sqlite3.connect(third) as db:
+        db.execute("UPDATE process SET pid = pid + 900, rank = 7")
+    db.close()
+    assert run("merge", out, third, "-o", again).returncode == 0
+    assert "merge --decisions-only" in run("report", again).stdout

@@ -76,7 +76,7 @@ def test_run_says_why_nothing_was_recorded(run, tmp_path, words, status, said):
     assert one_line(done.stderr).startswith("dyntrace: nothing was recorded: ") and said in done.stderr, done.stderr
 
 
-def test_run_explains_an_option_of_the_command(run, tmp_path):
+def test_run_explains_a_python_option_that_prevents_recording(run, tmp_path):
     done = run("run", "-o", "t.db", "--", PY, "-I", "-c", "print(1)")
     assert (done.returncode, done.stdout) == (2, "")
     assert "not started: its option -I makes it ignore the environment" in one_line(done.stderr) and "--frames none" in done.stderr
@@ -119,7 +119,7 @@ def test_run_says_why_a_program_does_not_start(run, tmp_path, wrong):
 
 # ---- stopped and continued ----
 
-def test_run_continues_when_its_program_continues(slow, tmp_path):
+def test_run_stops_and_continues_together_with_its_program(slow, tmp_path):
     """`run` stops with its program. When the program continues, in whatever way, `run` continues, too. Also when the
     program is killed."""
     child = slow("t.db")
@@ -139,7 +139,7 @@ def test_run_continues_when_its_program_continues(slow, tmp_path):
     assert rows(tmp_path / "t.db", "SELECT calls FROM code_total JOIN code USING (code_id) WHERE qualname = 'leaf'") == [(200,)]
 
 
-def test_run_can_be_killed_while_it_is_stopped(slow):
+def test_run_ends_when_its_stopped_program_is_killed(slow):
     child = slow("t.db")
     program = command_of(child)
     os.kill(program, signal.SIGSTOP)
@@ -150,7 +150,7 @@ def test_run_can_be_killed_while_it_is_stopped(slow):
 
 # ---- files ----
 
-def test_a_renamed_directory_is_reported(run, slow, tmp_path):
+def test_run_reports_that_the_traces_directory_was_renamed(run, slow, tmp_path):
     (tmp_path / "a").mkdir()
     child = slow("a/t.db")
     (tmp_path / "a").rename(tmp_path / "b")
@@ -163,8 +163,8 @@ def test_a_renamed_directory_is_reported(run, slow, tmp_path):
     assert rows(tmp_path / "a/t.db", "SELECT calls FROM code_total JOIN code USING (code_id) WHERE qualname = 'leaf'") == [(200,)]
 
 
-def test_a_renamed_trace_is_reported(run, slow, tmp_path):
-    """The whole trace has the name that was given. The renamed file is empty, and fsck does not call it good."""
+def test_fsck_explains_a_file_that_was_renamed_while_it_was_recorded(run, slow, tmp_path):
+    """The finished trace has the name that was given to `run`. The renamed file is empty, and fsck says why."""
     child = slow("t.db")
     (tmp_path / "t.db").rename(tmp_path / "other.db")
     _, err = child.communicate("go\n", timeout=60)
@@ -224,7 +224,7 @@ THREADS = """
 
 
 @pytest.mark.no_sanitizer
-def test_a_limit_on_address_space_is_reported(dyntrace, tmp_path):
+def test_under_a_limit_on_address_space_run_records_or_names_the_limit(dyntrace, tmp_path):
     """With the least limit (in steps of 5 MB) under which the program runs alone it can be recorded, too. A missing
     resource is reported correctly."""
     script(tmp_path / "p.py", THREADS)

@@ -34,7 +34,7 @@ def parse(text):
     return found
 
 
-def test_the_file_has_what_the_trace_has(record, python, tmp_path):
+def test_the_metrics_file_has_the_counts_of_the_trace(record, python, tmp_path):
     metrics = tmp_path / "m.prom"
     trace = record(["-c", DECIDED, "5000"], "--metrics", metrics, "--frames", "all", python=python)
     assert trace.err == ""
@@ -49,7 +49,7 @@ def test_the_file_has_what_the_trace_has(record, python, tmp_path):
     assert [path.name for path in tmp_path.glob("m.prom*")] == ["m.prom"]
 
 
-def test_the_file_follows_the_program(dyntrace, python, tmp_path):
+def test_the_metrics_file_is_updated_while_the_program_runs(dyntrace, python, tmp_path):
     metrics = tmp_path / 'a "name"\\.prom'
     with recorded(dyntrace, python, tmp_path, "--metrics", str(metrics), "--keep", "2s"):
         until(metrics.exists, "the first file")
@@ -62,13 +62,13 @@ def test_the_file_follows_the_program(dyntrace, python, tmp_path):
         assert 1.5 < second["dyntrace_window_seconds", None] < 4
 
 
-def test_a_place_that_cannot_be_written_is_refused(run, tmp_path):
+def test_a_metrics_path_that_cannot_be_written_is_refused(run, tmp_path):
     done = run("run", "-o", "t.db", "--metrics", "no/m.prom", "-c", "0")
     assert done.returncode == 2 and done.stderr == "dyntrace: run: --metrics no/m.prom: cannot be written: No such file or directory\n"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_cannot_be_replaced_is_a_loss(record, python, tmp_path):
+def test_a_metrics_file_that_cannot_be_replaced_is_recorded_as_a_loss(record, python, tmp_path):
     (tmp_path / "m.prom").mkdir()
     trace = record(["-c", "0"], "--metrics", "m.prom", python=python)
     assert "metrics: " in trace.err and "cannot be written (Is a directory)" in trace.err

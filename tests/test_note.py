@@ -76,13 +76,13 @@ def test_without_a_recording_only_wrong_types_are_errors(noted, dyntrace, python
 
 
 @pytest.mark.parametrize("values", ["types", "off"])
-def test_noted_inputs_count_as_values(dyntrace, python, tmp_path, values):
+def test_inputs_are_not_recorded_with_values_types_or_values_off(dyntrace, python, tmp_path, values):
     subprocess.run([dyntrace, "run", "--values", values, "-o", tmp_path / "t.db", "--python", python, PROGRAM], capture_output=True)
     assert query(holds(tmp_path / "t.db"), "SELECT count(*) FROM listing WHERE kind LIKE 'input%'") == [(0,)]
     assert query(tmp_path / "t.db", "SELECT count(*) FROM graph_break") == [(4,)]
 
 
-def test_the_documented_compiler_works(dyntrace, python, tmp_path):
+def test_examples_breaks_py_is_recorded_with_its_breaks_and_resume_functions(dyntrace, python, tmp_path):
     trace, program = tmp_path / "t.db", ROOT / "examples/breaks.py"
     assert len(program.read_text().splitlines()) <= 60
     done = subprocess.run([dyntrace, "run", "-o", trace, "--python", python, program], capture_output=True, text=True)

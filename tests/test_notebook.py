@@ -108,7 +108,7 @@ def cells(ask):
     return cells
 
 
-def test_the_example_runs_and_shows_what_it_says(cells):
+def test_the_example_notebook_runs_and_shows_what_its_text_says(cells):
     page = json.loads((ROOT / "examples/notebook.ipynb").read_text())
     assert all(cell["outputs"] == [] for cell in page["cells"] if cell["cell_type"] == "code")
     done = [cell for cell in cells.run(page) if cell["cell_type"] == "code"]
@@ -120,7 +120,7 @@ def test_the_example_runs_and_shows_what_it_says(cells):
         return "\n".join(map("".join, found))
 
     assert "['guard', 'graph', 'compile']" in texts(2)
-    assert "load: one call took 20" in texts(2) and "load waited at least" in texts(2)
+    assert re.search(r"load: one call took [2-9]\d\d ms", texts(2)) and "load waited at least" in texts(2)
     assert "What to look at first" in texts(2, "text/html")
     assert re.search(r"\bload +20 +2\d{8}", texts(3)) and "distance" in texts(3)
     assert "call 7 of 20 took 20" in texts(4) and "Slowest calls" in texts(4)
@@ -131,7 +131,7 @@ def test_the_example_runs_and_shows_what_it_says(cells):
     assert "L['factor']: expected 0.5, actual 0.25" in texts(8)
 
 
-def test_a_cell_does_what_it_does_without_the_magic(cells):
+def test_a_recorded_cell_does_what_it_does_without_the_magic(cells):
     plain, recorded, after = cells(
         "import sys\nx = [1]\n!echo shell\nprint('out'); print('err', file=sys.stderr)\nx",
         "%%dyntrace\nimport sys\nx = [1]\n!echo shell\nprint('out'); print('err', file=sys.stderr)\nx",
@@ -173,7 +173,7 @@ def test_an_error_stops_the_run_of_all_cells(ask):
     assert out.split() == ["ZeroDivisionError", "SyntaxError", "True"]
 
 
-def test_a_wrong_cell_is_not_recorded(cells):
+def test_a_cell_with_a_syntax_error_is_not_recorded(cells):
     plain, recorded, after = cells(
         "x = = 3", "%%dyntrace t.db\nx = = 3", "import os; os.path.exists('t.db')"
     )
@@ -230,7 +230,7 @@ def test_a_kernel_that_is_recorded_keeps_its_recording(cells):
     assert after[0][1].endswith(", True)")
 
 
-def test_a_cell_that_awaits_is_refused_and_a_block_is_not(cells):
+def test_a_recorded_cell_may_not_await_but_a_record_block_may(cells):
     refused, block = cells(
         "%%dyntrace\nimport asyncio\nawait asyncio.sleep(0)",
         "import asyncio, dyntrace\nasync def tick(): await asyncio.sleep(0.01)\n"
@@ -241,8 +241,8 @@ def test_a_cell_that_awaits_is_refused_and_a_block_is_not(cells):
     assert block == [("execute_result", "1", None)]
 
 
-def test_a_terminal_shows_text_and_awaits(ask):
-    """IPython's shell without a kernel: no loop runs, so that a cell may await."""
+def test_ipython_in_a_terminal_shows_text_and_may_await(ask):
+    """IPython's shell has no kernel and no running event loop, so a cell may await."""
     out = ask(r"""
         from IPython.core.interactiveshell import InteractiveShell
         shell = InteractiveShell.instance(colors="NoColor")

@@ -50,7 +50,7 @@ with dyntrace.record("r.db") as trace:
 
 
 @pytest.mark.newest_too
-def test_a_recording_answers_after_its_block(ask):
+def test_the_trace_of_a_record_block_can_be_queried_after_it(ask):
     out = ask(RECORDED + """
 row, = [f for f in trace.functions() if f.qualname == "Box.get"]
 print(row.calls, row.raised, row.is_own, row.self_ns > 0, row.kind, row.first_line, type(row).__name__)
@@ -68,7 +68,7 @@ print("Box.get" in trace.why("Box.get"), "What to look at first" in trace.why())
     ]
 
 
-def test_a_trace_is_the_path_of_its_file(ask):
+def test_a_trace_object_can_be_used_as_the_path_of_its_file(ask):
     out = ask(RECORDED + """
 import os, pathlib
 other = dyntrace.open(pathlib.Path("r.db"))
@@ -80,7 +80,7 @@ print(len(trace.calls("get")), [name for name in dir(trace) if name[0] != "_"])
     assert out == f"b'SQLite' True r.db r.db\n10 {names}\n"
 
 
-def test_recompiles_are_rows_of_the_view(ask, plant):
+def test_recompiles_returns_the_rows_of_the_view(ask, plant):
     p = plant()
     p.compile()
     cause = dict(kind="EQUALS_MATCH", source="L['n']", expected="1", actual="2", text="n")
@@ -97,7 +97,7 @@ print(json.dumps(row._asdict()))
     assert (row["source"], row["why"]) == ("L['n']", "L['n']: expected 1, actual 2")
 
 
-def test_sql_has_every_value_and_column(ask, trace):
+def test_sql_returns_every_type_of_value_and_every_column(ask, trace):
     out = ask("""
 t = dyntrace.open("t.db")
 rows = t.sql("SELECT 1 AS a, 1.5 AS b, NULL, 'x' AS 'select', x'00ff' AS a, 9e999, 'a\\nb' AS \\"it's\\"")
@@ -151,7 +151,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("code, words", WRONG)
-def test_errors_are_one_class_of_exception(ask, trace, tmp_path, code, words):
+def test_every_error_is_a_trace_error(ask, trace, tmp_path, code, words):
     (tmp_path / "text.db").write_text("no database, but long enough to be taken for one" * 50)
     with sqlite3.connect(tmp_path / "other.db") as db:
         db.execute("CREATE TABLE bookmark(url)")
@@ -164,7 +164,7 @@ except tr.TraceError as error: print(isinstance(error, RuntimeError), error)
     assert out.count("\n") == 1
 
 
-def test_a_parameter_of_another_type_is_a_type_error(ask, trace):
+def test_a_query_parameter_of_a_wrong_type_is_a_type_error(ask, trace):
     out = ask("""
 try: dyntrace.open("t.db").sql("SELECT ?", object())
 except TypeError as error: print(error)
@@ -178,7 +178,7 @@ def test_nothing_is_written_beside_the_trace(ask, trace, tmp_path):
     assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
 
 
-def test_a_closed_trace_says_so(ask, trace, tmp_path):
+def test_using_a_closed_trace_raises_an_error_that_says_so(ask, trace, tmp_path):
     out = ask("""
 with dyntrace.open("t.db") as t: t.sql("SELECT 1")
 for ask in (t.functions, t.why):
@@ -212,13 +212,13 @@ print(sorted(own))
 
 
 @pytest.mark.newest_too
-def test_a_trace_can_be_asked_while_it_is_recorded(ask):
-    """Our own functions that run for the query are not recorded as the program's."""
+def test_a_trace_can_be_queried_while_it_is_recorded(ask):
+    """The functions of ours that run the query are not recorded."""
     counted, refused, noted, state, whole, own = ask(LIVE).splitlines()
     assert counted == "[Row(calls=92735)]" and state == "True [Row(value='recording')]"
     assert "still being recorded" in refused and noted == "True True"
     assert whole == "92735 complete"
-    assert "fib" in own and "_rows" not in own and "Trace.sql" not in own
+    assert "fib" in own and "_read_rows" not in own and "Trace.sql" not in own
 
 
 def test_more_than_a_million_calls_need_a_limit(ask, trace):
@@ -255,7 +255,7 @@ print(rows[0]._0 == "\\udcff<b", "alert" in pages[1], "\\\\udcff" in pages[1])
     assert "<b>.db" not in out and "<i>" not in out
 
 
-def test_rows_are_shown_as_a_table_of_the_first_ones(ask, trace):
+def test_rows_are_shown_as_an_html_table_of_the_first_20(ask, trace):
     out = ask("""
 rows = dyntrace.open("t.db").sql("SELECT value AS n, NULL AS none FROM json_each(?)", "[" + ",".join("5" * 30) + "]")
 page = rows._repr_html_()
@@ -264,7 +264,7 @@ print(page.count("<tr>"), page.rpartition("<p>")[2], rows[:0], dyntrace.trace.Ro
     assert out == "21 30 rows, the first 20 of them</p> [] <p>1 row</p>\n"
 
 
-def test_a_query_works_if_the_program_reaps_children(ask, trace):
+def test_a_query_works_even_if_the_program_reaps_all_children(ask, trace):
     out = ask("""
 import signal
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -276,7 +276,7 @@ except tr.TraceError as error: print(error)
     assert out.startswith("[Row(n=1)]\n") and "no such column: nix" in out
 
 
-def test_data_frames_name_the_missing_package(ask, trace, tmp_path):
+def test_data_frames_name_the_package_that_is_missing(ask, trace, tmp_path):
     for name in ("pandas", "pyarrow"):
         (tmp_path / f"{name}.py").write_text("raise ImportError")
     out = ask("""
@@ -290,7 +290,7 @@ for name in ("df", "arrow"):
     )
 
 
-def test_importing_sqlite3_is_left_to_the_program(ask, trace):
+def test_queries_import_neither_sqlite3_nor_pandas(ask, trace):
     out = ask("""
 import sys
 t = dyntrace.open("t.db"); t.functions(); t.why()

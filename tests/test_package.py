@@ -76,7 +76,7 @@ def test_package_is_the_same_under_run(alone, record, python):
     assert "graph" in found["doc"] and "compile" in found["help"]
 
 
-def test_reload_and_import_again_under_run(record, python):
+def test_the_package_can_be_reloaded_and_imported_again_under_run(record, python):
     code = """
     import sys, importlib
     import dyntrace
@@ -90,8 +90,8 @@ def test_reload_and_import_again_under_run(record, python):
     assert record(["-c", textwrap.dedent(code)], python=python).out == "True True _dyntrace\n"
 
 
-def test_imports_of_others_are_not_recorded_as_ours(record, python, tmp_path):
-    """Our finder is asked for each import; that costs no frame, and no profile function sees it."""
+def test_imports_of_other_modules_record_no_frame_of_ours(record, python, tmp_path):
+    """Python calls our finder at each import. This makes no frame, and no profile function sees it."""
     script(tmp_path / "other.py", "x = 1\n")
     code = """
     import sys
@@ -108,7 +108,7 @@ def test_imports_of_others_are_not_recorded_as_ours(record, python, tmp_path):
     ]
 
 
-def test_finder_takes_arguments_by_name(record, python):
+def test_our_import_finder_takes_arguments_by_name(record, python):
     code = """
     import sys
     finder = sys.modules["_dyntrace"]
@@ -123,7 +123,7 @@ def test_finder_takes_arguments_by_name(record, python):
     assert out == "None dyntrace\nTrue\n"
 
 
-def test_version_is_the_programs(alone, dyntrace):
+def test_the_package_has_the_version_of_the_program(alone, dyntrace):
     program = subprocess.run([dyntrace, "--version"], capture_output=True, text=True, check=True)
     assert program.stdout == "dyntrace " + alone("import dyntrace; print(dyntrace.__version__)")
 
@@ -156,7 +156,7 @@ def test_every_module_is_public_or_begins_with_an_underscore(public):
     assert names == expected
 
 
-def test_lists_are_sorted_and_whole(alone, public):
+def test_lists_of_public_names_are_sorted_and_complete(alone, public):
     """Each name is there, and no other name without an underscore is defined in its module."""
     code = """
     import importlib, json, types
@@ -184,11 +184,11 @@ def test_lists_are_sorted_and_whole(alone, public):
 
 
 # Names without an underscore that other modules of the package use, and nobody else.
-INTERNAL = {"Compiled", "finish", "name_nodes", "reset_names", "row", "table"}
+INTERNAL = {"Compiled", "finish", "name_nodes", "reset_names", "make_row", "format_table"}
 
 
-def test_the_page_names_each_public_name(public):
-    """docs/python.md has the names of the lists, and no others."""
+def test_docs_python_md_names_each_public_name(public):
+    """docs/python.md has all names of the lists, and no others."""
     page = (ROOT / "docs/python.md").read_text()
     named = {}
     for section in page.split("\n## ")[1:]:
@@ -262,7 +262,7 @@ def test_every_c_function_has_a_text_signature(alone):
     assert len(lines) == 1 and int(lines[0]) > 40, lines
 
 
-def test_types_of_the_extension_are_those_of_its_functions(alone):
+def test_the_type_stub_of_the_extension_matches_its_functions(alone):
     """python/dyntrace/_dyntrace.pyi names each parameter as the text signature does."""
     tree = ast.parse((ROOT / "python/dyntrace/_dyntrace.pyi").read_text())
     typed = {}
@@ -289,7 +289,7 @@ def test_types_of_the_extension_are_those_of_its_functions(alone):
     assert dict(zip(typed, map(json.loads, lines))) == typed
 
 
-def test_help_of_a_c_function(alone):
+def test_help_of_a_c_function_shows_its_signature_and_text(alone):
     text = alone("""
     import pydoc
     from dyntrace import eval_frame
@@ -299,7 +299,7 @@ def test_help_of_a_c_function(alone):
     assert "Parameters\n    ----------\n    callback\n" in text
 
 
-def test_import_costs_no_annotations(alone):
+def test_importing_dyntrace_does_not_load_typing(alone):
     """Annotations are text: no name of `typing` is loaded for them."""
     code = """
     import sys
@@ -536,7 +536,7 @@ def test_every_public_name_is_typed(checked, public):
 
 
 @needs_mypy
-def test_nothing_public_is_any(checked, public):
+def test_no_public_name_has_the_type_any(checked, public):
     """A function without types would be accepted by the test above if nothing of it were used."""
     lines = ["import dyntrace", *(f"import {module}" for module in public)]
     lines += [f"reveal_type({module}.{name})" for module in public for name in public[module]]
@@ -582,8 +582,8 @@ def test_misspelled_keywords_are_rejected(checked, line, word):
 # ---- what pip knows ----
 
 
-def test_the_packages_metadata_is_whole(python, tmp_path):
-    """Author, addresses, the types, and the Pythons of src/versions.h, no others."""
+def test_the_packages_metadata_is_complete(python, tmp_path):
+    """It has author, addresses, `Typed`, and exactly the Pythons of src/versions.h."""
     backend = ROOT / "packaging/backend.py"
     subprocess.run([python, backend, "metadata", tmp_path], check=True)
     text = next(tmp_path.glob("*.dist-info/METADATA")).read_text()
@@ -605,8 +605,8 @@ def test_the_packages_metadata_is_whole(python, tmp_path):
 
 
 @pytest.mark.parametrize("place", ["installed", "beside the program"])
-def test_another_package_called_dyntrace_stays_the_programs(record, python, tmp_path, place):
-    """PyPI has one. The program gets its own, and only when it imports it; settings and trials work all the same."""
+def test_a_program_gets_its_own_package_called_dyntrace(record, python, tmp_path, place):
+    """PyPI has another package of this name. The program gets that when it imports it. Settings work all the same."""
     other = tmp_path / ("site" if place == "installed" else ".") / "dyntrace.py"
     other.parent.mkdir(exist_ok=True)
     other.write_text("print('the other one')")

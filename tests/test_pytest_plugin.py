@@ -106,7 +106,7 @@ def test_bad(name): run(16)
     assert sorted(p.name for p in (tmp_path / "kept").iterdir()) == ["test_it.py-test_bad-..-..-x.db", "test_it.py-test_bad-a-b.db"]
 
 
-def test_several_marks_are_combined(suite):
+def test_several_marks_of_one_test_are_combined(suite):
     done = suite("""
 pytestmark = pytest.mark.dyntrace(max_compiles=1, reset=True)
 
@@ -161,7 +161,7 @@ def test_fails():
     assert "max-compiles (1, allowed 0)" in done.stdout.split("dyntrace call")[1] and "1 failed" in done.stdout
 
 
-def test_skips_and_expected_failures(suite):
+def test_exceeded_limits_keep_skips_and_count_as_expected_failures(suite):
     done = suite("""
 @pytest.mark.dyntrace(max_compiles=0, reset=True)
 def test_skips():
@@ -261,8 +261,8 @@ def test_tests_are_checked_under_a_recording(suite, dyntrace, python, tmp_path, 
     assert subprocess.run([dyntrace, "fsck", tmp_path / "outer.db"], capture_output=True).returncode == 0
 
 
-def test_a_recording_gives_the_same_test_results(suite, dyntrace, python, tmp_path):
-    """What fails alone fails there, and what passes alone passes there."""
+def test_tests_have_the_same_results_under_a_recording(suite, dyntrace, python, tmp_path):
+    """A test that fails alone fails under a recording, and a test that passes alone passes."""
     alone = suite(TOGETHER.split("def test_part")[0], "--dyntrace-dir", tmp_path / "kept")
     assert "3 failed, 5 passed" in alone.stdout, alone.stdout
 

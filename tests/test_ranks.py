@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from frame_rows import frame_rows
 from shared import PROGRAMS, PYTHONS, one_line
 
 pytestmark = pytest.mark.one_python
@@ -69,6 +70,17 @@ def test_a_planted_difference_of_one_rank_is_named(run, recorded, tmp_path, worl
     assert row["others"] and here not in row["others"] and row["lookup"] == (1 if fault == "order" else 3)
 
 
+def test_unknown_facts_of_a_rank_are_not_printed(run, recorded, tmp_path):
+    folder = job(tmp_path / "job", recorded, 2)
+    for path in folder.iterdir():
+        with sqlite3.connect(path) as db:
+            db.execute("UPDATE process SET exit_code = NULL")
+            db.execute("DELETE FROM meta WHERE key = 'host'")
+        db.close()
+    found = asked(run, folder)
+    assert [row["ended"] for row in found["table"]] == ["ended"] * 2 and found["ranks"] == "2 of 2"
+
+
 def test_several_differences_are_named_at_once(run, recorded, tmp_path):
     folder = job(tmp_path / "job", recorded, 16, shape=3, flag=7, crash=9)
     (folder / "012.db").unlink()
@@ -121,7 +133,7 @@ def test_a_merged_trace_gives_the_same_answer(run, recorded, tmp_path):
     assert " FLAG " in run("tui", folder, "--dump", "--screen", "160x60", "--keys", ":ranks Enter").stdout
 
 
-def test_ranks_of_a_machine_whose_clock_is_ahead_are_put_beside_the_others(run, recorded, tmp_path):
+def test_the_clock_of_a_machine_that_is_ahead_is_corrected(run, recorded, tmp_path):
     """Ranks of a machine whose clock is a minute ahead are put beside the others."""
     folder = job(tmp_path / "job", recorded, 8, shape=3)
     assert "may be any amount apart" in asked(run, folder)["clocks"]
@@ -140,7 +152,7 @@ def barriers(folder, ahead, grouped=False):
     """Add twenty barriers of all ranks, 50 ms apart. The ranks reach each barrier within 7 ms, on hosts whose clocks are
     AHEAD."""
     for rank, path in enumerate(sorted(folder.iterdir())):
-        with sqlite3.connect(path) as db:
+        with frame_rows(sqlite3.connect(path)) as db:
             zero = 1700000000000000000 + rank * 1000000  # as `job` has it
             code = db.execute("SELECT MAX(code_id) + 1 FROM code").fetchone()[0]
             frame = db.execute("SELECT MAX(frame_id) + 1 FROM frame").fetchone()[0]
@@ -149,7 +161,7 @@ def barriers(folder, ahead, grouped=False):
                 db.execute("INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (?, 20, 1, 1, 0)", (code + i,))
             for n in range(20):
                 came = 1700000000100000000 + n * 50000000
-                db.execute("INSERT INTO frame VALUES (?, 1, NULL, ?, 0, 0, ?, ?, NULL, 0)",
+                db.execute("INSERT INTO frame_rows VALUES (?, 1, NULL, ?, 0, 0, ?, ?, NULL, 0)",
                            (frame + n, code, came + (rank + n) % 8 * 1000000 - zero, came + 7000000 + (rank + n * 3) % 8 * 50000 - zero))
             db.execute("UPDATE meta SET value = ? WHERE key = 'started_unix_ns'", (zero + ahead[rank % 4],))
         db.close()
@@ -173,8 +185,8 @@ def test_clocks_are_aligned_by_barriers(run, recorded, tmp_path):
     of_groups = barriers(job(tmp_path / "groups", recorded, 8), [0, 5, 5, 5], grouped=True)
     assert "may be any amount apart" in asked(run, of_groups)["clocks"]
     apart = barriers(job(tmp_path / "apart", recorded, 8), [0] * 4)
-    with sqlite3.connect(apart / "005.db") as db:  # one that did not wait
-        db.execute("UPDATE frame SET end_ns = start_ns + 1 WHERE code_id = (SELECT MAX(code_id) FROM code)")
+    with frame_rows(sqlite3.connect(apart / "005.db")) as db:  # one that did not wait
+        db.execute("UPDATE frame_rows SET end_ns = start_ns + 1 WHERE code_id = (SELECT MAX(code_id) FROM code)")
     db.close()
     assert "may be any amount apart" in asked(run, apart)["clocks"]
 
@@ -182,11 +194,11 @@ def test_clocks_are_aligned_by_barriers(run, recorded, tmp_path):
 def waits(folder, seconds, came=10):
     """Each rank was in collectives so many seconds: the first to come since CAME s after it began, all to the same moment."""
     for path, waited in zip(sorted(folder.iterdir()), seconds, strict=True):
-        with sqlite3.connect(path) as db:
+        with frame_rows(sqlite3.connect(path)) as db:
             code, frame = db.execute("SELECT (SELECT MAX(code_id) + 1 FROM code), (SELECT MAX(frame_id) + 1 FROM frame)").fetchone()
             db.execute("INSERT INTO code VALUES (?, 1, '/lib/torch/distributed/distributed_c10d.py', 'all_reduce', 10, 'function', NULL, 1)", (code,))
             db.execute("INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (?, 1, ?, ?, 0)", (code, waited * 1e9, waited * 1e9))
-            db.execute("INSERT INTO frame VALUES (?, 1, NULL, ?, 0, 0, ?, ?, NULL, 0)", (frame, code, (came + max(seconds) - waited) * 1e9, (came + max(seconds)) * 1e9))
+            db.execute("INSERT INTO frame_rows VALUES (?, 1, NULL, ?, 0, 0, ?, ?, NULL, 0)", (frame, code, (came + max(seconds) - waited) * 1e9, (came + max(seconds)) * 1e9))
         db.close()
     return folder
 
@@ -217,7 +229,7 @@ def test_a_rank_that_started_late_is_named(run, recorded, tmp_path, began, came,
         changed(path, ("UPDATE meta SET value = value + ? WHERE key = 'started_unix_ns'", (start * 10**9,)), "UPDATE meta SET value = 'one' WHERE key = 'host'")
         if first is not None:
             changed(path, "INSERT INTO code SELECT MAX(code_id) + 1, 1, '/lib/torch/distributed/distributed_c10d.py', 'init_process_group', 10, 'function', NULL, 1 FROM code",
-                    ("INSERT INTO frame SELECT MAX(frame_id) + 1, 1, NULL, (SELECT MAX(code_id) FROM code), 0, 0, ?1, ?1 + 1000, NULL, 0 FROM frame", (int(first * 1e9),)),
+                    ("INSERT INTO frame_rows SELECT MAX(frame_id) + 1, 1, NULL, (SELECT MAX(code_id) FROM code), 0, 0, ?1, ?1 + 1000, NULL, 0 FROM frame", (int(first * 1e9),)),
                     "INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) SELECT MAX(code_id), 1, 1000, 1000, 0 FROM code")
     found = asked(run, folder)
     assert {row["rank"]: row["note"] for row in found["table"] if row["note"]} == late
@@ -244,7 +256,7 @@ def test_a_rank_that_compiled_longer_is_named(run, recorded, tmp_path, seconds, 
 
 
 def changed(path, *statements):
-    with sqlite3.connect(path) as db:
+    with frame_rows(sqlite3.connect(path)) as db:
         for statement in statements:
             db.execute(*statement if isinstance(statement, tuple) else (statement,))
     db.close()
@@ -280,7 +292,7 @@ PROCESSES = {
 
 
 @pytest.mark.parametrize("case", PROCESSES)
-def test_processes_differ_and_ranks_do_not(run, recorded, tmp_path, case):
+def test_values_that_differ_in_every_process_are_no_difference_of_ranks(run, recorded, tmp_path, case):
     """Device numbers, addresses and counters of a process in sources and expressions are no difference."""
     folder = job(tmp_path / "job", recorded, 3)
     for rank in range(3):
@@ -316,7 +328,7 @@ def test_a_guard_that_one_rank_lacks_is_named(run, recorded, tmp_path):
     assert (row["ranks"], row["guard"], row["here"], row["others"]) == ("1", "G['FLAG']", "no such guard", "G['FLAG'] == 1")
 
 
-def test_different_code_with_equal_guards_is_a_difference(run, recorded, tmp_path):
+def test_ranks_that_run_different_code_with_equal_guards_differ(run, recorded, tmp_path):
     """The fingerprints of the function's own code are compared. The compiled code has another fingerprint in each
     process."""
     folder = job(tmp_path / "job", recorded, 4)
@@ -344,7 +356,7 @@ def resume_function(path, compile_id=1, line=20):
             "FROM compile WHERE compile_id = 1")
 
 
-def test_breaks_limits_and_outcomes_are_described(run, recorded, tmp_path):
+def test_differing_breaks_limits_and_outcomes_of_ranks_are_described(run, recorded, tmp_path):
     folder = job(tmp_path / "job", recorded, 8)
     resume_function(folder / "003.db")
     changed(folder / "005.db", "UPDATE compile SET outcome = 'limit', cache_entry_id = NULL WHERE compile_id = 1")
@@ -382,7 +394,7 @@ def test_a_compile_that_only_one_rank_has_is_named(run, recorded, tmp_path):
     assert (row["function"], row["ranks"], row["guard"], row["here"], row["others"]) == ("extra", "1", "compile", "compiled", "no such compile")
 
 
-def test_names_that_differ_in_a_counter_are_one_function(run, recorded, tmp_path):
+def test_names_that_differ_only_in_a_counter_are_one_function(run, recorded, tmp_path):
     """The name of dyntrace's resume functions has a counter of the process, and so has the file name of code made by
     torch.fx."""
     folder = job(tmp_path / "job", recorded, 3)

@@ -21,7 +21,7 @@ def held(tmp_path, monkeypatch):
     return hold
 
 
-def test_numbers_at_their_limit_pass(held):
+def test_numbers_at_the_ratchets_limit_pass(held):
     held("tokens: 50\ncycles: 8 3\n")
     assert not [*ratchet.exceeded([])]
 
@@ -29,22 +29,22 @@ def test_numbers_at_their_limit_pass(held):
 @pytest.mark.parametrize("text, wrong", [("tokens: 49\ncycles: 8 3\n", "tokens: 50, and tests/ratchet.txt allows 49"),
                                          ("tokens: 50\ncycles: 8\n", "cycles: 8 3, and tests/ratchet.txt allows 8"),
                                          ("tokens: 50\n", "has no line for cycles")])
-def test_a_number_above_its_limit_fails(held, text, wrong):
+def test_a_number_above_the_ratchets_limit_fails(held, text, wrong):
     held(text)
     assert wrong in "\n".join(ratchet.exceeded([]))
 
 
-def test_renewing_lowers_and_never_raises(held):
+def test_renewing_the_ratchet_lowers_and_never_raises_numbers(held):
     file = held("tokens: 49\ncycles: 9 9 2\n")
     ratchet.renew([])
     assert "tokens: 49\ncycles: 8 3\n" in file.read_text()
 
 
-def test_cycles_come_from_symbols_that_files_use_of_each_other():
+def test_files_that_use_each_others_symbols_are_a_circle():
     assert ratchet.circles({"ring": {"file"}, "file": {"ring", "code"}, "code": set()}) == [["file", "ring"]]
 
 
-def test_comments_and_blank_lines_are_no_code(tmp_path, monkeypatch):
+def test_comments_and_blank_lines_are_not_counted_as_code(tmp_path, monkeypatch):
     monkeypatch.setattr(ratchet, "ROOT", str(tmp_path))
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "a.c").write_text('/* a comment\n * of two lines */\n\nint a = f("one token");\n// no\n')
@@ -63,5 +63,5 @@ def test_comments_and_blank_lines_are_no_code(tmp_path, monkeypatch):
     ("condition", [], "void f(void) {\n    bool all = a && b && c;\n    if (a && g(b && c && d))\n        h();\n}"),
     ("condition", [], "/* if (a && b && c) */\nconst char *s = \"if (a && b && c)\";"),
 ])
-def test_dense_patterns_are_found(pattern, lines, code):
+def test_joined_effects_and_long_conditions_are_found(pattern, lines, code):
     assert [line for found, line in ratchet.dense(code) if found == pattern] == lines

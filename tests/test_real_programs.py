@@ -72,8 +72,8 @@ def black(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_black_formats_the_standard_library(dyntrace, tmp_path, black):
-    """Several files, so that black starts worker processes of its own."""
+def test_black_formats_standard_library_files_while_recorded(dyntrace, tmp_path, black):
+    """black formats several files, and so starts worker processes."""
     stdlib = Path(subprocess.run([PYTHONS[0], "-c", "import os; print(os.path.dirname(os.__file__))"], capture_output=True,
                                  text=True, check=True).stdout.strip())
     results = []

@@ -60,7 +60,7 @@ def query(path, sql):
 
 
 @pytest.mark.newest_too
-def test_record_writes_a_trace_of_its_block(here, dyntrace, python, tmp_path):
+def test_record_writes_a_trace_of_what_runs_in_its_block(here, dyntrace, python, tmp_path):
     done = here(python, "-c", PROGRAM)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("still 'mine'\n")
@@ -145,15 +145,15 @@ print([hasattr(dyntrace, name) for name in ("resume", "nothing", "__nothing__", 
 """
 
 
-def test_the_public_names_are_one_list(record, here, python):
-    """They are one list, whether the package is imported or `dyntrace run` has made it."""
+def test_import_star_gives_the_same_names_alone_and_under_run(record, here, python):
+    """`import *` gives the same list, whether the program imported the package or `dyntrace run` made it."""
     alone = here(python, "-c", STAR)
     assert alone.returncode == 0 and alone.stdout.startswith("3 True ['compile', 'config', 'disable', "), alone.stderr
     assert alone.stdout.endswith("[True, False, False, False, False]\n")
     assert record(["-c", STAR], python=python).out == alone.stdout
 
 
-def test_public_names_are_not_read_before_they_are_wanted(record, python):
+def test_reading_attributes_of_modules_does_not_load_the_package(record, python):
     code = """
 import sys
 before = len(sys.modules)
@@ -265,3 +265,201 @@ def test_a_loop_compiled_by_cpythons_jit_is_recorded(here, python, tmp_path):
     assert (done.stdout, done.stderr) == ("True\n", "")
     assert query(tmp_path / "jit.db", "SELECT qualname, count(*) FROM frames WHERE qualname IN ('leaf', 'Made.__init__', 'numbers')"
                  " GROUP BY 1 ORDER BY 1") == [("Made.__init__", 1000), ("leaf", 2000), ("numbers", 1000)]
+
+
+def rest(path):
+    """{qualname: calls} of the functions of the program itself."""
+    return dict(query(path, "SELECT qualname, count(*) FROM frames WHERE filename = '<string>' AND qualname != '<module>' GROUP BY 1"))
+
+
+SUB = """
+import dyntrace
+try: import _interpreters as interpreters
+except ImportError: import _xxsubinterpreters as interpreters
+def f(): pass
+with dyntrace.record("sub.db"): f()
+tried = '''
+import dyntrace
+try:
+    with dyntrace.record("%s.db", force=%s): print("never")
+except RuntimeError as error: print(error, flush=True)
+'''
+for name, force in ("sub", True), ("none", False):
+    interpreters.run_string(interpreters.create(), tried % (name, force))
+"""
+
+
+def test_record_in_a_sub_interpreter_raises_and_writes_no_file(here, python, tmp_path):
+    """Not even over a trace that is there."""
+    done = here(python, "-c", SUB)
+    assert (done.stdout, done.stderr) == ("record() is for the main interpreter\n" * 2, ""), done
+    assert rest(tmp_path / "sub.db") == {"f": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["sub.db"]
+
+
+FORKED = """
+import os, sys, time, dyntrace
+def mine(): pass
+def childs(): pass
+outside = len(os.listdir("/proc/self/fd"))
+with dyntrace.record("forked.db"):
+    pid = os.fork()
+    if not pid:
+        childs()
+        sys.exit(3)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    mine()
+    pid = os.fork()
+    if not pid:
+        time.sleep(30)
+        os._exit(0)
+os.kill(pid, 0)
+os.kill(pid, 9)
+os.waitpid(pid, 0)
+print(len(os.listdir("/proc/self/fd")) - outside)
+"""
+
+
+def test_a_forked_child_can_leave_the_block(here, python, tmp_path):
+    """The child leaves it without waiting for the trace, which the parent finishes. The parent's block ends although a child, forked
+    in it, lives on."""
+    done = here(python, "-W", "ignore", "-c", FORKED)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3\n0\n", ""), done
+    assert rest(tmp_path / "forked.db") == {"childs": 1, "mine": 1}
+    assert query(tmp_path / "forked.db", "SELECT cause FROM loss") == []
+
+
+INTERRUPTED = """
+import collections, signal, time, dyntrace
+from dyntrace._native import native
+class Interrupted(BaseException): pass
+def interrupt(*_): raise Interrupted
+signal.signal(signal.SIGALRM, interrupt)
+counts = collections.Counter()
+with dyntrace.record("warm.db"): pass
+for i in range(100):
+    began = False
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.0005 + i * 0.0004)
+        with dyntrace.record("interrupted.db", force=True):
+            began = True
+            time.sleep(5)
+    except (Interrupted, RuntimeError) as error:
+        kind = type(error)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    counts["began" if began else "not"] += 1
+    if native._active():
+        print("still recording", i)
+        native._stop()
+print(min(counts["began"], counts["not"]) > 0)
+"""
+
+
+def test_a_signal_while_the_recording_begins_leaves_nothing_on(here, python):
+    """A handler that raises, as that of Ctrl-C does, at any moment of the beginning."""
+    done = here(python, "-c", INTERRUPTED)
+    assert (done.stdout, done.stderr) == ("True\n", ""), done
+
+
+CLOSES = """
+import os, sys, time, dyntrace
+def early(): pass
+def late(): pass
+with dyntrace.record("closed.db"):
+    early()
+    os.closerange(3, 256)
+    time.sleep(0.3)
+    mine = []
+    for _ in range(8): mine.append(os.open("/dev/null", os.O_RDWR))
+    late()
+print([os.fstat(fd).st_rdev == os.stat("/dev/null").st_rdev for fd in mine] == [True] * 8)
+with dyntrace.record("again.db"): late()
+with dyntrace.record("exec.db"):
+    early()
+    os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(20)"])
+"""
+
+
+def test_a_program_may_close_all_descriptors_in_the_block(here, dyntrace, python, tmp_path):
+    """The recording goes on to the end of the block, and closes none that the program opened since."""
+    environment = dict(os.environ, PYTHONPATH=str(Path(dyntrace).parent / "lib" / "python"))
+    program = subprocess.Popen([python, "-c", CLOSES], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert program.stdout.readline() == "True\n"
+    assert rest(tmp_path / "closed.db") == {"early": 1, "late": 1}
+    assert query(tmp_path / "closed.db", "SELECT cause FROM loss") == []
+
+    def finished():  # when the program has replaced itself, which ends what it records
+        with contextlib.suppress(sqlite3.OperationalError):
+            return (tmp_path / "exec.db").exists() and query(tmp_path / "exec.db", "SELECT value FROM meta WHERE key = 'state'") == [("complete",)]
+    until(finished, "the trace is finished")
+    assert program.poll() is None
+    program.kill()
+    assert program.communicate()[0] == ""
+    assert rest(tmp_path / "again.db") == {"late": 1} and rest(tmp_path / "exec.db") == {"early": 1}
+
+
+CHILDREN = """
+import os, signal, dyntrace
+def reap():
+    if not os.fork(): os._exit(4)
+    ended = []
+    try:
+        while True: ended.append(os.waitstatus_to_exitcode(os.wait()[1]))
+    except ChildProcessError:
+        return ended
+signals = []
+with dyntrace.record("children.db"): print(reap())
+signal.signal(signal.SIGCHLD, lambda *_: signals.append(1))
+with dyntrace.record("signals.db"): pass
+print(signals, open("/proc/thread-self/children").read())
+"""
+
+
+def test_the_collector_is_no_child_of_the_program(here, python, tmp_path):
+    """A program that waits for all its children waits for its own only, and gets no SIGCHLD for ours."""
+    done = here("timeout", "20", python, "-c", CHILDREN)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[4]\n[] \n", ""), done
+
+
+TOGETHER = """
+import threading, time, dyntrace
+def first(): time.sleep(0.05)
+def second(): time.sleep(0.2)
+barrier = threading.Barrier(2)
+entered, refused = [], []
+def go(function, strict):
+    barrier.wait()
+    try:
+        with dyntrace.record("%s-%s.db" % (function.__name__, strict), strict=strict) as trace:
+            entered.append(str(trace))
+            function()
+    except RuntimeError as error:
+        refused.append("already" in str(error))
+for strict in (False, True):
+    entered.clear()
+    threads = [threading.Thread(target=go, args=(function, strict)) for function in (first, second)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    print(len(entered), len({trace.rpartition("/")[2] for trace in entered}), refused)
+"""
+
+
+def test_of_two_threads_that_record_at_once_the_second_joins(here, python, tmp_path):
+    """As a recording within another does: with strict=True it raises."""
+    done = here(python, "-W", "ignore", "-c", TOGETHER)
+    assert (done.stdout, done.stderr) == ("2 1 []\n1 1 [True]\n", ""), done
+    assert len(list(tmp_path.iterdir())) == 2
+    assert all(rest(path) for path in tmp_path.iterdir())
+
+
+def test_record_yields_the_file_that_it_writes(here, python, tmp_path):
+    """If PATH is a directory or has a placeholder, the name has the process in it."""
+    code = """
+import os, dyntrace
+def f(): pass
+for path in ("ranks/%p.db", "here/"):
+    with dyntrace.record(path) as trace: f()
+    print(trace.startswith(os.path.abspath(path.partition("/")[0])), [row.qualname for row in trace.functions() if row.qualname == "f"])
+"""
+    done = here(python, "-c", code)
+    assert (done.stdout, done.stderr) == ("True ['f']\n" * 2, ""), done

@@ -38,7 +38,7 @@ def test_a_global_that_a_called_function_reads_is_reached_by_the_functions_name(
 
     for text, reached in (("tensor=G['made']@f", True), ("tensor=G['made']", False), ("tensor=L['made']@f", False),
                           ("mark_dynamic=L['x'][0]@f", True)):
-        assert settings.parse(0, text).could_be_in(caller.__code__) == reached, text
+        assert settings.parse(0, text).can_be_read_in(caller.__code__) == reached, text
 
 
 def words_of(text):

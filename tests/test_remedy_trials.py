@@ -43,7 +43,7 @@ def tried(p, setting, exit_code=0, output_same=1, values_same=None, error=None, 
 MARK, RAISE = "mark_dynamic=L['x'][0]@f", "config.recompile_limit=7"
 
 
-def test_a_trial_gives_the_figures_of_a_remedy(why, sizes):
+def test_a_remedy_has_the_figures_that_its_trial_measured(why, sizes):
     tried(sizes, "")
     tried(sizes, MARK, compiles=1, recompiles=0, eager=0, hits=7)
     page, remedies = why(sizes.done())
@@ -70,7 +70,7 @@ def test_a_pair_better_than_each_setting_is_a_remedy(why, sizes):
     assert remedies[0]["setting"] == f"{MARK} {RAISE}"
 
 
-def test_the_last_trial_counts(why, sizes):
+def test_the_last_trial_of_a_setting_counts(why, sizes):
     tried(sizes, "")
     tried(sizes, MARK, error="stopped after 1 s (--timeout)", exit_code=None)
     tried(sizes, MARK, compiles=2, recompiles=1, eager=0)
@@ -78,7 +78,7 @@ def test_the_last_trial_counts(why, sizes):
     assert (remedies[0]["status"], remedies[0]["trial"], remedies[0]["measured_compiles"]) == ("measured", 3, 2)
 
 
-def test_the_better_trial_is_first(why, sizes):
+def test_the_remedy_with_the_better_trial_is_first(why, sizes):
     tried(sizes, "")
     tried(sizes, MARK, compiles=2, recompiles=1, eager=0)
     tried(sizes, RAISE, compiles=8, recompiles=7, eager=0)
@@ -88,7 +88,7 @@ def test_the_better_trial_is_first(why, sizes):
     assert remedies[-1]["setting"] == RAISE and "8 compiles instead of 3, 0 eager calls instead of 5" in page
 
 
-def test_a_trial_without_gain_says_so(why, sizes):
+def test_a_remedy_whose_trial_had_no_gain_says_so(why, sizes):
     tried(sizes, "")
     tried(sizes, MARK)
     page, remedies = why(sizes.done())
@@ -180,7 +180,7 @@ def test_settings_in_another_order_are_the_same(why, tmp_path):
     assert remedies[0]["setting"] == "maybe_mark_dynamic=L['x'][0]@f maybe_mark_dynamic=L['y'][0]@f" and remedies[0]["measured_compiles"] == 1
 
 
-def test_three_remedies_are_printed(why, tmp_path):
+def test_why_prints_three_remedies_and_all_with_the_option_all(why, tmp_path):
     p = Torch(tmp_path / "t.db")
     for i, source in enumerate(("L['a']", "L['b']", "L['c']", "L['d']")):
         p.sequence("EQUALS_MATCH", source, [2 * i, 2 * i + 1])
@@ -188,3 +188,56 @@ def test_three_remedies_are_printed(why, tmp_path):
     assert len(remedies) == 4 and re.search(r"^  and 1 more: dyntrace why f --all$", page, re.M) and "  4. " not in page
     everything, _ = why(p.path, "--all")
     assert "  4. " in everything and " more: dyntrace" not in everything
+
+
+# ---- resume functions: trial 1 is the unchanged run -----------------------------------------
+
+REST = "torch_dynamo_resume_in_f_at_14"
+CAPTURE = "config.capture_scalar_outputs=True"
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """f with a graph break in line 14: codes 1 (f) and 240 (the rest of f). `tried` adds a trial, of which only code ids are known."""
+    p = Torch(tmp_path / "t.db")
+    p.sizes(4)
+    p.breaks(line=14)
+    p.db.execute("UPDATE code SET origin_code_id = 1 WHERE code_id = 240")
+    p.trials = 0
+
+    def tried(setting, **compiles):
+        p.trials += 1
+        p.insert("trial", trial_id=p.trials, batch=1, setting=setting, command="[]", exit_code=0, output_same=None if p.trials == 1 else 1,
+                 compiles=sum(compiles.values()), recompiles=0, breaks=1, eager=0, hits=0, compile_ns=9)
+        for function, count in compiles.items():
+            p.insert("trial_function", trial_id=p.trials, function_id={"f": 1, "rest": 240, "unnamed": None}[function], compiles=count,
+                     recompiles=count - 1, breaks=int(function == "f"), eager=0, hits=0, compile_ns=9)
+    p.tried = tried
+    return p
+
+
+def of_rest(run, path):
+    done = run("why", REST, path, "--json")
+    assert done.returncode == 0, done.stderr
+    return [(one["setting"], one["measured_compiles"]) for one in json.loads(done.stdout)["remedies"] if one["status"] == "measured"]
+
+
+def test_a_break_that_moved_is_no_gain_of_the_resume_function(run, broken):
+    broken.tried("", f=1, rest=2)
+    broken.tried(CAPTURE, f=1, unnamed=3)
+    path = broken.done()
+    assert of_rest(run, path) == []
+    rows = json.loads(run("sql", path, f"SELECT compiles, gain, note FROM trial_functions WHERE qualname = '{REST}' AND NOT baseline",
+                          "--json").stdout)
+    assert [tuple(row.values()) for row in rows] == [(None, 0, "not measured")]
+
+
+@pytest.mark.parametrize("unnamed, gain", [(0, 1), (1, 1), (3, 0)])
+def test_compiles_of_new_resume_functions_count_against_a_gain(run, broken, unnamed, gain):
+    broken.tried("", f=1, rest=2)
+    broken.tried(CAPTURE, f=1, rest=1, **({"unnamed": unnamed} if unnamed else {}))
+    path = broken.done()
+    assert [one for one in of_rest(run, path) if one[0] == CAPTURE] == [(CAPTURE, 2 + unnamed)] * gain
+    rows = json.loads(run("sql", path, f"SELECT compiles, baseline_compiles, gain FROM trial_functions WHERE qualname = '{REST}' "
+                          "AND NOT baseline", "--json").stdout)
+    assert [tuple(row.values()) for row in rows] == [(2 + unnamed, 3, gain)]

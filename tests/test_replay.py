@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from frame_rows import VIEW
 from planted import size_changes
 from shared import PROGRAMS, SCHEMA, Screen, golden
 
@@ -182,7 +183,7 @@ def test_verify_counts_lookups_that_do_not_follow(replay, worked, tmp_path):
 
 # ---- bad input
 
-def test_bad_usage_is_exit_2_in_one_line(replay, worked, dyntrace):
+def test_bad_usage_gives_a_one_line_error_and_status_2(replay, worked, dyntrace):
     for argv in (["--nonsense"], ["other.db", "--verify"]):
         done = replay(worked, *argv)
         assert done.returncode == 2 and done.stderr.startswith("dyntrace: ") and done.stderr.count("\n") == 1, done
@@ -223,7 +224,7 @@ def test_nonsense_in_a_trace_crashes_no_replay(replay, worked, tmp_path, seed):
 # ---- src/trace/replay/cache_order.c against the evaluator
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_cache_order_is_the_evaluators(record, replay, tmp_path, seed):
+def test_cache_order_is_the_order_in_which_the_evaluator_tried_entries(record, replay, tmp_path, seed):
     """All lookups of a random program tried the entries of cache_order in its order: --verify says so. To show that it
     checks, two tried entries are exchanged; before the fork, because after it an entry may have died in the other
     process."""
@@ -255,13 +256,13 @@ def planted(tmp_path_factory):
     """f(x) in two threads: compiled for 1 and 2, hit, one entry dies, a graph break, a limit; in its own region."""
     path = tmp_path_factory.mktemp("planted") / "planted.db"
     db = sqlite3.connect(path)
-    db.executescript(SCHEMA + """
+    db.executescript(SCHEMA + VIEW + """
         INSERT INTO meta VALUES ('span_ns', 100000000), ('state', 'complete'), ('frame_count', 9);
         INSERT INTO process(process_id, pid, start_ns) VALUES (1, 100, 0);
         INSERT INTO thread VALUES (1, 1, 100, 'MainThread'), (2, 1, 101, 'worker');
         INSERT INTO code(code_id, process_id, filename, qualname, first_line, kind) VALUES (1, 1, '/src/app.py', 'f', 10, 'function'),
             (2, 1, '/src/app.py', '<module>', 1, 'module'), (3, 1, '/src/lib.py', 'C.g', 5, 'function');
-        INSERT INTO frame VALUES (1, 1, NULL, 2, 0, 0, 1000000, 99000000, NULL, 0);
+        INSERT INTO frame_rows VALUES (1, 1, NULL, 2, 0, 0, 1000000, 99000000, NULL, 0);
         INSERT INTO signature VALUES (1, 'x: int 1'), (2, 'x: int 2'), (3, 'x: int 3');
     """)
     # what: (ms, thread, code, outcome, entry, [(entry, result)], signature)
@@ -270,7 +271,7 @@ def planted(tmp_path_factory):
              (70, 1, 1, 5, None, [(1, "fail")], 3), (80, 1, 1, 1, 1, [(1, "pass")], None)]
     check = 0
     for at, (ms, thread, code, outcome, entry, checks, signature) in enumerate(calls, 1):
-        db.execute("INSERT INTO frame VALUES (?, ?, 1, ?, 0, ?, ?, ?, ?, 0)", (at + 1, thread, code, outcome, ms * MS, ms * MS + 500, entry))
+        db.execute("INSERT INTO frame_rows VALUES (?, ?, 1, ?, 0, ?, ?, ?, ?, 0)", (at + 1, thread, code, outcome, ms * MS, ms * MS + 500, entry))
         db.execute("INSERT INTO lookup VALUES (?, ?, ?, ?, ?, 3000, ?, ?, ?, ?)",
                    (at, at + 1, thread, code, ms * MS + 100, outcome, entry, len(checks), signature))
         for position, (tried, result) in enumerate(checks):
@@ -296,7 +297,7 @@ def page(replay, path, place, *more):
     return done.stdout
 
 
-def test_the_page_of_a_lookup(replay, planted):
+def test_the_page_of_a_lookup_has_its_decision_cache_and_call_stack(replay, planted):
     """The page has the decision, the cache before it with the guard results of each entry, and the call stack."""
     assert page(replay, planted, "lookup 4") == """\
 lookup 4  event 6 of 13  0.040000 s  40.0 %  thread 1 (MainThread) of process 100
@@ -318,12 +319,12 @@ lookup 4  event 6 of 13  0.040000 s  40.0 %  thread 1 (MainThread) of process 10
     ("last death", ["death 2  event 11 of 13  0.060000 s", "  f (src/app.py:10): entry 0/1 died", "     - 0/1 "]),
     ("lookup 7", ["lookup 7  event 12 of 13  0.070000 s", "  f (src/app.py:10): limit", "  died 60 ms: the model was freed\\x1b[31m"]),
     ("60%", ["before event 11 of 13  0.060000 s  60.0 %"]), ("2s", ["after the last of 13 events"])])
-def test_to_prints_the_event_at_a_place(replay, planted, place, lines):
+def test_the_option_to_prints_the_event_at_a_place(replay, planted, place, lines):
     text = page(replay, planted, place)
     assert text.startswith(lines[0]) and all(f"\n{line}" in text or line in text for line in lines[1:]), text
 
 
-def test_to_json_has_the_event_at_a_place(replay, planted):
+def test_the_option_to_with_json_has_the_event_at_a_place(replay, planted):
     found = json.loads(page(replay, planted, "lookup 7", "--json"))
     assert {key: found[key] for key in ("event", "events", "kind", "id", "function", "outcome")} == {
         "event": 12, "events": 13, "kind": "lookup", "id": 7, "function": "f (src/app.py:10)", "outcome": "limit"}
@@ -360,7 +361,7 @@ def test_an_event_is_shown_with_its_source(replay, worked):
 def test_a_graph_break_has_the_frame_of_its_compile(run, plant, dyntrace):
     p = plant()
     size_changes(p)
-    p.db.executescript("INSERT INTO frame VALUES (1, 1, NULL, 2, 0, 0, 0, 90000000, NULL, 0), (2, 1, 1, 1, 0, 0, 1, 80000000, NULL, 0);"
+    p.db.executescript("INSERT INTO frame_rows VALUES (1, 1, NULL, 2, 0, 0, 0, 90000000, NULL, 0), (2, 1, 1, 1, 0, 0, 1, 80000000, NULL, 0);"
                        "UPDATE compile SET frame_id = 2 WHERE compile_id = 2;")
     p.insert("graph_break", graph_break_id=7, compile_id=2, code_id=1, line=12, reason="call of print\n  Hint: do not\n")
     path = p.done()
@@ -378,7 +379,7 @@ def test_places_that_do_not_exist_are_errors(replay, planted):
     assert (done.returncode, done.stdout) == (2, "") and "not a terminal: --to N prints an event" in done.stderr
 
 
-def test_a_terminal_gets_the_replay_view(dyntrace, planted):
+def test_replay_on_a_terminal_opens_the_replay_view(dyntrace, planted):
     screen = Screen([dyntrace, "replay", planted], size=(40, 120))
     screen.wait("event 1 of 13")
     screen.type("]")
@@ -396,7 +397,7 @@ def stepped(dyntrace, path, keys):
 
 @pytest.mark.parametrize("by, passing", [("function Space f", "9"), ("file Space lib.py", "4"), ("thread Space worker", "6"), ("process Space 100", "12"),
                                          ("outcome Space hit,limit", "5"), ("where Space signature Space GLOB Space 'x:?int?1'", "2")])
-def test_filters_of_the_replay_view(dyntrace, planted, by, passing):
+def test_each_filter_of_the_replay_view_passes_the_right_events(dyntrace, planted, by, passing):
     assert f"{passing} of 13 events pass" in stepped(dyntrace, planted, f"f {by} Enter")
 
 
@@ -438,7 +439,7 @@ def test_nonsense_in_a_trace_crashes_no_replay_view(dyntrace, replay, worked, tm
 # ---- what makes it doubtful, and options
 
 @pytest.mark.parametrize("argv", [["--verify"], ["--to", "first lookup"], ["--what-if", "isolate=no"]])
-def test_doubts_about_a_trace_are_printed(replay, worked, tmp_path, argv):
+def test_losses_and_an_unfinished_recording_are_reported(replay, worked, tmp_path, argv):
     path = tmp_path / "t.db"
     shutil.copy(worked, path)
     assert replay(path, *argv).stderr == ""

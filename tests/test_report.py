@@ -30,7 +30,7 @@ def decided(plant):
     p.db.executescript("""
     INSERT INTO meta VALUES ('state', 'complete'), ('host', 'box'), ('command', '["python", "app.py"]'), ('span_ns', 20000000),
         ('started_unix_ns', 1700000000000000000);
-    INSERT INTO frame VALUES (1, 1, NULL, 2, 0, 0, 0, 20000000, NULL, 0), (2, 1, 1, 1, 0, 2, 1000000, 3000000, 1, 0), (3, 1, 1, 1, 0, 1, 5000000, 6000000, 4, 0);""")
+    INSERT INTO frame_rows VALUES (1, 1, NULL, 2, 0, 0, 0, 20000000, NULL, 0), (2, 1, 1, 1, 0, 2, 1000000, 3000000, 1, 0), (3, 1, 1, 1, 0, 1, 5000000, 6000000, 4, 0);""")
     return p.done()
 
 
@@ -69,7 +69,7 @@ class Page(html.parser.HTMLParser):
         self.texts.append((self.open[-1] if self.open else "", data))
 
 
-def test_the_text_is_the_golden_page(run, decided, monkeypatch):
+def test_the_text_report_is_the_golden_page(run, decided, monkeypatch):
     monkeypatch.setenv("TZ", "UTC")
     golden("report", run("report", decided.name).stdout)
 
@@ -177,6 +177,15 @@ def make_advised(plant, folder, name="prog.py"):
     return path, p.done()
 
 
+def test_a_count_of_one_is_printed_in_singular(run, plant):
+    p = plant()
+    p.compile()
+    path = p.done()
+    assert ", of 1 call\n" in run("report", path).stdout
+    cards = re.findall(r'<div class="card[^>]*><b>([^<]*)</b>([^<]*)</div>', page_of(run, path))
+    assert len(cards) > 4 and {"process", "thread", "call decided", "compile"} <= {what for number, what in cards if number == "1"}
+
+
 def advice_of(text):
     """[(line, source, marks)] of the section, and the text around them."""
     section = re.search(r'<section id="advice">.*?</section>', text, re.S)[0]
@@ -185,7 +194,7 @@ def advice_of(text):
             for line, source, marks in rows], html.unescape(section)
 
 
-def test_page_marks_the_lines_that_need_guards(run, plant, tmp_path):
+def test_the_html_page_marks_the_lines_that_need_guards(run, plant, tmp_path):
     _, trace = make_advised(plant, tmp_path)
     rows, section = advice_of(page_of(run, trace))
     assert "What would have helped" in section and "not measured" in section or "exact" in section
@@ -198,7 +207,7 @@ def test_page_marks_the_lines_that_need_guards(run, plant, tmp_path):
     assert "1 line of functions compiled with it" in section
 
 
-def test_page_has_no_lines_of_a_file_that_changed(run, plant, tmp_path):
+def test_the_html_page_has_no_lines_of_a_file_that_changed(run, plant, tmp_path):
     program, trace = make_advised(plant, tmp_path)
     with sqlite3.connect(trace) as db:
         db.execute("UPDATE meta SET value = ? WHERE key = 'started_unix_ns'", (time.time_ns() - 3600 * 10**9,))
@@ -214,7 +223,18 @@ def test_page_has_no_lines_of_a_file_that_changed(run, plant, tmp_path):
     assert "Its source is not shown: this was recorded on another machine." in advice_of(page_of(run, trace))[1]
 
 
-def test_page_shows_a_long_function_around_its_marks(run, plant, tmp_path):
+@pytest.mark.parametrize("line, why", [
+    (0, "the function has no line"), (None, "the function has no line"), (900, "the file has no such line any more")])
+def test_the_html_page_shows_no_source_of_a_function_without_a_line_in_its_file(run, plant, tmp_path, line, why):
+    _, trace = make_advised(plant, tmp_path)
+    with sqlite3.connect(trace) as db:
+        db.execute("UPDATE code SET first_line = ? WHERE qualname = 'f'", (line,))
+    db.close()
+    rows, section = advice_of(page_of(run, trace))
+    assert f"Its source is not shown: {why}." in section and "4" not in [row[0] for row in rows]
+
+
+def test_the_html_page_shows_a_long_function_only_around_its_marks(run, plant, tmp_path):
     program, trace = make_advised(plant, tmp_path)
     program.write_text("\n\ndef f(x, n):\n    y = x + 1\n" + "    y += 1\n" * 200 + "    return y\n")
     rows, section = advice_of(page_of(run, trace))
@@ -224,7 +244,7 @@ def test_page_shows_a_long_function_around_its_marks(run, plant, tmp_path):
 # ---- a browser is started ---------------------------------------------------
 
 @pytest.mark.parametrize("browser, printed", [("echo", "file://{}"), ("echo a %s b", "a file://{} b"), ("false:no-such-command:echo", "file://{}"), ("echo %s &", "file://{}")])
-def test_open_starts_the_browser(run, decided, tmp_path, monkeypatch, browser, printed):
+def test_the_option_open_starts_the_browser(run, decided, tmp_path, monkeypatch, browser, printed):
     monkeypatch.setenv("BROWSER", browser)
     out = tmp_path / "a page; ls.html"
     done = run("report", decided, "--html", out, "--open")
@@ -232,7 +252,7 @@ def test_open_starts_the_browser(run, decided, tmp_path, monkeypatch, browser, p
     assert out.read_text().startswith("<!doctype html>")
 
 
-def test_open_without_a_name_makes_a_page_of_its_own(run, decided, tmp_path, monkeypatch):
+def test_the_option_open_without_a_name_makes_its_own_page(run, decided, tmp_path, monkeypatch):
     monkeypatch.setenv("BROWSER", "true")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     done = run("report", decided, "--open")
@@ -241,7 +261,7 @@ def test_open_without_a_name_makes_a_page_of_its_own(run, decided, tmp_path, mon
     assert page.stat().st_mode & 0o777 == 0o600
 
 
-def test_open_without_a_browser_is_one_clear_line(run, decided, tmp_path, monkeypatch):
+def test_the_option_open_without_a_browser_prints_one_clear_line(run, decided, tmp_path, monkeypatch):
     monkeypatch.setenv("BROWSER", "false:no-such-command")
     out = tmp_path / "page.html"
     done = run("report", decided, "--html", out, "--open")
@@ -253,7 +273,7 @@ def test_open_without_a_browser_is_one_clear_line(run, decided, tmp_path, monkey
         assert done.returncode == 2 and done.stderr.count("\n") == 1 and done.stderr.startswith("dyntrace: report: ") and not done.stdout
 
 
-def test_page_needs_no_network(run, decided):
+def test_the_html_page_needs_no_network(run, decided):
     text = page_of(run, decided)
     assert set(re.findall(r"https?://[^\s\"'<]+", text)) == {"http://www.w3.org/2000/svg"}  # a name, not an address
     page = Page(text)
@@ -269,7 +289,7 @@ def test_page_needs_no_network(run, decided):
 def test_hostile_names_are_harmless_on_the_page(run, plant, tmp_path):
     p = plant(qualname=EVIL, filename=EVIL)
     size_changes(p)
-    p.db.executescript("INSERT INTO frame VALUES (1, 1, NULL, 1, 0, 0, 0, 20000000, NULL, 0)")
+    p.db.executescript("INSERT INTO frame_rows VALUES (1, 1, NULL, 1, 0, 0, 0, 20000000, NULL, 0)")
     p.insert("graph_break", graph_break_id=1, compile_id=2, code_id=1, line=12, reason=EVIL, user_stack=EVIL)
     for table, column in (("recompile_cause", "text"), ("recompile_cause", "source"), ("recompile_cause", "actual"), ("compile", "label"),
                           ("compile", "reason"), ("guard", "source"), ("guard", "kind"), ("thread", "name"), ("process", "argv")):
@@ -289,7 +309,7 @@ def test_hostile_names_are_harmless_on_the_page(run, plant, tmp_path):
 
 
 @pytest.mark.parametrize("rows", ["", ROWS, "INSERT INTO thread VALUES (1, 1, 1, 'x');"], ids=["empty", "frames alone", "thread alone"])
-def test_a_trace_with_little_in_it_makes_a_page(run, tmp_path, rows):
+def test_an_almost_empty_trace_makes_an_html_page(run, tmp_path, rows):
     path = make_trace(tmp_path / "t.db", rows=rows)
     text = page_of(run, path)
     assert {"Overview", "The recording"} <= {t for tag, t in Page(text).texts if tag == "h2"}
@@ -301,7 +321,7 @@ def test_a_trace_with_little_in_it_makes_a_page(run, tmp_path, rows):
 def test_frames_that_do_not_nest_are_drawn(run, tmp_path):
     """Frames with missing parents, backward times or a ring of parents are drawn in some way, without a crash."""
     path = make_trace(tmp_path / "t.db", "DELETE FROM frame", *(
-        f"INSERT INTO frame VALUES ({i}, {i % 3}, {(i * 7) % 50}, {i % 5}, 0, 0, {(i * 7919) % 1000}, {(i * 104729) % 1000}, NULL, 0)" for i in range(1, 200)))
+        f"INSERT INTO frame_rows VALUES ({i}, {i % 3}, {(i * 7) % 50}, {i % 5}, 0, 0, {(i * 7919) % 1000}, {(i * 104729) % 1000}, NULL, 0)" for i in range(1, 200)))
     Page(page_of(run, path))
 
 
@@ -328,7 +348,7 @@ def test_a_page_on_a_full_disk_is_an_error(run, decided):
     assert done.returncode == 2 and done.stderr.startswith("dyntrace: ") and not out.exists()
 
 
-def test_limit_cuts_the_lists(run, decided):
+def test_the_option_limit_cuts_the_lists(run, decided):
     found = json.loads(run("report", decided, "--json", "--limit", "1").stdout)
     assert len(found["recompiles"]) == 1
     assert "; --limit 0 shows all." in page_of(run, decided, "--limit", "1")
@@ -418,7 +438,7 @@ def test_the_page_works_in_a_browser(run, decided, tmp_path, hostile):
     assert image.stat().st_size > 10000
 
 
-def test_tables_fit_the_terminal_unless_they_are_asked_for_wide(dyntrace, record, tmp_path):
+def test_tables_fit_the_terminal_unless_the_option_wide_is_given(dyntrace, record, tmp_path):
     """Numbers keep their digits, a place keeps its line, and a command to be typed is whole."""
     name = "a_function_with_a_long_name" * 4
     folder = tmp_path / ("deep" * 15)
@@ -450,7 +470,7 @@ WIDE = """
 @pytest.mark.no_sanitizer
 @pytest.mark.skipif(not CHROMIUM, reason="no chromium here")
 @pytest.mark.parametrize("width", [1400, 390])
-def test_tables_of_the_page_fit(run, plant, tmp_path, width):
+def test_tables_of_the_html_page_fit_the_browsers_window(run, plant, tmp_path, width):
     _, trace = make_advised(plant, tmp_path, "a_program_with_a_long_name.py")
     with sqlite3.connect(trace) as db:
         db.execute("UPDATE code SET qualname = 'a_class_with_a_long_name.a_method_with_a_long_name_too' WHERE code_id = 1")

@@ -16,7 +16,7 @@ EXAMPLE = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "resume.md").read_t
 
 
 @pytest.mark.sweep(3)  # alone with the first interpreter, recorded with the newest
-def test_split_functions_do_what_whole_ones_do(evaluate):
+def test_functions_split_by_resume_do_what_whole_ones_do(evaluate):
     assert "\nOK" in evaluate("resume_cases.py")[1]
 
 
@@ -34,8 +34,8 @@ def test_random_programs_do_the_same_when_split(evaluate, mode):
 
 
 @pytest.mark.parametrize("module", [pytest.param("test_contextlib", marks=pytest.mark.slow), "test_super"])
-def test_cpythons_modules_pass_when_split(dyntrace, python, module):
-    """`make resume-torture` for one module."""
+def test_cpythons_test_modules_pass_when_their_functions_are_split(dyntrace, python, module):
+    """This runs `make resume-torture` for one module."""
     if subprocess.run([python, "-c", f"import test.{module}"], capture_output=True).returncode:
         pytest.skip(f"no test.{module} here")
     done = subprocess.run([sys.executable, ROOT / "tests" / "cpython" / "resume.py", "--python", python, "--build", os.path.dirname(dyntrace),

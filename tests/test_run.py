@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from crash_help import fsck
 from shared import PROGRAMS, PYTHONS, ROOT, calls, command_path, holds, query, script, version_of
 
 PYENV = Path.home() / ".pyenv" / "versions"
@@ -259,6 +261,42 @@ def test_two_recorders_of_one_file_are_refused(dyntrace, run, tmp_path):
     holds(tmp_path / "t.db")
 
 
+# Opens the newest of the traces sys.argv[1:] again and again.
+LOOK = textwrap.dedent("""
+    import collections, json, os, sqlite3, sys
+    said = collections.Counter()
+    print(flush=True)
+    while not os.path.exists("over"):
+        for trace in [trace for trace in sys.argv[1:] if os.path.exists(trace)][-1:]:
+            db = sqlite3.connect(f"file:{trace}?mode=ro", uri=True)
+            try:
+                db.execute("SELECT COUNT(*) FROM frame, lookup").fetchone()
+                said["read"] += 1
+            except sqlite3.Error as error:
+                said[str(error)] += 1
+            db.close()
+    print(json.dumps(said))
+    """)
+
+
+def test_a_reader_that_opens_the_trace_at_any_moment_finds_a_whole_database(dyntrace, run, tmp_path):
+    """At any moment: when the recording begins, while it goes on, and when it ends."""
+    traces = [tmp_path / f"{number}.db" for number in range(20)]
+    readers = [subprocess.Popen([sys.executable, "-c", LOOK, *traces], cwd=tmp_path, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    try:
+        for reader in readers:
+            reader.stdout.readline()
+        for trace in traces:
+            assert run("-o", trace, "-c", MARK * 500).returncode == 0
+    finally:
+        (tmp_path / "over").touch()
+        said = [json.loads(reader.communicate(timeout=120)[0]) for reader in readers]
+    assert all(set(one) == {"read"} for one in said), said
+    for trace in traces:  # a program that opened it just before the end may have left an empty -wal and its -shm
+        assert query(trace, "SELECT COUNT(*) FROM frame JOIN code USING (code_id) WHERE qualname = 'mark'") == [(500,)]
+        fsck(dyntrace, trace)
+
+
 def test_only_the_owner_can_read_the_trace(dyntrace, tmp_path):
     """Whatever the umask is, during and after the recording."""
     program = "import os; print(os.getpid(), flush=True); input()"
@@ -424,7 +462,7 @@ time.sleep(0.5)
 
 # ---- bad usage ----
 
-def test_bad_usage_is_exit_2_in_one_line(run, tmp_path):
+def test_bad_usage_gives_a_one_line_error_and_status_2(run, tmp_path):
     (tmp_path / "empty").mkdir()
     for words, parts in (
         ([], ["no program"]),
@@ -457,7 +495,7 @@ def test_a_wrong_duration_is_refused(run, text):
     one_line(run("--min-duration", text, "-c", "1"), "--min-duration")
 
 
-def test_a_duration_with_a_unit_is_taken(run, tmp_path):
+def test_a_minimum_duration_may_have_any_unit(run, tmp_path):
     for text, ns in (("500ns", 500), ("20us", 20000), ("1.5ms", 1500000), ("2s", 2 * 10**9), ("0s", 0)):
         assert run("--force", "-o", "t.db", "--min-duration", text, "-c", "1").returncode == 0
         assert query(tmp_path / "t.db", "SELECT value FROM meta WHERE key = 'min_duration_ns'") == [(ns,)]
@@ -877,8 +915,8 @@ def test_ends_of_children_are_in_the_trace(record, python):
     assert trace.rows("SELECT count(*) FROM process WHERE end_ns IS NULL") == [(0,)]
 
 
-def test_a_program_with_a_missing_shared_library_is_reported(run, tmp_path):
-    """A program that cannot be started at all."""
+def test_a_script_whose_interpreter_does_not_exist_is_reported(run, tmp_path):
+    """The kernel finds no interpreter for the script."""
     script(tmp_path / "broken", "#!/no/such/interpreter\n", 0o755)
     done = run("-o", "t.db", "./broken")
     one_line(done, "broken", status=126)
@@ -977,6 +1015,114 @@ def test_open_frames_are_inherited_by_a_fork(record, python):
     assert trace.rows("SELECT count(*) FROM frame WHERE end_ns IS NULL") == [(0,)]
 
 
+def test_a_fork_in_c_code_that_released_the_gil_is_recorded(record, python):
+    trace = holds(record(["-c", """if True:
+        import ctypes, os, threading
+        def child(): pass
+        def go(libc):
+            pid = libc.fork()
+            if pid == 0:
+                child()
+                os._exit(3)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+        go(ctypes.PyDLL(None))
+        go(ctypes.CDLL(None))  # without the GIL
+        """], python=python))
+    assert trace.rows("SELECT COUNT(DISTINCT process_id), COUNT(*) FROM frames WHERE qualname = 'child'") == [(2, 2)]
+
+
+FORKS = """
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int over;
+static pthread_t thread[4];
+static void *loop(void *nothing)
+{
+    while (!over) {
+        pid_t child = fork();
+        if (!child)
+            _exit(0);
+        waitpid(child, 0, 0);
+    }
+    return nothing;
+}
+void begin(void) { for (int i = 0; i < 4; i++) pthread_create(&thread[i], 0, loop, 0); }
+void end(void) { over = 1; for (int i = 0; i < 4; i++) pthread_join(thread[i], 0); }
+"""
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="needs cc")
+def test_forks_of_several_threads_at_once_are_told_apart(record, python, tmp_path):
+    """Four threads of C code fork while the main thread forks, too: each child writes into its own file."""
+    (tmp_path / "forks.c").write_text(FORKS)
+    subprocess.run(["cc", "-shared", "-fPIC", "-pthread", "-o", tmp_path / "forks.so", tmp_path / "forks.c"], check=True)
+    trace = holds(record(["-c", """if True:
+        import ctypes, os, sys
+        import warnings
+        warnings.simplefilter("ignore")  # of a fork beside other threads
+        forks = ctypes.CDLL(sys.argv[1])
+        def child(): pass
+        forks.begin()
+        for _ in range(100):
+            pid = os.fork()
+            if pid == 0:
+                child()
+                os._exit(0)
+            assert os.waitpid(pid, 0)[1] == 0
+        forks.end()
+        """, tmp_path / "forks.so"], python=python))
+    assert trace.rows("SELECT COUNT(DISTINCT process_id), COUNT(*) FROM frames WHERE qualname = 'child'") == [(100, 100)]
+    assert trace.rows("SELECT cause FROM loss") == []
+
+
+def test_the_shared_memory_of_a_fork_that_runs_long_grows(record, python):
+    """A fork's ring and its file of names begin with a few pages. 400,000 frames of 2,000 functions need more of both."""
+    program = """if True:
+        import os
+        def child():
+            scope = {}
+            for n in range(2000):
+                exec(f"def function_{n}_{'x' * 80}(): pass", scope)
+            functions = [scope[name] for name in scope if name.startswith("function_")]
+            for function in functions:
+                for _ in range(200):
+                    function()
+        if os.fork() == 0:
+            child()
+            os._exit(0)
+        os.wait()
+        """
+    trace = holds(record(["-c", program], python=python))
+    assert trace.rows("SELECT count(*), min(n), max(n) FROM (SELECT count(*) AS n FROM frames WHERE qualname LIKE 'function\\_%' ESCAPE '\\' "
+                      "GROUP BY qualname)") == [(2000, 200, 200)]
+    assert trace.rows("SELECT cause FROM losses WHERE NOT is_stall") == []
+
+
+def test_a_hundred_short_children_have_one_row_and_their_own_frames_each(record, python):
+    """A hundred children one after the other, over several commits. Each has one row, its parent and its own frames."""
+    program = """if True:
+        import os, time
+        def leaf(): pass
+        def child(): leaf()
+        for _ in range(100):
+            if os.fork() == 0:
+                if os.fork() == 0:
+                    child()
+                    os._exit(0)
+                os.wait()
+                os._exit(0)
+            os.wait()
+            time.sleep(0.01)
+        """
+    trace = holds(record(["-c", program], python=python))
+    assert trace.rows("SELECT count(*), count(parent_process_id), count(end_ns) FROM process") == [(201, 200, 201)]
+    assert trace.rows("SELECT generation, count(*) FROM (SELECT (p.parent_process_id != 1) + (p.process_id != 1) AS generation FROM process p) "
+                      "WHERE generation GROUP BY 1") == [(1, 100), (2, 100)]
+    assert trace.rows("SELECT count(*), count(DISTINCT process_id) FROM frames WHERE qualname = 'leaf'") == [(100, 100)]
+    assert trace.rows("SELECT cause FROM losses WHERE NOT is_stall") == []
+
+
 def test_a_child_that_outlives_the_command_is_recorded(record, python):
     """The child is recorded until it ends."""
     program = """if True:
@@ -1004,7 +1150,7 @@ def test_arguments_with_broken_utf8_are_recorded(record, dyntrace, python):
         subprocess.run([dyntrace, command[0], trace.path, *command[1:]], capture_output=True, check=True, timeout=120)
 
 
-def test_an_interpreter_with_a_version_in_its_name_is_not_asked(record, python, tmp_path):
+def test_an_interpreter_with_a_version_in_its_name_is_not_started_to_ask_it(record, python, tmp_path):
     """If there is an extension for this version, the interpreter is not started to ask for it. If the name is wrong, only
     the recording is lost."""
     version = version_of(python)
@@ -1049,7 +1195,7 @@ def test_a_child_started_after_the_command_ended_is_recorded(record, python, slo
     assert trace.rows("SELECT count(*) FROM loss") == [(0,)]
 
 
-def test_forks_that_fail_are_not_waited_for_long(record, python):
+def test_run_does_not_wait_long_for_forks_that_failed(record, python):
     program = """if True:
         import ctypes, os, resource
         resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
@@ -1128,8 +1274,8 @@ def test_a_child_that_is_no_longer_recorded_runs_on(record, tmp_path):
     assert (tmp_path / "said").read_text() == repr(("5\n", "", 0, 0))
 
 
-def test_interrupt_stops_waiting_for_stragglers(dyntrace, tmp_path):
-    """Everything before the interrupt is kept."""
+def test_an_interrupt_ends_the_wait_for_remaining_children(dyntrace, tmp_path):
+    """The trace has everything that was recorded before the interrupt."""
     program = """if True:
         import os, time
         def beat(): time.sleep(.005)
@@ -1205,7 +1351,7 @@ def test_a_small_file_size_limit_ends_only_the_recording(run, tmp_path):
 
 # ---- children that ignore us ----
 
-def test_children_that_ignore_the_environment_are_losses(run, tmp_path, python):
+def test_children_that_ignore_the_environment_are_recorded_as_losses(run, tmp_path, python):
     """A Python child started with -I, -E or -S, in any way, is a row of loss, and `run` reports it once. A command line
     that only looks like one makes no row."""
     script(tmp_path / "starts.py", """
@@ -1256,7 +1402,7 @@ def losses_of_children(path):
 
 
 @pytest.mark.no_sanitizer
-def test_scripts_whose_shebang_ignores_the_environment_are_losses(run, tmp_path, python):
+def test_scripts_whose_shebang_ignores_the_environment_are_recorded_as_losses(run, tmp_path, python):
     """A started script whose #! line keeps the recorder out is a row of loss. Other scripts are recorded and make no row."""
     first = {"one": f"{python} -I", "two": f"{python} -sE ", "three": f"/usr/bin/env -S {python} -S", "four": f"/usr/bin/env -S -i {python}",
              "plain": python, "late": f"/bin/sh\n#!{python} -I"}
@@ -1280,7 +1426,7 @@ def test_scripts_whose_shebang_ignores_the_environment_are_losses(run, tmp_path,
 
 
 @pytest.mark.no_sanitizer
-def test_children_without_the_environment_are_losses(run, tmp_path, python):
+def test_children_without_the_environment_are_recorded_as_losses(run, tmp_path, python):
     """A Python that another program starts without the environment is a row of loss. Each of these calls leaf() ten
     times, unrecorded. A Python with the environment is recorded and makes no row."""
     for name in ("sudo", "systemd-run"):

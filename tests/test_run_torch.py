@@ -84,14 +84,14 @@ def torch(version, more=""):
 # ---- the option ----
 
 @pytest.mark.parametrize("value", ["", "wrong", "SHIM", "shim ", "auto,off", "0"])
-def test_a_wrong_value_of_torch_is_an_error(dyntrace, tmp_path, value):
+def test_a_wrong_value_of_the_option_torch_is_an_error(dyntrace, tmp_path, value):
     done = subprocess.run([dyntrace, "run", "--torch", value, "-o", tmp_path / "t.db", "-c", "print(1)"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"dyntrace: run: --torch {value}: not one of auto, shim, observe, off\n"
     assert not (tmp_path / "t.db").exists()
 
 
-def test_a_missing_value_of_torch_is_an_error(dyntrace):
+def test_a_missing_value_of_the_option_torch_is_an_error(dyntrace):
     done = subprocess.run([dyntrace, "run", "--torch"], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "--torch needs a value" in done.stderr
@@ -100,7 +100,7 @@ def test_a_missing_value_of_torch_is_an_error(dyntrace):
 @pytest.mark.sweep(2)
 @pytest.mark.one_python
 @pytest.mark.parametrize("mode", ["auto", "shim", "observe", "off"])
-def test_without_torch_no_message_names_it(record, python, mode):
+def test_a_program_without_torch_gets_no_message_about_torch(record, python, mode):
     trace = record(["-S", "-c", "def f(): pass\nf()"] if 0 else ["-c", "def f(): pass\nf()"], "--torch", mode, python=python)
     assert trace.err == "" and trace.rows("SELECT torch_version, torch_mode, torch_note FROM process") == [(None, None, None)]
 
@@ -179,23 +179,23 @@ NOTHING = {
 @pytest.mark.one_python
 @pytest.mark.parametrize("lacks", NOTHING)
 @pytest.mark.parametrize("mode", ["observe", "auto"])
-def test_a_torch_that_cannot_be_watched_is_a_loss(watched, lacks, mode):
+def test_a_torch_that_cannot_be_watched_is_recorded_as_a_loss(watched, lacks, mode):
     trace = watched(NOTHING[lacks], "--torch", mode)
     cause, = trace.lost
     assert cause.startswith("torch bridge: ") and "AttributeError" in cause
 
 
-def test_torch_off_is_recorded_as_such(watched):
+def test_the_trace_says_that_recording_of_torch_was_off(watched):
     assert watched(torch("2.13.0"), "--torch", "off").torch == ("2.13.0", "off", None)
 
 
 @pytest.mark.parametrize("mode", ["shim", "observe"])
-def test_without_set_eval_frame_nothing_is_watched(watched, mode):
+def test_a_torch_without_set_eval_frame_is_unwatched_or_a_recorded_loss(watched, mode):
     trace = watched(torch("2.13.0", "del evaluator.set_eval_frame"), "--torch", mode)
     assert trace.torch[1] not in ("shim", "observe") or trace.lost
 
 
-def test_the_loss_says_what_is_missing(watched):
+def test_a_missing_function_of_torch_causes_no_system_error(watched):
     trace = watched(torch("2.5.0", "del evaluator._debug_get_cache_entry_list"), "--torch", "observe")
     assert "SystemError" not in "".join(trace.lost)
 

@@ -7,12 +7,21 @@ import subprocess
 
 import pytest
 
+from frame_rows import frame_rows
 from shared import PYTHONS
 
 pytestmark = pytest.mark.one_python
 
 PROGRAM = "def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)\ndef wait(): yield 1\nlist(wait()); fib(14)"
 MIDDLE = "(SELECT frame_id FROM frame ORDER BY frame_id LIMIT 1 OFFSET 600)"
+OLDER = """
+    PRAGMA legacy_alter_table = ON;
+    CREATE TABLE older(frame_id INTEGER PRIMARY KEY, thread_id INTEGER, parent_id INTEGER, code_id INTEGER, kind INTEGER, outcome INTEGER,
+                       start_ns INTEGER, end_ns INTEGER, cache_entry_id INTEGER, exit INTEGER);
+    INSERT INTO older SELECT frame_id, thread_id, parent_id, code_id, kind, outcome, start_ns, end_ns, cache_entry_id, exit FROM frame;
+    DROP TABLE frame;
+    ALTER TABLE older RENAME TO frame;
+"""
 CHANGES = {
     "as recorded": "",
     "small pages": "PRAGMA page_size = 512; VACUUM",
@@ -20,12 +29,12 @@ CHANGES = {
     "a log": f"PRAGMA journal_mode = WAL; DELETE FROM frame WHERE frame_id = {MIDDLE}",
     "no frame": "DELETE FROM frame",
     "one frame": "DELETE FROM frame WHERE parent_id IS NOT NULL",
-    "a text": f"UPDATE frame SET start_ns = 'soon' WHERE frame_id = {MIDDLE}",
+    "a text": f"UPDATE frame_rows SET start_ns = 'soon' WHERE frame_id = {MIDDLE}",
     "a long text": f"UPDATE frame SET kind = printf('%.9000c', 'x') WHERE frame_id = {MIDDLE}",
-    "a fraction": f"UPDATE frame SET end_ns = end_ns + 0.5 WHERE frame_id = {MIDDLE}",
-    "no end": f"UPDATE frame SET end_ns = NULL WHERE frame_id > {MIDDLE}",
+    "a fraction": f"UPDATE frame_rows SET end_ns = end_ns + 0.5 WHERE frame_id = {MIDDLE}",
+    "no end": f"UPDATE frame_rows SET end_ns = NULL WHERE frame_id > {MIDDLE}",
     "large and negative numbers": f"UPDATE frame SET exit = -1, outcome = -9e15, code_id = code_id - 1000 * (frame_id = {MIDDLE})",
-    "large and negative keys": f"UPDATE frame SET frame_id = -1 WHERE frame_id = {MIDDLE}; UPDATE frame SET frame_id = 1 << 62 WHERE frame_id ="
+    "large and negative keys": f"UPDATE frame_rows SET frame_id = -1 WHERE frame_id = {MIDDLE}; UPDATE frame_rows SET frame_id = 1 << 62 WHERE frame_id ="
                                " (SELECT MAX(frame_id) FROM frame)",
 }
 
@@ -37,12 +46,11 @@ def traces(dyntrace, tmp_path_factory):
     subprocess.run([dyntrace, "run", "-o", folder / "read.db", "--python", PYTHONS[0], "--", "-c", PROGRAM], check=True,
                    capture_output=True, timeout=60)
     shutil.copy(folder / "read.db", folder / "asked.db")
-    change(folder / "asked.db", "ALTER TABLE frame ADD COLUMN more")
     return folder
 
 
 def change(path, script):
-    db = sqlite3.connect(path, isolation_level=None)
+    db = frame_rows(sqlite3.connect(path, isolation_level=None))
     db.executescript(script)
     return db
 
@@ -57,7 +65,9 @@ def test_frames_read_from_pages_equal_those_of_sqlite(run, traces, tmp_path, nam
     answers = []
     for file in ("read.db", "asked.db"):
         shutil.copy(traces / file, tmp_path)
-        with change(tmp_path / file, CHANGES[name]):  # its log is there until it is closed
+        with change(tmp_path / file, CHANGES[name]) as db:  # its log is there until it is closed
+            if file == "asked.db":
+                db.executescript(OLDER)
             answers.append(told(run, tmp_path / file))
     assert answers[0] == answers[1]
     assert answers[0][0] == 0 and bool(answers[0][1]) == (name != "no frame")

@@ -24,7 +24,7 @@ def named(tmp_path, text):
     ("cause LIKE $LOSS_STALL || '%'", "cause LIKE 'stall: ' || '%'"),
     ("code_id IN $codes AND NOT $quick AND json_extract(x, '$.A')", "code_id IN $codes AND NOT $quick AND json_extract(x, '$.A')"),
 ])
-def test_a_name_becomes_its_value(tmp_path, text, made):
+def test_a_dollar_name_in_sql_becomes_its_number_or_text(tmp_path, text, made):
     done = named(tmp_path, text + "\n")
     assert (done.returncode, done.stdout, done.stderr) == (0, made + "\n", "")
 
@@ -53,7 +53,7 @@ def test_sql_compares_no_outcome_kind_or_exit_with_a_bare_number():
     assert bare == []
 
 
-def test_a_text_is_printed_as_it_was_embedded(run):
+def test_sql_print_prints_queries_with_their_names_replaced(run):
     text = run("sql", "--print", "call-outcomes").stdout
     assert "SUM(outcome = 1) AS hit" in text and "$" not in text
     assert "(1, 'hit', 1, 0, 0)" in run("sql", "--print", "views").stdout

@@ -73,7 +73,7 @@ def test_no_redact_keeps_secrets(recorded):
 
 
 @pytest.mark.one_python
-def test_redact_adds_names(recorded):
+def test_the_option_redact_adds_names_of_secrets(recorded):
     trace, words = recorded("--redact", "TOKENS", "--redact", "use*")
     guards = dict(trace.rows("SELECT source, expression FROM guard WHERE kind = 'EQUALS_MATCH'"))
     assert guards["L['tokens']"] == f"L['tokens'] == '{HIDDEN}'"
@@ -83,7 +83,7 @@ def test_redact_adds_names(recorded):
 
 
 @pytest.mark.one_python
-def test_try_says_why_it_cannot_run(recorded, run):
+def test_try_says_that_a_command_with_removed_secrets_cannot_run(recorded, run):
     trace, words = recorded()
     done = run("try", "--yes", trace.path, "limit=2")
     assert done.returncode == 2 and done.stderr.count("\n") == 1
@@ -91,7 +91,7 @@ def test_try_says_why_it_cannot_run(recorded, run):
 
 
 @pytest.mark.one_python
-def test_try_keeps_the_names(record, run, tmp_path):
+def test_a_trace_keeps_the_patterns_of_redact_for_try(record, run, tmp_path):
     """A command without secrets runs again, under the same --redact."""
     program = tmp_path / "p.py"
     program.write_text("print(1)\n")
@@ -100,7 +100,7 @@ def test_try_keeps_the_names(record, run, tmp_path):
 
 
 @pytest.mark.one_python
-def test_usage(run):
+def test_redact_with_no_redact_or_without_a_pattern_is_an_error(run):
     done = run("run", "--redact", "x", "--no-redact", "x.py")
     assert (done.returncode, done.stderr) == (2, "dyntrace: run: --redact leaves out what --no-redact keeps: give one of the two\n")
     done = run("run", "--redact", "", "x.py")
@@ -108,8 +108,8 @@ def test_usage(run):
 
 
 @pytest.mark.one_python
-def test_record_inside_a_program(dyntrace, python, tmp_path, run):
-    """dyntrace.record(redact=): True, False or patterns."""
+def test_dyntrace_record_takes_redact(dyntrace, python, tmp_path, run):
+    """redact= may be True, False or patterns."""
     import subprocess
 
     words = secrets()
@@ -121,6 +121,29 @@ def test_record_inside_a_program(dyntrace, python, tmp_path, run):
         assert bool(leaks([path], words)) == kept
         if argument == "['tokens']":
             assert rows(path, "SELECT COUNT(*) FROM guard WHERE expression LIKE '%plain tokens%'") == [(0,)]
+
+
+@pytest.mark.newest_too
+def test_a_secret_is_removed_before_a_long_text_or_name_is_cut(dyntrace, record, python):
+    """Values are cut at 200 bytes and names at 100. What makes a secret of one may lie beyond the cut."""
+    words = secrets()[:2]
+    program = """
+import dyntrace, os
+word, other = os.environ["SECRETS"].split()
+for before in range(130, 200, 3):
+    url = "x" * before + " postgres://me:" + word + "@host/" + "y" * 10000
+    with dyntrace.span(url, url=url, **{"a" * before + "_password": other, "_".join("a" * (before // 3)) + "_password": other}): pass
+def f(**settings): return settings
+f(**{"a" * 120 + "_password": word, "nested": [{"é" * 120 + "_password": other}]})
+scope = {"word": word}
+exec("def " + "a" * 220 + "_password(): return word", scope)
+scope.popitem()[1]()
+"""
+    trace = record(["-c", program], "--args", "f", "--args", "a*", python=python, env=environment(dyntrace, words))
+    assert leaks([trace.path], [word[:n] for word in words for n in (len(word), 6)]) == []
+    names = [name for name, in trace.rows("SELECT name FROM span")]
+    assert len(names) == 24 and max(len(name) for name in names) == 200 and any(HIDDEN in name for name in names)
+    assert len(trace.rows("SELECT 1 FROM call_args WHERE result LIKE ?", f"%{HIDDEN}%")) == 2
 
 
 @pytest.mark.one_python

@@ -45,7 +45,7 @@ def test_the_seed_programs_run_one_after_the_other(run, tmp_path):
 
 
 @pytest.mark.parametrize("library", ["parser", "server", "config", "message"])
-def test_the_calls_of_building_an_object_are_in_order(run, library):
+def test_calls_that_build_an_object_are_in_the_order_of_setprofile(run, library):
     """The last example, with objects of the standard library: every function at its first call, in the order that
     sys.setprofile reports."""
     program = SEEDS / "001_library.py"

@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.newest_too
 
 
-def test_the_evaluator_keeps_its_rules(evaluate):
+def test_the_evaluator_passes_its_unit_tests(evaluate):
     assert "\nOK" in evaluate("shim_rules.py")[1]
 
 
@@ -26,14 +26,14 @@ def test_bad_answers_of_callbacks_are_errors_not_crashes(evaluate):
 
 
 @pytest.mark.slow
-def test_random_programs_do_the_same_when_replaced(evaluate):
-    """2000 each in test_shim_torture.py."""
+def test_random_programs_do_the_same_when_a_callback_replaces_their_code(evaluate):
+    """test_shim_torture.py runs 2000 such programs with each Python."""
     out, err, _ = evaluate("shim_random.py", "0", "150")
     assert out.startswith("150 programs, ")
 
 
 @pytest.mark.sweep(3)  # alone with the first interpreter, recorded with the newest
-def test_threads_under_a_callback_do_the_same(evaluate):
+def test_threads_do_the_same_with_and_without_a_callback(evaluate):
     out, err, _ = evaluate("shim_threads.py", "2")
     assert out.startswith("4 threads, ")
     assert err == ""

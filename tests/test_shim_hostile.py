@@ -14,7 +14,7 @@ def test_the_evaluator_survives_every_act_in_every_place(evaluate):
     assert int(out.splitlines()[-1].split(" combinations")[0]) > 4000
 
 
-def test_a_reset_while_other_threads_are_in_guards(evaluate):
+def test_a_reset_while_other_threads_check_guards_does_not_crash(evaluate):
     assert evaluate("shim_hostile_threads.py")[0] == "OK\n"
 
 

@@ -39,7 +39,7 @@ def cpython(python, mode, module):
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_cpythons_modules_pass_with_every_frame_replaced(python, module):
+def test_cpythons_test_modules_pass_with_every_frame_replaced(python, module):
     here = subprocess.run([python, "-c", f"import test.{module}"], capture_output=True)
     if here.returncode:
         pytest.skip(f"no test.{module} here")
@@ -49,16 +49,16 @@ def test_cpythons_modules_pass_with_every_frame_replaced(python, module):
     assert replaced["replaced"] > 10 and declined["replaced"] == 0
 
 
-def test_thousands_of_random_programs_do_the_same(evaluate):
+def test_thousands_of_random_programs_do_the_same_under_a_callback(evaluate):
     out, _, _ = evaluate("shim_random.py", "1000", "2000")
     assert out.startswith("2000 programs, ")
 
 
-def test_four_threads_do_the_same_for_a_long_time(evaluate):
+def test_four_threads_do_the_same_under_a_callback_for_a_long_time(evaluate):
     out, err, _ = evaluate("shim_threads.py", "10")
     assert out.startswith("4 threads, ") and err == ""
 
 
-def test_nothing_leaks_in_many_rounds(evaluate):
+def test_the_evaluator_leaks_nothing_in_a_million_rounds(evaluate):
     out, _, _ = evaluate("shim_leaks.py", "1000000", timeout=900)
     assert "LEAKS" not in out

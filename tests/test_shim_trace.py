@@ -26,7 +26,7 @@ def trace(dyntrace, python, tmp_path, request):
     return sqlite3.connect(path), json.loads(done.stdout)
 
 
-def test_the_trace_counts_what_the_program_counted(trace):
+def test_the_trace_has_as_many_calls_as_the_program_counted(trace):
     db, counted = trace
     found = {what: db.execute(query).fetchone()[0] for what, query in QUERIES.items()}
     assert found == {what: counted[what] for what in QUERIES}
@@ -46,7 +46,7 @@ def test_outcomes_of_lookups_add_up(trace):
     assert one("SELECT count(*) FROM frame WHERE cache_entry_id IS NOT NULL") == counted["guard pass"] + counted["compiles"]
 
 
-def test_entries_die_with_the_program_s_reset(dyntrace, python, tmp_path):
+def test_entries_die_with_the_object_they_guard_or_with_a_reset(dyntrace, python, tmp_path):
     program = tmp_path / "p.py"
     program.write_text("""
 import dyntrace
@@ -74,8 +74,8 @@ dyntrace.reset()
     assert "L['x']" in rows[0][1] and rows[1][1] == "reset"
 
 
-def test_an_unfinished_call_has_its_outcome(dyntrace, python, tmp_path):
-    """The row is stored while the callback compiles. The outcome is known only later."""
+def test_a_call_stored_while_it_compiles_gets_its_outcome_later(dyntrace, python, tmp_path):
+    """The call's row is stored while the callback compiles. The outcome is known only later."""
     (tmp_path / "p.py").write_text("""
 import os
 from dyntrace.eval_frame import set_eval_frame
@@ -254,7 +254,7 @@ else:
 """
 
 
-def test_each_forked_process_has_orders_of_guards_of_its_own(dyntrace, record, python, tmp_path):
+def test_each_forked_process_has_its_own_orders_of_guards(dyntrace, record, python, tmp_path):
     trace = record(["-c", ORDERS], python=python, cwd=tmp_path)
     told = [json.loads((tmp_path / who).read_text()) for who in ("parent", "child", "grandchild")]
     for pid, ran in told:

@@ -47,7 +47,7 @@ def lists(run):
     return json.loads(run("ls", "--json").stdout)
 
 
-def test_ls_lists_what_runs(run, dyntrace, python, tmp_path):
+def test_ls_lists_a_recording_while_it_runs(run, dyntrace, python, tmp_path):
     with recorded(dyntrace, python, tmp_path) as (pid, _, trace):
         until(lambda: any(row["pid"] == pid for row in lists(run)), "the recording is listed")
         row, = [row for row in lists(run) if row["trace"] == str(trace)]
@@ -91,6 +91,56 @@ def test_snapshots_under_load_are_whole(run, dyntrace, python, tmp_path):
     fsck(dyntrace, trace)
 
 
+LATE = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int sqlite3_exec(void *db, const char *sql, void *each, void *data, char **error)
+{
+    int (*real)(void *, const char *, void *, void *, char **) = dlsym(RTLD_NEXT, "sqlite3_exec");
+    static int times;
+    if (!strncmp(sql, "BEGIN; SELECT", 13) && times++ < atoi(getenv("LATE")))
+        usleep(1000 * atoi(getenv("LATE_MS")));
+    return real(db, sql, each, data, error);
+}
+"""
+
+
+@pytest.mark.no_sanitizer
+@pytest.mark.parametrize("times", [2, 1000], ids=["twice", "always"])
+def test_a_snapshot_that_reads_too_late_begins_again(dyntrace, python, tmp_path, times):
+    """The recorder waits 40 ms for it, and then goes on."""
+    (tmp_path / "late.c").write_text(LATE)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "late.so", tmp_path / "late.c"], check=True)
+    with recorded(dyntrace, python, tmp_path) as (pid, _, _trace):
+        done = subprocess.run([dyntrace, "snapshot", str(pid), "-o", tmp_path / "s.db"], capture_output=True, text=True,
+                              env={**os.environ, "LD_PRELOAD": str(tmp_path / "late.so"), "LATE": str(times), "LATE_MS": "300"})
+    if times == 2:
+        assert (done.returncode, done.stderr) == (0, "")
+        fsck(dyntrace, tmp_path / "s.db")
+    else:
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and "too busy to read it in time; try again" in done.stderr
+        assert not (tmp_path / "s.db").exists()
+
+
+@pytest.mark.no_sanitizer
+def test_a_snapshot_that_reads_too_late_begins_again_beside_another(run, dyntrace, python, tmp_path):
+    """Meanwhile the recorder has waited for the other snapshot, too, and gone on."""
+    (tmp_path / "late.c").write_text(LATE)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "late.so", tmp_path / "late.c"], check=True)
+    with recorded(dyntrace, python, tmp_path) as (pid, _, _trace):
+        late = subprocess.Popen([dyntrace, "snapshot", str(pid), "-o", tmp_path / "late.db"], stderr=subprocess.PIPE, text=True,
+                                env={**os.environ, "LD_PRELOAD": str(tmp_path / "late.so"), "LATE": "1", "LATE_MS": "900"})
+        until(lambda: (tmp_path / "late.db").exists() or list(tmp_path.glob("*late.db*")), "it begins")
+        time.sleep(0.05)
+        assert run("snapshot", pid, "-o", tmp_path / "other.db").stderr == ""
+        assert (late.wait(), late.stderr.read()) == (0, "")
+    fsck(dyntrace, tmp_path / "late.db")
+    fsck(dyntrace, tmp_path / "other.db")
+
+
 def test_a_snapshot_has_lookups_and_decisions(run, dyntrace, python, tmp_path):
     code = DECIDED.replace("rounds = int(sys.argv[1])", "rounds = 5000").replace("set_eval_frame(None)", textwrap.dedent("""
         set_eval_frame(None)
@@ -110,7 +160,7 @@ def test_a_snapshot_has_lookups_and_decisions(run, dyntrace, python, tmp_path):
             assert "2 compiles" in run("why", "leaf", folder / "s.db").stdout
 
 
-def test_bad_input_is_one_line_and_leaves_nothing(run, tmp_path, trace):
+def test_bad_input_gives_a_one_line_error_and_leaves_no_file(run, tmp_path, trace):
     def refused(*words):
         done = run("snapshot", *words)
         assert done.returncode == 2 and done.stdout == "" and len(done.stderr.splitlines()) == 1
@@ -127,7 +177,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(run, tmp_path, trace):
     assert not (tmp_path / "s.db").exists()
 
 
-def test_a_dead_recording_has_no_snapshot(run, dyntrace, python, tmp_path):
+def test_a_snapshot_of_a_killed_recording_is_refused(run, dyntrace, python, tmp_path):
     flag, trace = tmp_path / "goes on", tmp_path / "d.db"
     flag.touch()
     recording = start_run(dyntrace, python, trace, STEADY, arguments=[str(flag)])
@@ -152,7 +202,7 @@ def test_a_full_disk_leaves_no_half_snapshot(run, dyntrace, python, tmp_path):
         assert [path.name for path in tmp_path.iterdir() if "s.db" in path.name] == []
 
 
-def test_the_program_takes_one_itself(record, dyntrace, tmp_path, python):
+def test_a_program_can_take_a_snapshot_of_itself(record, dyntrace, tmp_path, python):
     code = textwrap.dedent("""
         import dyntrace
         def leaf(i):
@@ -197,7 +247,7 @@ SLOW = textwrap.dedent("""
     (["--snapshot-on", "exception"], "os.fork() or 1 / 0", "a process ended with an uncaught exception"),
     (["--snapshot-on", "USR2"], "", "signal"),
 ], ids=["slow", "thread", "process", "signal"])
-def test_a_condition_takes_one(dyntrace, python, tmp_path, options, event, why):
+def test_a_snapshot_is_taken_when_its_condition_holds(dyntrace, python, tmp_path, options, event, why):
     snapshot = tmp_path / "t-snapshot-1.db"
     with recorded(dyntrace, python, tmp_path, *options, code=SLOW.format(event=event)) as (pid, run, trace):
         if why == "signal":
@@ -213,13 +263,13 @@ def test_a_condition_takes_one(dyntrace, python, tmp_path, options, event, why):
     assert len(list(tmp_path.glob("*.db"))) == 2
 
 
-def test_nothing_happens_without_a_condition_that_holds(dyntrace, python, tmp_path):
+def test_no_snapshot_is_taken_while_no_condition_holds(dyntrace, python, tmp_path):
     with recorded(dyntrace, python, tmp_path, "--snapshot-on", "*.handle>5s", "--snapshot-on", "exception", code=SLOW.format(event="order.handle(0.1)")):
         time.sleep(0.5)
     assert len(list(tmp_path.glob("*.db"))) == 1
 
 
 @pytest.mark.parametrize("what", ["f", "f>", ">1s", "f>1x", "KILL", ""])
-def test_a_condition_that_makes_no_sense_is_refused(run, tmp_path, what):
+def test_a_snapshot_condition_that_makes_no_sense_is_refused(run, tmp_path, what):
     done = run("run", "-o", "t.db", "--snapshot-on", what, "-c", "0")
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and "not 'FUNC>TIME'" in done.stderr, done.stderr

@@ -150,16 +150,133 @@ print(functools.partial(dyntrace.span, "p", k=1)(), dyntrace.span(*["q"], **{"k"
 """
 
 
-def test_program_is_the_same_with_and_without_recording(dyntrace, python, record):
+def test_a_program_with_spans_does_the_same_with_and_without_recording(dyntrace, python, record):
     expected = alone(dyntrace, python, SEEN)
     assert "foreign code" not in expected and "(1, 2, (3,), 5, {'f': 6})" in expected and expected.count("True") > 5
     assert record(["-c", SEEN], python=python).out == expected
 
 
+def test_only_calling_the_class_span_makes_a_span(dyntrace, python):
+    assert alone(dyntrace, python, """
+        import copy, pickle
+        import dyntrace
+        span = dyntrace.span("x")
+        def rebuild(): return pickle.loads(pickle.dumps(span, 0))
+        def derive(): type("Derived", (dyntrace.span,), {})
+        ways = [lambda: object.__new__(dyntrace.span), lambda: dyntrace.span.__new__(dyntrace.span), rebuild, lambda: copy.copy(span), derive]
+        for way in ways:
+            try: print(way())
+            except TypeError: pass
+        with type(span)("y") as made: print(isinstance(made, dyntrace.span))
+        """) == "True\n"
+
+
+@pytest.mark.parametrize("freed", ["in order", "with their context", "of one object"])
+def test_many_nested_spans_are_freed_without_deep_recursion(spans, freed):
+    _, found = spans(f"""
+        import contextvars, threading
+        import dyntrace
+        def enter(spans):
+            for span in spans: span.__enter__()
+        def work():
+            context = contextvars.copy_context()
+            if {freed == "with their context"}:
+                context.run(enter, (dyntrace.span("s") for _ in range(20000)))
+            made = [dyntrace.span("s")] * 20000 if {freed == "of one object"} else [dyntrace.span("s") for _ in range(20000)]
+            context.run(enter, made)
+            if {freed == "in order"}:
+                for span in made: span.__exit__(None, None, None)
+            del made, context
+            with dyntrace.span("next"): pass
+        threading.stack_size(256 << 10)
+        thread = threading.Thread(target=work)
+        thread.start(), thread.join()
+        """)
+    assert found["next"]["parent"] in (None, "s") and found["next"]["end_ns"]
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_decorated_generators_and_coroutines_behave_like_plain_ones(dyntrace, python, record, recorded):
+    """Wrong calls raise at the call, arguments and values die as soon, and exceptions pass alike."""
+    program = """
+import asyncio, dyntrace, types, weakref
+class C: pass
+def same(function): return function
+def look(put):
+    log = []
+    @put
+    def generator(x):
+        r = weakref.ref(x); del x
+        yield r() is None
+    log.append(next(generator(C())))
+    @put
+    async def coroutine(x):
+        r = weakref.ref(x); del x
+        await asyncio.sleep(0)
+        return r() is None
+    log.append(asyncio.run(coroutine(C())))
+    @put
+    async def values(x=None):
+        r = weakref.ref(x or C()); del x
+        yield C()
+        yield r() is None
+    @put
+    async def ends():
+        try: yield 1
+        except GeneratorExit: return
+    @put
+    async def ignores():
+        try: yield 1
+        except GeneratorExit: yield 2
+    @put
+    async def catches():
+        try: yield 1
+        except ValueError as error: yield type(error.__context__).__name__
+    @put
+    @types.coroutine
+    def old(x):
+        yield
+        return x
+    @put
+    async def fails():
+        yield 1
+        raise KeyError("its")
+    async def use():
+        made = values(C())
+        value = await made.__anext__()
+        r = weakref.ref(value); del value
+        log.append(r() is None)
+        log.append(await made.__anext__())
+        await made.aclose()
+        for function in (ends, ignores):
+            for error in (GeneratorExit, GeneratorExit(), KeyError("k")):
+                made = function()
+                await made.__anext__()
+                try: log.append(await made.athrow(error))
+                except BaseException as error: log.append(repr(error))
+                try: log.append(await made.aclose())
+                except BaseException as error: log.append(repr(error))
+        made = catches()
+        await made.__anext__()
+        log.append(await made.athrow(ValueError()))
+        await made.aclose()
+        try: log.append([x async for x in fails()])
+        except KeyError as error: log.append(repr(error))
+        log.append(await old(5))
+    asyncio.run(use())
+    for function in (generator, coroutine, values, old):
+        try: log.append(function(1, 2, 3))
+        except TypeError: log.append("TypeError")
+    return log
+assert look(dyntrace.span) == look(same), (look(dyntrace.span), look(same))
+"""
+    assert recorded and record(["-c", program], python=python) or alone(dyntrace, python, program) == ""
+
+
 # ---- what is recorded ----
 
 
-def test_nesting_and_attributes(spans):
+def test_spans_are_recorded_with_their_parents_and_attributes(spans):
     trace, found = spans(
         """
         import dyntrace
@@ -189,8 +306,23 @@ def test_nesting_and_attributes(spans):
 
 
 @pytest.mark.one_python
+def test_names_and_attributes_are_cut_between_two_characters(spans):
+    trace, found = spans("""
+        import ctypes, dyntrace
+        for n in range(4):
+            x = "x" * n
+            kinds = [type(x + "\\u20ac" * 100, (), {})] + [type("S", (ctypes.Structure,), {"_fields_": [(x + "\\u20ac" * 60, ctypes.c_int)]})]
+            values = dict(zip("abcd", [kind() for kind in kinds] + [x + "\\u20ac" * 100, x + ":://me:x@" + "\\u20ac" * 100]))
+            with dyntrace.span(x + "\\u20ac" * 100, **values, **{x + "\\u20ac" * 40: 1}): pass
+            with dyntrace.span(x + "://me:x@" + "\\u20ac" * 100): pass
+        """)
+    assert len(found) == 8 and max(len(name.encode()) for name in found) == 200
+    attributes = [json.loads(row["attributes"]) for row in found.values() if row["attributes"]]
+    assert len(attributes) == 4 and all(value for row in attributes for value in row.values())
+
+
 @pytest.mark.parametrize("kept, said", [("types", '{"id": "int", "word": "str", "none": "NoneType", "on": "bool"}'), ("off", None)])
-def test_values_are_left_out(spans, kept, said):
+def test_under_values_types_or_off_span_attributes_have_no_values(spans, kept, said):
     _, found = spans("import dyntrace\nwith dyntrace.span('s', id=271, word='w', none=None, on=True): pass", "--values", kept)
     assert found["s"]["attributes"] == said
 
@@ -217,7 +349,7 @@ def test_threads_have_spans_of_their_own(spans):
     assert found["ends elsewhere"]["end_ns"] and found["after"]["parent_span_id"] is None
 
 
-def test_tasks_begin_with_their_makers_span(spans):
+def test_spans_of_a_task_are_inside_the_span_that_made_the_task(spans):
     trace, _ = spans(
         """
         import asyncio, dyntrace
@@ -243,7 +375,7 @@ def test_tasks_begin_with_their_makers_span(spans):
         assert (shared["name"], task["name"], task["attributes"], task["parent"]) == ("shared", "task", row["attributes"], "main")
 
 
-def test_suspended_generators_are_around_nothing(spans):
+def test_a_span_in_a_suspended_generator_is_no_parent_of_others(spans):
     _, found = spans(
         """
         import dyntrace
@@ -289,7 +421,7 @@ def test_greenlets_have_spans_of_their_own(spans, python):
     assert found["in greenlet"]["thread_id"] != found["around"]["thread_id"]
 
 
-def test_a_fork_goes_on_in_its_parents_span(spans):
+def test_a_forked_child_goes_on_in_its_parents_span(spans):
     trace, _ = spans(
         """
         import os, dyntrace
@@ -328,8 +460,8 @@ def test_a_killed_program_leaves_an_open_span(spans, run):
     assert "Spans" in report and "killed" in report and "open" in report
 
 
-def test_many_spans_are_all_there(spans):
-    """More than a ring holds, with frames between, and from several threads."""
+def test_all_of_60000_spans_of_three_threads_are_recorded(spans):
+    """The spans need more room than a ring has, and have frames between them."""
     trace, _ = spans(
         """
         import threading, dyntrace
@@ -347,21 +479,21 @@ def test_many_spans_are_all_there(spans):
 
 
 @pytest.mark.one_python
-def test_a_span_keeps_its_frame(spans):
+def test_a_frame_with_a_span_is_stored_whatever_min_duration_says(spans):
     trace, found = spans("import dyntrace\ndef f():\n    with dyntrace.span('s'): pass\nf()", "--min-duration", "10s")
     assert trace.rows("SELECT qualname FROM frames JOIN span USING (frame_id)") == [("f",)]
 
 
 @pytest.mark.one_python
 @pytest.mark.parametrize("frames", ["decided", "user", "none"])
-def test_spans_do_not_need_frames(spans, frames):
+def test_spans_are_recorded_without_frames(spans, frames):
     trace, found = spans("import dyntrace\nwith dyntrace.span('s', i=1): pass", "--frames", frames)
     assert ("s" in found) == (frames != "none")
 
 
 @pytest.mark.one_python
-def test_record_inside_a_program(dyntrace, python, tmp_path):
-    """Spans of what is recorded alone: those that began before the block, or end after it, are not whole."""
+def test_a_record_block_has_only_the_spans_that_begin_in_it(dyntrace, python, tmp_path):
+    """A span that began before the block is missing. One that ends after the block has no end."""
     path = tmp_path / "inside.db"
     alone(dyntrace, python, f"""
         import dyntrace
@@ -438,7 +570,30 @@ def test_why_and_tree_name_the_span(served, run):
     assert 'in span request {"id": 5}, ' in tree
 
 
-def test_report_and_query_count_spans(served, run):
+def test_a_call_of_another_coroutine_of_the_same_code_is_in_no_span(spans, run):
+    trace = spans(
+        """
+        import asyncio, dyntrace
+        def leaf(n): pass
+        async def worker(n):
+            if n == 1:
+                with dyntrace.span("request"):
+                    await asyncio.sleep(0.05)
+                    leaf(n)  # the other worker has ended
+            else:
+                await asyncio.sleep(0.01)
+                leaf(n)      # in no span
+        async def main():
+            await asyncio.gather(worker(1), worker(2))
+        asyncio.run(main())
+        """
+    )[0]
+    sql = "SELECT span_of(frame_id) AS span_id FROM frames WHERE qualname = 'leaf' ORDER BY frame_id"
+    found = json.loads(run("sql", trace.path, sql, "--json").stdout)
+    assert [row["span_id"] for row in found] == [None, 1]
+
+
+def test_report_and_the_query_spans_count_spans(served, run):
     report = run("report", served.path).stdout
     table = report[report.index("Spans"):].split("\n\n")[0] if "\n\n" in report else report
     assert "request" in table and "tasks" in table and "p50" in table
@@ -456,7 +611,7 @@ def test_perfetto_has_spans(served, run):
 
 
 @pytest.mark.one_python
-def test_speedscope_has_spans_in_profiles_in_which_they_nest(spans, run):
+def test_speedscope_has_spans_in_profiles_where_they_nest(spans, run):
     from test_export import check_speedscope
 
     trace, found = spans(
@@ -491,7 +646,7 @@ def test_speedscope_has_spans_in_profiles_in_which_they_nest(spans, run):
 
 
 @pytest.mark.one_python
-def test_no_section_without_spans(record, run, python):
+def test_report_of_a_program_without_spans_has_no_section_for_them(record, run, python):
     trace = record(["-c", "pass"], python=python)
     assert "Spans" not in run("report", trace.path).stdout
     assert json.loads(run("sql", trace.path, "spans", "--json").stdout) == []
@@ -532,7 +687,7 @@ for i in range(12):
 """
 
 
-def test_spans_are_on_the_page_and_the_screen(spans, run, dyntrace):
+def test_spans_are_on_the_html_page_and_in_the_tui(spans, run, dyntrace):
     from terminal import dump
 
     trace, _ = spans(REQUESTS)
@@ -550,7 +705,7 @@ def test_spans_are_on_the_page_and_the_screen(spans, run, dyntrace):
     assert "> call handle #" in dump(dyntrace, path.parent, ":spans Enter Enter", "100x30", trace=path.name)
 
 
-def test_without_spans_neither_has_a_word_of_them(spans, run, dyntrace):
+def test_without_spans_html_page_and_tui_do_not_mention_them(spans, run, dyntrace):
     from terminal import dump
 
     trace, _ = spans("def f(): pass\nf()")

@@ -23,7 +23,7 @@ def ask(run, trace):
     return ask
 
 
-def test_arrays_have_every_type_of_value(ask):
+def test_sql_arrays_have_every_type_of_value(ask):
     sql = "SELECT 1 AS a, 1.5, 9e999, -9e999, NULL, 'a\"\n\u00e9', x'00ff', x''"
     names, row = ask(sql)
     assert len(names) == 8 and names[0] == "a"
@@ -31,17 +31,17 @@ def test_arrays_have_every_type_of_value(ask):
     assert row == [1, 1.5, infinite, -infinite, None, 'a"\n\u00e9', {"hex": "00ff"}, {"hex": ""}]
 
 
-def test_arrays_keep_columns_of_one_name_and_those_of_no_row(ask):
+def test_sql_arrays_keep_equal_column_names_and_those_of_an_empty_result(ask):
     assert ask("SELECT 1 AS a, 2 AS a") == [["a", "a"], [1, 2]]
     assert ask("SELECT pid, argv FROM process WHERE 0") == [["pid", "argv"]]
 
 
-def test_each_array_is_one_line(run, trace):
+def test_each_array_of_sql_arrays_is_one_line(run, trace):
     done = run("sql", trace, "--arrays", "SELECT 'a' AS b UNION ALL SELECT char(10)")
     assert done.stdout == '["b"]\n["a"]\n["\\n"]\n'
 
 
-def test_bind_gives_the_parameters_their_values(ask):
+def test_the_option_bind_gives_parameters_their_values(ask):
     values = [3, 1.5, "a'b", None, True]
     assert ask("SELECT ?1, ?2, ?3, ?4, ?5", *values)[1] == [3, 1.5, "a'b", None, 1]
     assert ask("SELECT ?2 || ?1, typeof(?1)", "x", "y")[1] == ["yx", "text"]
@@ -59,12 +59,12 @@ def test_bind_gives_the_parameters_their_values(ask):
         ("[]", "SELECT 1; SELECT 2", "one statement"),
     ],
 )
-def test_values_of_bind_that_do_not_fit_are_an_error(run, trace, bind, sql, words):
+def test_values_of_the_option_bind_that_do_not_fit_are_an_error(run, trace, bind, sql, words):
     done = run("sql", trace, "--bind", bind, sql)
     assert done.returncode == 2 and words in one_line(done.stderr)
 
 
-def test_several_traces_get_the_same_values(run, tmp_path):
+def test_the_option_bind_gives_several_traces_the_same_values(run, tmp_path):
     for name in "ab":
         path = make_trace(tmp_path / f"{name}.db")
         with sqlite3.connect(path) as db:
@@ -74,7 +74,7 @@ def test_several_traces_get_the_same_values(run, tmp_path):
     assert run("sql", "a.db", "b.db", "--bind", "[]", "SELECT ?1 AS n").returncode == 2
 
 
-def test_standard_input_may_name_a_query(run, trace):
+def test_sql_reads_the_name_of_a_query_from_standard_input(run, trace):
     named = run("sql", trace, "process-tree")
     assert named.stdout and run("sql", trace, input="process-tree\n").stdout == named.stdout
     done = run("sql", trace, input="proces-tree")

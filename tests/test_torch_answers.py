@@ -87,8 +87,26 @@ def test_a_number_that_slices_a_tensor_gets_a_mask_as_remedy(torch, why):
         assert found["remedies"][0]["name"] == name, (line, found["remedies"])
 
 
+@pytest.mark.parametrize("calls, name, words", [
+    ([(0.5, 0.25), (0.75, 0.125), (0.3, 0.6)], "several numbers", ["one of them alone spares nothing"]),
+    ([(0.5, 0.25), (0.75, 0.25), (0.75, 0.125), (0.3, 0.6)], "move into a tensor", []),
+    ([(0.5, 0.25), (0.5, 0.125), (0.75, 0.6)], "move into a tensor", [])])
+def test_numbers_that_also_change_alone_get_a_remedy_each(torch, why, calls, name, words):
+    """Where one number alone differed from an older entry, a tensor in its place would have spared the compile."""
+    p = torch()
+    sources = ("L['rate']", "L['bias']")
+    for i, call in enumerate(calls):
+        p.compile([dict(entry=j, guard=guard, expected=str(older[guard]), actual=str(call[guard]))
+                   for j, older in enumerate(calls[:i]) for guard in (0, 1) if older[guard] != call[guard]],
+                  guards=[("EQUALS_MATCH", source, "?") for source in sources])
+    _, found = why(p.done())
+    assert {one["name"] for one in found["remedies"]} == {name}, found["remedies"]
+    assert all(word in found["remedies"][0]["text"] for word in words)
+    assert len(found["remedies"]) == (1 if name == "several numbers" else 2)
+
+
 @pytest.mark.parametrize("rate, name, words", [(0.09, "first step and rate", ["self.param_groups[0]['lr'] changed with it"]), (0.1, "first step", [])])
-def test_an_optimizers_state_is_made_before_its_step_is_compiled(torch, why, rate, name, words):
+def test_an_optimizers_first_step_before_its_compile_is_advised(torch, why, rate, name, words):
     state, lr = "L['self'].state[list(L['self'].state.keys())[0]]", "L['self'].param_groups[0]['lr']"
     p = torch(qualname="SGD.step")
     guards = (("DICT_LENGTH", state, "?"), ("EQUALS_MATCH", lr, "?"))
@@ -110,7 +128,7 @@ def test_a_value_that_comes_back_is_listed_once(torch, why):
     assert "ran with grad mode False, True: training" in page
 
 
-def test_the_line_is_that_of_another_guard_of_the_same_value(torch, why):
+def test_a_cause_takes_its_line_from_another_guard_of_the_same_value(torch, why):
     """torch 2.7 records the line of a guard that is an expression, but not of a guard on a number."""
     p = torch(version="2.7.1")
     guards = (("EQUALS_MATCH", "L['scale']", "?"), ("LAMBDA_GUARD", "L['scale']", "?"))
@@ -157,8 +175,8 @@ def test_a_nested_tensor_is_dynamic_as_a_whole(torch, why):
     assert [one["setting"] for one in found["remedies"]] == ["dynamic=True@f"] and "x is a nested tensor" in found["remedies"][0]["text"]
 
 
-def test_a_guard_on_two_objects_is_dropped_whole(torch, why):
-    """torch 2.7 has a row for each of the two objects, and either may be the one that failed."""
+def test_a_what_if_drops_both_rows_of_an_aliasing_guard(torch, why):
+    """torch 2.7 has a row for each of the two objects. The failed row may be either of them."""
     p = torch(version="2.7.1")
     one, other = [("OBJECT_ALIASING", source, "L['one'] is L['other']") for source in ("L['one']", "L['other']")]
     first = p.compile(guards=(one, other))
@@ -168,7 +186,7 @@ def test_a_guard_on_two_objects_is_dropped_whole(torch, why):
     assert (found["remedies"][0]["name"], found["remedies"][0]["predicted_compiles"]) == ("aliasing", 1), page
 
 
-def test_requires_grad_is_no_flag_of_a_branch(torch, why):
+def test_a_changed_requires_grad_does_not_suggest_removing_a_branch(torch, why):
     p = torch()
     p.compile()
     p.compile([dict(kind="EQUALS_MATCH", source="L['n']", expected="2", actual="3"),
@@ -200,7 +218,7 @@ def test_a_shape_guard_is_printed_with_its_value(torch, why):
     assert found["histories"][0]["values"] == ["8"]  # a range is no value that it had
 
 
-def test_a_global_flag_is_named(torch, why):
+def test_a_changed_global_flag_is_named_as_cause(torch, why):
     p = torch()
     p.compile()
     p.compile([dict(kind="GLOBAL_STATE", source="global state", expected="True", actual="False", text="GLOBAL_STATE changed: grad_mode")])
@@ -424,7 +442,7 @@ def test_why_prints_the_phases_of_compile_time(torch, why, run):
     assert [phase["name"] for phase in json.loads(run("show", "f", path, "--json").stdout)["compiles"][0]["phases"]][0] == "dynamo"
 
 
-def test_a_label_of_two_functions_belongs_to_neither(torch, why):
+def test_a_backward_graph_with_the_label_of_two_functions_belongs_to_neither(torch, why):
     """Labels are reused after a reset, so a backward graph with such a label may belong to either function."""
     p = torch()
     p.compile()
@@ -457,7 +475,7 @@ def remedies_of(torch, why, version):
     ("2.13.0+cpu", ["torch.compile(..., recompile_limit=", "isolate_recompiles=True", "ignore_logging_functions"], ["cache_size_limit"]),
     ("2.14.1+debian", ["torch.compile(..., recompile_limit=", "isolate_recompiles=True", "allow_unspec_int_on_nn_module"], ["cache_size"]),
 ])
-def test_a_remedy_names_only_what_this_torch_has(torch, why, version, has, lacks):
+def test_a_remedy_names_only_options_that_the_recorded_torch_has(torch, why, version, has, lacks):
     text = remedies_of(torch, why, version)
     assert all(word in text for word in has) and not any(word in text for word in lacks), text
 
@@ -470,7 +488,7 @@ def test_why_explains_the_accumulated_limit(torch, why):
         assert f"Raise torch._dynamo.config.{name}, which counts" in why(p.done())[0]
 
 
-def test_the_oldest_torch_of_several_counts(torch, why):
+def test_remedies_fit_the_oldest_torch_of_several_processes(torch, why):
     p = torch(version="2.14.0")
     p.sizes(2, 3)
     p.limit()
@@ -652,7 +670,7 @@ def remedies(found):
     return " ".join(one["text"] for one in found["remedies"])
 
 
-def test_slow_lookups_stand_for_guards_that_were_not_timed(torch, why):
+def test_slow_lookups_are_reported_if_guards_were_not_timed(torch, why):
     p = torch(mode="observe")
     p.compile()
     for i in range(20):

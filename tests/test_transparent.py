@@ -9,9 +9,12 @@ import signal
 import subprocess
 import textwrap
 import time
+from pathlib import Path
 
 import pytest
 
+import attach_cycles
+from crash_help import collector_of, until
 from shared import PROGRAMS, PYTHONS, calls, environment, holds, query, script, version_of
 
 STATE = PROGRAMS / "run_state.py"
@@ -50,7 +53,7 @@ def both(dyntrace, tmp_path):
 @pytest.mark.newest_too
 @pytest.mark.parametrize("paths", [None, "", ":", "here", "here:", "::/nowhere:there"],
                          ids=["unset", "empty", "colon", "relative", "trailing", "several"])
-def test_a_recorded_program_sees_the_same_state(both, python, tmp_path, paths):
+def test_a_recorded_program_sees_the_same_state_as_without_us(both, python, tmp_path, paths):
     alone = both([STATE, "argument", "--raise"], python, env=environment(PYTHONPATH=paths))
     assert alone.returncode == 1 and "ValueError: y" in alone.stderr
     state = json.loads(alone.stdout)
@@ -87,7 +90,7 @@ def test_objects_whose_init_is_excluded_are_created_as_without_us(both, python, 
 
 
 @pytest.mark.parametrize("options", [["-m", "run_state"], ["-c", "exec(open(%r).read())" % str(STATE)]], ids=["module", "code"])
-def test_modules_and_code_see_the_same_state(both, python, options):
+def test_modules_and_code_see_the_same_state_as_without_us(both, python, options):
     both([*options, "x"], python, env=environment(PYTHONPATH=PROGRAMS))
 
 
@@ -96,23 +99,23 @@ def test_modules_and_code_see_the_same_state(both, python, options):
                                         ("PYTHONNOUSERSITE", "1"), ("PYTHONOPTIMIZE", "2"), ("PYTHONDONTWRITEBYTECODE", "1"),
                                         ("PYTHONINSPECT", ""), ("LC_ALL", "C"), ("PYTHONMALLOC", "debug"), ("PYTHONTRACEMALLOC", "3"),
                                         ("PYTHONFAULTHANDLER", "1"), ("PYTHONPROFILEIMPORTTIME", "")])
-def test_a_program_with_other_variables_sees_the_same_state(both, name, value):
+def test_a_program_with_other_environment_variables_sees_the_same_state_as_without_us(both, name, value):
     both([STATE], env=environment(**{name: value}))
 
 
 @pytest.mark.no_sanitizer
-def test_a_program_without_environment_sees_the_same_state(both, python):
+def test_a_program_without_environment_sees_the_same_state_as_without_us(both, python):
     both([STATE], python, env={})
 
 
-def test_python_started_by_a_shell_has_the_same_state(both, dyntrace, python, tmp_path):
-    """The child of a child that is not Python."""
+def test_python_started_by_a_shell_has_the_same_state_as_without_us(both, dyntrace, python, tmp_path):
+    """The shell is a child of the program, and Python a child of the shell."""
     both(["-c", "import subprocess, sys; sys.exit(subprocess.run(['sh', '-c', '\"$0\" \"$1\"', sys.executable, %r]).returncode)" % str(STATE)],
          python, env=environment())
 
 
-def test_nothing_is_left_in_a_bytecode_cache(both, tmp_path):
-    """PYTHONPYCACHEPREFIX would take the bytecode of our sitecustomize, too."""
+def test_nothing_of_ours_is_left_in_a_bytecode_cache(both, tmp_path):
+    """With PYTHONPYCACHEPREFIX the bytecode of our sitecustomize could be written into that cache."""
     both(["-c", "import json"], env=environment(PYTHONPYCACHEPREFIX=tmp_path / "cache", PYTHONDONTWRITEBYTECODE=None))
     assert list((tmp_path / "cache").rglob("*.pyc"))
     assert not [p for p in (tmp_path / "cache").rglob("*") if "dyntrace-" in str(p.relative_to(tmp_path))]
@@ -186,8 +189,8 @@ PURE = {"plain", "arguments", "method", "generator", "for", "coroutine", "map", 
 
 
 @pytest.mark.newest_too
-def test_the_recursion_limit_is_where_it_was(dyntrace, tmp_path, python):
-    """RecursionError where it was. 3.12 and 3.13 also count C calls, and a frame called from C twice: with any PEP 523 hook all frames
+def test_recursion_errors_come_no_sooner_than_without_us(dyntrace, tmp_path, python):
+    """Most come at the same depth. 3.12 and 3.13 also count C calls, and a frame called from C twice: with any PEP 523 hook all frames
     are; what we give back for them makes some recursions through C end later, never sooner. 3.15, and 3.14 in its later releases,
     count a specialised call of a class twice."""
     words = [python, PROGRAMS / "run_limits.py"]
@@ -220,6 +223,9 @@ def test_the_recursion_limit_is_where_it_was(dyntrace, tmp_path, python):
     "raise ExceptionGroup('g', [ValueError(1), ExceptionGroup('h', [KeyError(2)])])",
     "import sys\ndef hook(*a): print('hook', a[0]); sys.exit(12)\nsys.excepthook = hook\n1/0",
     "class D:\n  def __del__(self): raise ValueError('in del')\nD()",
+    "import threading\ncalls = []\nclass T(threading.Thread):\n"
+    "    def get(self): calls.append(1); return self.__dict__['n']\n    def set(self, to): self.__dict__['n'] = to\n"
+    "    _name = property(get, set)\nt = T(); t.start(); t.join(); print(len(calls))",
     "import atexit, os, threading\natexit.register(print, 'at exit')\nt = threading.Thread(target=lambda: 1/0, name='T'); t.start(); t.join()",
     "import warnings; warnings.simplefilter('always'); open('/dev/null'); import asyncio\nasync def c(): pass\nc()",
     "import sys; sys.stdout.write('no newline'); sys.stdout.close()",
@@ -338,6 +344,32 @@ def test_a_signal_to_the_group_reaches_the_program_once(dyntrace, tmp_path):
     """The signal is sent as `kill %1` or `timeout` send it."""
     recorded = signalled([dyntrace, "run", "--python", PYTHONS[0], "-o", tmp_path / "t.db", "-c", HANDLER],
                          lambda pid: os.killpg(pid, signal.SIGTERM))
+    assert recorded == (9, "[15]\n", "")
+
+
+def test_two_signals_to_the_group_reach_the_program_once_each(dyntrace, tmp_path):
+    """systemd sends SIGTERM and SIGHUP one after the other."""
+    def send(pid):
+        os.killpg(pid, signal.SIGTERM)
+        os.killpg(pid, signal.SIGHUP)
+
+    for _ in range(5):
+        status, out, err = signalled([dyntrace, "run", "--force", "--python", PYTHONS[0], "-o", tmp_path / "t.db", "-c", HANDLER], send)
+        assert (status, sorted(json.loads(out)), err) == (9, [1, 15], "")
+
+
+def test_a_signal_to_the_group_reaches_the_program_once_on_a_busy_machine(dyntrace, tmp_path):
+    """The process that tells a signal to the group from one to `run` gets no processor for a while."""
+    def send(pid):
+        own = [child for child in attach_cycles.children(pid) if os.path.samefile(f"/proc/{child}/exe", dyntrace)]
+        witness, = set(own) - {collector_of(pid)}
+        os.kill(witness, signal.SIGSTOP)
+        until(lambda: "State:\tT" in Path(f"/proc/{witness}/status").read_text(), "the stop")
+        os.killpg(pid, signal.SIGTERM)
+        time.sleep(0.15)
+        os.kill(witness, signal.SIGCONT)
+
+    recorded = signalled([dyntrace, "run", "--python", PYTHONS[0], "-o", tmp_path / "t.db", "-c", HANDLER], send)
     assert recorded == (9, "[15]\n", "")
 
 
@@ -475,8 +507,8 @@ sys.exit(5 + len(got))
 """
 
 
-def test_a_program_can_catch_the_stop_key(dyntrace, tmp_path):
-    """What catches Ctrl-Z is not stopped, and after that gets Ctrl-C once, as without us."""
+def test_a_program_that_catches_ctrl_z_goes_on_and_gets_ctrl_c_once(dyntrace, tmp_path):
+    """A program that catches Ctrl-Z is not stopped, and then gets Ctrl-C once, as without us."""
     script(tmp_path / "job.py", CATCHES)
     for before in (PYTHONS[0], f"'{dyntrace}' run -o t.db --python '{PYTHONS[0]}'"):
         on_terminal(["bash", "--norc", "--noprofile", "-i"], [

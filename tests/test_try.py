@@ -91,7 +91,7 @@ def test_a_trace_keeps_how_to_run_it_again(record, python, tmp_path):
     assert json.loads(found["options"]) == ["--torch", "observe", "--values", "types", "--exclude", "a*", "--python", str(python)] and "launcher" not in found
 
 
-def test_a_rank_keeps_its_launchers_words(dyntrace, python, tmp_path):
+def test_the_trace_of_a_rank_keeps_its_launchers_command(dyntrace, python, tmp_path):
     words = [python, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:], check=True)"]
     subprocess.run([*words, dyntrace, "run", "-o", f"{tmp_path}/job/", "--python", python, "-c", "pass"], check=True, env={**os.environ, "RANK": "1"})
     [path] = (tmp_path / "job").iterdir()
@@ -188,12 +188,12 @@ def test_remedies_of_why_are_the_default(run, limited):
     assert [trial["setting"] for trial in without] == ["", "limit=12"] and counts(without[1])[2] == 0
 
 
-def test_runs_limits_the_chosen_settings(run, limited):
+def test_the_option_runs_limits_the_number_of_settings(run, limited):
     assert [trial["setting"] for trial in tried(run, limited(), "f", "--runs", "2")] == ["", "limit=12"]
 
 
 @pytest.mark.parametrize("words", [["-m", "limited"], ["-c", "import limited; limited.main()"]])
-def test_modules_and_code_run_again(run, limited, words):
+def test_try_runs_a_module_or_code_again(run, limited, words):
     trials = tried(run, limited("", *words), "f", "limit=12")
     assert [counts(trial) for trial in trials] == [(8, 7, 12, 16), (12, 11, 0, 24)]
 
@@ -290,7 +290,7 @@ def test_output_that_always_differs_gives_no_verdict(run, limited):
     assert trials[1]["same_output"] in (None, False) and not trials[1]["gain"]
 
 
-def test_an_impossible_setting_has_a_reason(run, limited):
+def test_a_setting_that_matches_nothing_is_reported_with_that_reason(run, limited):
     trials = tried(run, limited(), "f", "limit=4@g", "dynamic=True")
     assert not any(trial["works"] for trial in trials[1:])
     assert [trial["error"] for trial in trials[1:]] == ["matched nothing"] * 2
@@ -390,7 +390,7 @@ def test_try_leaves_no_files_behind(run, limited, tmp_path):
     assert sorted(entry.name for entry in tmp_path.iterdir()) == before and not list((tmp_path / "t").iterdir())
 
 
-def test_try_asks_on_a_terminal(limited, dyntrace, tmp_path):
+def test_try_asks_on_a_terminal_before_it_runs(limited, dyntrace, tmp_path):
     path = limited()
     screen = Screen([dyntrace, "try", path, "f", "limit=12"])
     asked = screen.wait("Go on? [y/N] ")
@@ -480,7 +480,7 @@ def test_try_says_that_there_is_nothing_to_try(run, record, python):
 
 # ---- the other pages -------------------------------------------------------
 
-def test_trials_are_on_every_page(run, limited, tmp_path):
+def test_trials_of_dyntrace_try_are_on_every_page(run, limited, tmp_path):
     path = limited()
     assert "Trials" not in run("report", path).stdout
     tried(run, path, "f", "limit=12", "limit=2", "limit=4@g")
@@ -498,7 +498,7 @@ def test_trials_are_on_every_page(run, limited, tmp_path):
         ("f", "(unchanged)", ""), ("f", "limit=12", "gain"), ("f", "limit=2", "no ga"), ("f", "limit=4@g", "match")]
 
 
-def test_the_tui_shows_trials(run, limited, dyntrace):
+def test_the_tui_shows_the_trials_of_dyntrace_try(run, limited, dyntrace):
     path = limited()
     tried(run, path, "f", "limit=12")
     screen = Screen([dyntrace, "tui", path])

@@ -41,8 +41,8 @@ def test_each_view_is_well_formed_at_other_sizes(dyntrace, place, name, size):
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_the_screen_of_each_view(dyntrace, place, name):
-    """It has its size, no control characters and no "1 calls"; 12 are compared as a whole, the
+def test_each_view_shows_its_golden_page_or_its_rows(dyntrace, place, name):
+    """The screen has its size, no control characters and no "1 calls"; 12 are compared as a whole, the
     others by row."""
     sizes = ("120x40", "40x12") if name in ROWS else SIZES
     screens = {size: well_formed(dump(dyntrace, place, VIEWS[name], size), size) for size in sizes}
@@ -108,8 +108,8 @@ def test_the_recorded_figure_beside_a_prediction_leads_to_calls(dyntrace, place)
         assert "> ledger" in first and first.endswith(f"/{rows}")
 
 
-def test_all_views_show_the_same_number(dyntrace, place):
-    """The first screen, the lists that it leads to, and SQL on the trace's views."""
+def test_all_views_show_the_same_recompiles_and_shares(dyntrace, place):
+    """Compared are the first screen, the lists that it leads to, and SQL on the trace's views."""
     def sql(query):
         return subprocess.run([dyntrace, "sql", "t.db", query], cwd=place, capture_output=True, text=True, check=True).stdout.splitlines()[-1].split()
 
@@ -134,7 +134,7 @@ def test_one_key_leads_from_the_first_screen_to_the_cause(dyntrace, record, tmp_
     assert "> compile total" in out and re.search(r"values size\[0\]: expected \d+", out)
 
 
-def test_a_click_chooses_a_lane(dyntrace, place):
+def test_a_click_chooses_a_lane_and_a_moment(dyntrace, place):
     before = dump(dyntrace, place, "7").splitlines()
     y = next(y for y, line in enumerate(before) if line.startswith(" loader"))
     after = dump(dyntrace, place, f"7 Click:20,{y + 1}")
@@ -166,7 +166,7 @@ def test_export_writes_the_shown_rows(dyntrace, place):
     assert not list(place.glob("half.csv*"))
 
 
-def test_commands_that_begin_with_a_dot(dyntrace, place):
+def test_dot_commands_work_in_the_sql_view(dyntrace, place):
     assert "guard_check" in dump(dyntrace, place, ":sql Space .tables Enter")
     assert "as the system knew it" in dump(dyntrace, place, ":sql Space .schema Space thread Enter")
     assert "how they, or T, are made" in dump(dyntrace, place, ":sql Space .help Enter")
@@ -218,7 +218,7 @@ def test_an_empty_trace_shows_every_view(dyntrace, place, tmp_path):
     (["t.db", "--nonsense"], "no such option"),
     (["t.db", "--keys"], "--keys needs a value"),
 ])
-def test_errors_are_one_line(dyntrace, place, arguments, words):
+def test_errors_are_reported_in_one_line(dyntrace, place, arguments, words):
     (place / "empty.db").write_bytes(b"")
     (place / "text.db").write_text("no database at all, but long enough to be looked at " * 30)
     if not (place / "newer.db").exists():
@@ -235,7 +235,7 @@ def test_errors_are_one_line(dyntrace, place, arguments, words):
 
 @needs_tmux
 @pytest.mark.parametrize("size", [pytest.param(size, marks=pytest.mark.slow if at > 1 else ()) for at, size in enumerate(SIZES)])
-def test_the_terminal_shows_what_the_dump_shows(dyntrace, place, size):
+def test_the_terminal_shows_the_same_screen_as_the_option_dump(dyntrace, place, size):
     columns, rows = map(int, size.split("x"))
     with Terminal(place, columns, rows, f"{dyntrace} tui plain.db") as terminal:
         terminal.wait(lambda screen: "plain.db > overview" in screen)
@@ -301,7 +301,7 @@ def test_a_stopped_screen_is_drawn_anew(dyntrace, place):
 
 
 @needs_tmux
-def test_keys_wait_for_their_rows(dyntrace, place):
+def test_keys_typed_while_rows_load_wait_for_them(dyntrace, place):
     count = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 2000000) SELECT MAX(i) - 2000000 + {} AS code_id FROM n"
     with Terminal(place, 80, 24, f"{dyntrace} tui plain.db", EDITOR=str(place / "slow_editor.sh")) as terminal:
         terminal.wait(lambda screen: "plain.db > overview" in screen)
@@ -354,7 +354,7 @@ def test_colours_are_used_only_if_wanted(dyntrace, place):
 
 
 @needs_tmux
-def test_keys_come_from_the_terminal_when_stdin_is_a_pipe(dyntrace, place):
+def test_the_tui_reads_keys_from_the_terminal_when_stdin_is_a_pipe(dyntrace, place):
     with Terminal(place, 80, 24, f"echo 5 | {dyntrace} tui plain.db") as terminal:
         terminal.wait(lambda screen: "plain.db > overview" in screen)
         terminal.type("5")
@@ -362,7 +362,7 @@ def test_keys_come_from_the_terminal_when_stdin_is_a_pipe(dyntrace, place):
 
 
 @needs_tmux
-def test_a_trace_deleted_or_replaced_while_it_is_shown(dyntrace, place, tmp_path):
+def test_a_trace_deleted_or_replaced_while_it_is_shown_is_reported(dyntrace, place, tmp_path):
     for change, words in ((lambda path: path.unlink(), "was deleted"), (lambda path: shutil.copy(place / "t.db", path.with_suffix(".new")) and
                                                                         os.replace(path.with_suffix(".new"), path), "was replaced")):
         shutil.copy(place / "plain.db", tmp_path / "p.db")
@@ -475,7 +475,7 @@ def test_the_screen_survives_a_killed_collector(dyntrace, python, tmp_path):
 def test_another_terminal_follows_a_recording(dyntrace, python, tmp_path):
     (tmp_path / "slow.py").write_text(SLOW)
     with subprocess.Popen([dyntrace, "run", "--python", python, "slow.py"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
-        while not (tmp_path / "slow.db-wal").exists():
+        while not (tmp_path / "slow.db").exists():
             time.sleep(0.05)
         with Terminal(tmp_path, 80, 24, f"{dyntrace} tui --live slow.db") as terminal:
             terminal.wait(lambda screen: "slow.db (live) > overview" in screen)
@@ -488,7 +488,7 @@ def test_another_terminal_follows_a_recording(dyntrace, python, tmp_path):
             terminal.wait(lambda screen: "the program has ended" in screen)
 
 
-def test_live_needs_a_terminal(dyntrace, python, tmp_path):
+def test_run_live_needs_a_terminal(dyntrace, python, tmp_path):
     done = subprocess.run([dyntrace, "run", "--live", "--python", python, "-c", "print(1)"], cwd=tmp_path, capture_output=True, text=True,
                           stdin=subprocess.DEVNULL)
     assert done.returncode == 2 and "--live needs a terminal" in done.stderr and not list(tmp_path.iterdir())

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from frame_rows import frame_rows
 from shared import PYTHONS
 from terminal import dump
 from tui_trace import make_trace
@@ -127,14 +128,14 @@ def test_the_list_of_callees_skips_their_subtrees(dyntrace, tmp_path, seed):
         clock += 5
         while len(stacks[0]) > 1:
             rows[stacks[0].pop() - 1][5] = clock
-    with sqlite3.connect(tmp_path / "t.db") as db:
+    with frame_rows(sqlite3.connect(tmp_path / "t.db")) as db:
         db.executescript("DELETE FROM frame; DELETE FROM lookup")
-        db.executemany("INSERT INTO frame VALUES (?, ?, ?, ?, 0, 0, ?, ?, NULL, 0)", [(*row[:5], row[5] or clock + 10) for row in rows])
+        db.executemany("INSERT INTO frame_rows VALUES (?, ?, ?, ?, 0, 0, ?, ?, NULL, 0)", [(*row[:5], row[5] or clock + 10) for row in rows])
     screen = lines(dyntrace, tmp_path, ":call Space 1 Enter", "240x60")
     assert [re.match(r".{14} +(\S+) x (\S+) ", line).groups() for line in part(screen, "Inside: ")] == [(str(wanted), "step")]
 
 
-def test_a_callee_leads_to_its_calls_by_this_caller(dyntrace, folder, ask):
+def test_enter_on_a_callee_lists_its_calls_by_this_caller(dyntrace, folder, ask):
     frame = call(ask, "wide", "duration_ns DESC")
     callees, = ask("SELECT COUNT(*) FROM frame f JOIN code c USING(code_id) WHERE f.parent_id = ? AND c.qualname = 'leaf'", frame)[0]
     screen = lines(dyntrace, folder, f":call Space {frame} Enter /x_leaf Enter".replace("_", " Space "))
@@ -142,7 +143,7 @@ def test_a_callee_leads_to_its_calls_by_this_caller(dyntrace, folder, ask):
     assert lines(dyntrace, folder, f":call Space {frame} Enter /leaf Enter Enter")[0].endswith(f"1/{callees}"), screen
 
 
-def test_a_caller_leads_to_its_calls(dyntrace, folder, ask):
+def test_enter_on_a_caller_opens_the_calling_call(dyntrace, folder, ask):
     frame, caller = ask("SELECT f.frame_id, f.parent_id FROM frames f WHERE qualname = 'slow' LIMIT 1")[0]
     screen = lines(dyntrace, folder, f":call Space {frame} Enter")
     callers = [line.split()[0] for line in part(screen, "Called by")]
@@ -150,7 +151,7 @@ def test_a_caller_leads_to_its_calls(dyntrace, folder, ask):
     assert f"> call main #{caller}" in lines(dyntrace, folder, f":call Space {frame} Enter /main Space Space Enter Enter")[0]
 
 
-def test_keys_lead_to_the_next_slower_and_faster_call(dyntrace, folder, ask):
+def test_the_keys_p_and_n_lead_to_the_next_slower_and_faster_call(dyntrace, folder, ask):
     ids = [frame for frame, in ask("SELECT frame_id FROM frames WHERE qualname = 'slow' ORDER BY duration_ns DESC, frame_id")]
     for at, frame in enumerate(ids):
         screen = lines(dyntrace, folder, f":call Space {frame} Enter")
@@ -160,8 +161,8 @@ def test_keys_lead_to_the_next_slower_and_faster_call(dyntrace, folder, ask):
     assert f"slow #{ids[2]}" in lines(dyntrace, folder, f":call Space {ids[0]} Enter n n n p")[0]
 
 
-def test_from_a_call_to_its_caller(dyntrace, folder, ask):
-    """From every line about a call; Esc leads back."""
+def test_the_key_u_leads_from_a_call_to_its_caller(dyntrace, folder, ask):
+    """The key works on every line about a call. Esc leads back."""
     frame, caller = ask("SELECT f.frame_id, f.parent_id FROM frames f WHERE qualname = 'slow' LIMIT 1")[0]
     top, = ask("SELECT parent_id FROM frame WHERE frame_id = ?", caller)[0]
     assert f"> call main #{caller}" in lines(dyntrace, folder, f":call Space {frame} Enter u")[0]
@@ -243,6 +244,6 @@ def test_a_call_shows_its_decision(dyntrace, place):
     assert by_lookup[1:] == by_frame[1:] and any(line.startswith(" decided    compiled") for line in by_frame)
 
 
-def test_processes_that_died_lead_to_the_open_calls(dyntrace, place):
+def test_a_process_that_died_leads_to_the_calls_open_at_its_death(dyntrace, place):
     screen = dump(dyntrace, place, "0 j Enter /work Enter Enter", "100x40", trace="plain.db").splitlines()
     assert "> call work #2" in screen[0] and "still open when its process ended" in screen[3]

@@ -141,7 +141,7 @@ def test_events_per_second_and_memory_are_shown(dyntrace, tmp_path):
 
 @pytest.mark.parametrize("columns, line", [(200, r"^calls .*/s [·▁-█]{15,} .*hits .*/s [·▁-█]{15,} .*memory \d+ MB$"),
                                            (80, r"^calls .*/s [·▁-█]{5,} .*hits 0/s  compiles .*memory \d+ MB$")])
-def test_the_history_fills_the_width(dyntrace, tmp_path, columns, line):
+def test_histories_of_calls_and_hits_fill_the_screens_width(dyntrace, tmp_path, columns, line):
     with live(dyntrace, tmp_path, BUSY, size=(columns, 24)) as terminal:
         terminal.wait(lambda screen: re.search(line, screen, re.M))
         terminal.type("K", "y", "Enter")

@@ -61,7 +61,7 @@ def test_the_same_number_key_resets_the_view(dyntrace, place):
     assert screen(dyntrace, place, "5 j j j 5") == screen(dyntrace, place, "5")
 
 
-def test_views_cut_off_the_path_are_kept(dyntrace, place):
+def test_a_view_that_left_the_path_of_views_keeps_its_filter(dyntrace, place):
     """View 3, with its filter, is no longer on the path after another view was opened."""
     kept = screen(dyntrace, place, "2 3 f L['x'] Enter")
     assert screen(dyntrace, place, "2 3 f L['x'] Enter 2 Enter 3")[1:] == kept[1:]
@@ -85,7 +85,7 @@ def test_the_path_of_views_can_be_clicked(dyntrace, place):
     assert screen(dyntrace, place, "2 Enter Enter Click:1,0") == screen(dyntrace, place, "2 Enter Enter")
 
 
-def test_number_keys_do_not_pile_up_a_path(dyntrace, place):
+def test_number_keys_replace_the_end_of_the_path_of_views(dyntrace, place):
     assert way(screen(dyntrace, place, "2 3 4 5 6 7 8 9 0")) == ["overview", "processes"]
     assert way(screen(dyntrace, place, "2 Enter 3 Enter")) == ["overview", "recompiles", "causes"]
     assert way(screen(dyntrace, place, "2 Enter 3 Enter Esc Esc")) == ["overview", "functions", "function"]
@@ -189,7 +189,7 @@ def test_an_invalid_moment_is_reported(dyntrace, place):
     assert screen(dyntrace, place, "8 :999999999999 Enter") == screen(dyntrace, place, "8 G")
 
 
-def test_the_stack_of_the_moment_beside_the_lanes(dyntrace, threads):
+def test_the_split_timeline_shows_the_stack_at_the_chosen_moment(dyntrace, threads):
     db = sqlite3.connect(threads / "t.db")
     start, end = db.execute("SELECT start_ns, end_ns FROM frames WHERE qualname = 'late' LIMIT 1").fetchone()
     out = screen(dyntrace, threads, f"7 /late-0 Enter @ {(start + end) // 2}ns Enter v", "140x30", "t.db")
@@ -236,8 +236,8 @@ second()
 
 
 @pytest.mark.parametrize("size", ["80x24", "100x30", "200x50"])
-def test_the_timeline_draws_calls_though_there_are_many(dyntrace, threads, size):
-    """One call a column with its callers, so that it is readable before anything is zoomed into."""
+def test_the_timeline_of_very_many_calls_draws_one_call_a_column(dyntrace, threads, size):
+    """Each column shows one call with its callers, so that the timeline is readable before the user zooms in."""
     (threads / "fib.py").write_text(FIB)
     subprocess.run([dyntrace, "run", "-o", "fib.db", "--force", "--python", PYTHONS[0], "fib.py"], cwd=threads, check=True, capture_output=True)
     out = screen(dyntrace, threads, "7", size, "fib.db")
@@ -261,7 +261,7 @@ def test_the_timeline_has_a_legend_of_its_marks(dyntrace, place, threads):
     assert "#" not in screen(dyntrace, place, "7", "80x24")[-3]
 
 
-def test_trials_have_a_view(dyntrace, place, tmp_path):
+def test_trials_have_a_view_of_their_own(dyntrace, place, tmp_path):
     (tmp_path / "t.db").write_bytes((place / "plain.db").read_bytes())
     with sqlite3.connect(tmp_path / "t.db") as db:
         code = db.execute("SELECT MIN(code_id) FROM code WHERE qualname = 'step'").fetchone()[0]

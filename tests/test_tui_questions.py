@@ -15,7 +15,7 @@ import os, signal, time
 def leaf(n):
     return n
 def work(n):
-    time.sleep(0.001 * n)
+    time.sleep(0.01 * n)
     for i in range(n):
         leaf(i)
 def busy():
@@ -57,7 +57,7 @@ def plain(dyntrace, tmp_path_factory):
     ("the stack it died in", "Enter", r"Open when it ended: .*\n.*work  worker.py:3"),
     ("what a change would have made of it", "w", r"recorded .*\n.*predicted"),
 ])
-def test_questions_about_a_compiled_program_need_three_keys(dyntrace, place, question, keys, pattern):
+def test_questions_about_a_compiled_program_are_answered_by_three_keys(dyntrace, place, question, keys, pattern):
     answered(dyntrace, place, "plain.db", keys, pattern)
 
 
@@ -70,6 +70,6 @@ def test_questions_about_a_compiled_program_need_three_keys(dyntrace, place, que
     ("which process died, where", "", r"1 of 2 processes died by a signal.*signal 9 \(SIGKILL\).* in die .*p.py:12"),
     ("the stack it died in", "Enter", r"Open when it ended.*\n.die .*\n.<module>".replace(r"\n.", r"\n. +")),
 ])
-def test_questions_about_a_plain_program_need_three_keys(dyntrace, plain, question, keys, pattern):
+def test_questions_about_a_plain_program_are_answered_by_three_keys(dyntrace, plain, question, keys, pattern):
     start, end = sqlite3.connect(plain / "t.db").execute("SELECT start_ns, end_ns FROM frames WHERE qualname = 'work' ORDER BY duration_ns DESC LIMIT 1").fetchone()
     answered(dyntrace, plain, "t.db", keys.replace("MOMENT", f"{(start + end) // 2}ns"), pattern)

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from frame_rows import frame_rows
 from crash_help import run_as_known
 from planted import size_changes
 from shared import PYTHONS
@@ -72,7 +73,7 @@ def test_the_slowest_call_is_first_of_all_calls(dyntrace, folder):
     assert "call↓" in out[1] and "1/101 k" in out[0] and "+" not in out[0]
 
 
-def test_a_users_query_is_sorted_and_filtered_as_a_whole(dyntrace, folder):
+def test_sort_and_filter_work_on_all_rows_of_a_users_query(dyntrace, folder):
     place = folder("calls.db", CALLS)
     query = ":sql Space SELECT Space frame_id,'f'||frame_id Space AS Space name,duration_ns Space FROM Space frames Space WHERE Space qualname='work' Enter"
     db = sqlite3.connect(place / "calls.db")
@@ -82,7 +83,7 @@ def test_a_users_query_is_sorted_and_filtered_as_a_whole(dyntrace, folder):
     assert lines(dyntrace, place, f"{query} f f{last} Enter", "calls.db")[2].replace(">", "").split()[0] == str(last)
 
 
-def test_after_a_first_look_all_frames_are_shown(dyntrace, folder):
+def test_all_frames_are_shown_although_300000_are_drawn_first(dyntrace, folder):
     """The first 300,000 are drawn at once, then the others are read."""
     place = folder("many.db", CALLS.replace("101_000", "160_000"))
     start, end = sqlite3.connect(place / "many.db").execute("SELECT start_ns, end_ns FROM frames WHERE qualname = 'spin' ORDER BY frame_id DESC LIMIT 1").fetchone()
@@ -93,8 +94,8 @@ def test_after_a_first_look_all_frames_are_shown(dyntrace, folder):
 def test_calls_with_large_ids_are_listed(dyntrace, place, tmp_path):
     """Merged traces have large ids. The TUI keeps ids in few bytes."""
     shutil.copy(place / "plain.db", tmp_path / "large.db")
-    with sqlite3.connect(tmp_path / "large.db") as db:
-        db.execute("UPDATE frame SET frame_id = frame_id + 5000000000, parent_id = parent_id + 5000000000")
+    with frame_rows(sqlite3.connect(tmp_path / "large.db")) as db:
+        db.execute("UPDATE frame_rows SET frame_id = frame_id + 5000000000, parent_id = parent_id + 5000000000")
         count, last = db.execute("SELECT COUNT(*), MAX(frame_id) FROM frame").fetchone()
     screen = lines(dyntrace, tmp_path, ":frames Enter G", "large.db")
     assert screen[0].endswith(f"{count}/{count}") and f">{last}" in screen[-2].replace(" ", "")
@@ -128,7 +129,7 @@ def test_how_processes_died_is_on_the_first_screen(dyntrace, folder):
 
 
 @needs_tmux
-def test_live_says_how_the_program_ended(dyntrace, tmp_path):
+def test_run_live_says_how_the_program_ended(dyntrace, tmp_path):
     (tmp_path / "p.py").write_text("import os, signal, time\ntime.sleep(1)\nos.kill(os.getpid(), signal.SIGSEGV)\n")
     with Terminal(tmp_path, 100, 24, f"{dyntrace} run --live --python {PYTHONS[0]} p.py; echo status $?") as terminal:
         terminal.wait(lambda screen: "the program has ended, signal 11 (SIGSEGV): the trace is complete" in screen)
@@ -161,7 +162,7 @@ def damaged(path, table):
 
 
 @pytest.mark.parametrize("table", ["lookup", "code_total", "guard_check"])
-def test_damage_is_reported_on_the_first_screen(dyntrace, tmp_path, table):
+def test_damage_of_the_trace_is_reported_on_the_first_screen(dyntrace, tmp_path, table):
     damaged(tmp_path / "t.db", table)
     for keys in ("", "j j"):
         out = lines(dyntrace, tmp_path, keys, "t.db", "100x40", status=2)
@@ -244,7 +245,7 @@ def test_zoom_keeps_the_cursor_in_place(dyntrace, place):
             assert moment(dump(dyntrace, place, f"{start} {zoom}", trace="plain.db")) == before, (start, zoom)
 
 
-def test_the_number_of_calls_below_the_rows_is_shown(dyntrace, folder):
+def test_the_number_of_calls_too_deep_to_draw_is_shown(dyntrace, folder):
     place = folder("deep.db", "import time\ndef down(n):\n    return down(n - 1) if n else time.sleep(0.1)\ndown(30)\n")
     with sqlite3.connect(place / "deep.db") as db:
         at, = db.execute("SELECT MAX(start_ns) + 50000000 FROM frames WHERE qualname = 'down'").fetchone()
@@ -255,7 +256,7 @@ def test_the_number_of_calls_below_the_rows_is_shown(dyntrace, folder):
         assert f"+{32 - shown} deeper: v" in "".join(out) and 0 < shown < 32
 
 
-def test_stacks_deeper_than_drawn_are_counted_whole(dyntrace, folder):
+def test_calls_of_a_200_deep_stack_that_are_not_drawn_are_counted(dyntrace, folder):
     place = folder("deeper.db", "import time\ndef down(n):\n    return down(n - 1) if n else time.sleep(0.1)\ndown(200)\n")
     with sqlite3.connect(place / "deeper.db") as db:
         at, = db.execute("SELECT MAX(start_ns) + 50000000 FROM frames WHERE qualname = 'down'").fetchone()
@@ -275,7 +276,7 @@ def test_names_in_a_deep_call_tree_are_visible(dyntrace, folder):
         assert "[200] " in "".join(lines(dyntrace, place, "8 /sink Enter N", "sinks.db", size))
 
 
-def test_callers_do_not_begin_with_the_call_itself(dyntrace, place):
+def test_the_list_of_callers_does_not_begin_with_the_call_itself(dyntrace, place):
     out = lines(dyntrace, place, "5 Enter", "plain.db")
     at = next(i for i, line in enumerate(out) if "Called by" in line)
     assert "lines are where functions begin" in out[at] and out[at + 1].split()[0] == "<module>" and "step" in out[0]
@@ -399,7 +400,7 @@ def test_the_first_screen_has_as_many_functions_as_there_is_room_for(dyntrace, f
         assert shown[-2] == "   all functions" and len(out) - len(shown) <= 1  # where the next one wraps
 
 
-def test_equal_causes_are_one_line(dyntrace, place):
+def test_equal_causes_are_printed_as_one_line(dyntrace, place):
     out = lines(dyntrace, place, "2 Enter", "plain.db")
     at = next(i for i, line in enumerate(out) if line == " Recompiles")
     assert "x size[0]: expected 16 (0/0), actual 20, +1 entry, same guard" in out[at + 3]

@@ -66,7 +66,7 @@ TOURED = [name for name in VIEWS if WHOLE or name not in AGAIN]
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if WHOLE or name in SHELL else pytest.mark.slow) for name in TOURED])
-def test_every_key_in_every_view(dyntrace, place, table, name):
+def test_every_key_works_in_every_view_and_leaves_nothing_behind(dyntrace, place, table, name):
     start = VIEWS[name]
     again = f"Esc 1 1 {anew(start)}" if start else "2 1 1"  # a number typed twice begins anew
     typed = [again]
@@ -82,7 +82,7 @@ def test_every_key_in_every_view(dyntrace, place, table, name):
         assert dump(dyntrace, place, f"{start} {close} {end} Resize:80x30").count("\n") == 24, f"{end} ended nothing"
 
 
-def test_the_tour_has_all_views(dyntrace, place):
+def test_the_tour_visits_all_views(dyntrace, place):
     listed = dump(dyntrace, place, "?", "200x200").split("Views, by name")[1].split("What is typed")[0]
     reached = {re.findall(r" > ([a-z-]+)", dump(dyntrace, place, keys, "200x60").splitlines()[0])[-1] for keys in VIEWS.values()}
     assert reached == set(re.findall(r"^[ >]  (\S+) ", listed, re.M))

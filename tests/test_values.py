@@ -43,7 +43,7 @@ def test_values_all_keeps_every_value(recorded):
 
 
 @pytest.mark.parametrize("kept", KEPT)
-def test_no_secret_is_in_the_file(recorded, kept):
+def test_no_secret_value_is_in_the_trace_file(recorded, kept):
     trace, words = recorded[kept]
     assert leaks([trace], words) == []
 
@@ -59,7 +59,7 @@ def test_without_values_all_other_rows_are_recorded(recorded, kept):
     assert rows(less, "SELECT value FROM meta WHERE key = 'values'") == [(kept,)]
 
 
-def test_types_has_types_and_shapes(recorded):
+def test_under_values_types_the_trace_has_types_and_shapes(recorded):
     trace = recorded["types"][0]
     texts = {text for text, in rows(trace, "SELECT text FROM signature")}
     assert {"x: str, y: NoneType", "x: int, y: NoneType", "x: dict[1], y: NoneType", "x: list[1], y: NoneType"} <= texts
@@ -181,7 +181,7 @@ def test_record_takes_values_and_argv(dyntrace, python, tmp_path):
 
 
 @pytest.mark.one_python
-def test_merged_traces_say_what_they_keep(dyntrace, python, recorded, tmp_path):
+def test_merged_traces_say_which_values_they_have(dyntrace, python, recorded, tmp_path):
     other = recording(dyntrace, python, tmp_path / "other.db", "off")[0]
     for first, said in (("off", "off"), ("all", "several")):
         merged, paths = tmp_path / f"{said}.db", [recorded[first][0], other]

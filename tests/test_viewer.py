@@ -13,6 +13,7 @@ import termios
 
 import pytest
 
+from frame_rows import frame_rows
 from crash_help import catches, until
 from planted import ROWS, make_trace
 from shared import CONTRACT, ROOT, SCHEMA, Screen, one_line
@@ -21,11 +22,12 @@ QUERIES = sorted(path.stem for path in (ROOT / "schemas/queries").glob("*.sql"))
 
 # ---- the schema ------------------------------------------------------------
 
-def test_frame_table_is_as_its_page_writer_expects(trace):
-    columns = [row[1:3] for row in sqlite3.connect(trace).execute("PRAGMA table_info(frame)")]
-    assert columns == [(name, "INTEGER") for name in (
-        "frame_id", "thread_id", "parent_id", "code_id", "kind", "outcome", "start_ns", "end_ns", "cache_entry_id",
-        "exit")]
+def test_the_table_frame_has_the_columns_that_its_page_writer_writes(trace):
+    columns = [row[1:5:3] + (row[2], row[6]) for row in sqlite3.connect(trace).execute("PRAGMA table_xinfo(frame)")]
+    assert columns == [(name, default, "INTEGER", computed) for name, default, computed in (
+        ("start_ns", None, 0), ("took_ns", None, 0), ("parent_distance", None, 0), ("code_id", None, 0), ("thread_id", None, 0),
+        ("exit", "0", 0), ("kind", "0", 0), ("outcome", "0", 0), ("cache_entry_id", None, 0), ("frame_id", None, 0),
+        ("parent_id", None, 2), ("end_ns", None, 2))]
     assert sqlite3.connect(trace).execute("SELECT count(*) FROM sqlite_master WHERE tbl_name = 'frame'"
                                           " AND type <> 'table'").fetchone() == (0,)
 
@@ -39,14 +41,14 @@ def test_every_column_is_explained():
 
 
 @pytest.mark.skipif(not CONTRACT.exists(), reason="the public contract's checker is not on this machine")
-def test_empty_and_filled_traces_hold_the_contract(tmp_path):
+def test_empty_and_filled_traces_pass_the_public_contracts_checker(tmp_path):
     for rows in ("", ROWS):
         path = make_trace(tmp_path / f"{len(rows)}.db", rows=rows)
         done = subprocess.run([sys.executable, CONTRACT, path], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout
 
 
-def test_views_spell_out_what_tables_hold(trace):
+def test_views_have_words_where_tables_have_numbers(trace):
     db = sqlite3.connect(trace)
     assert db.execute("SELECT qualname, pid, kind, outcome, exit, duration_ns FROM frames WHERE frame_id = 4").fetchone() \
         == ("work", 100, "resume", "plain", "yield", 100)
@@ -70,7 +72,7 @@ INSERT INTO graph_break VALUES (1, 2, 2, 12, 8, 'print', 'app.py:12', NULL);
 """
 
 
-def test_the_decision_views_hold_what_was_planted(tmp_path):
+def test_the_decision_views_have_the_planted_rows(tmp_path):
     db = sqlite3.connect(make_trace(tmp_path / "d.db", rows=ROWS + DECISIONS))
     # guards before the one that failed passed, that one has the check's result, later ones did not run
     assert db.execute("SELECT guard_check_id, guard_id, result, share_ns FROM guard_evaluation ORDER BY 1, ordinal").fetchall() \
@@ -152,7 +154,7 @@ def test_named_queries_are_explained(run, trace, name):
     assert named == run("sql", trace, name).stdout.splitlines()[0].split("\t")
 
 
-def test_there_are_enough_named_queries():
+def test_there_are_at_least_20_named_queries():
     assert len(QUERIES) >= 20
 
 
@@ -164,6 +166,23 @@ def test_named_queries_find_planted_rows(run, trace):
     assert [(row["qualname"], row["exit"]) for row in rows("slowest-frames")[:2]] == [("work", None), ("<module>", "return")]
     assert [(row["qualname"], row["raised"]) for row in rows("raised-frames")] == [("work", 1)]
     assert [(row["pid"], row["ended"]) for row in rows("process-tree")] == [("100", "exit 3"), ("  101", "signal 9")]
+
+
+def test_every_process_is_in_the_process_tree(run, trace):
+    """Below 300 forks, too, and where parents form a cycle."""
+    with sqlite3.connect(trace) as db:
+        db.executemany("INSERT INTO process(process_id, pid, parent_process_id, argv, start_ns, end_ns) VALUES (?, ?, ?, '[]', ?, 9000)",
+                       [(i, 1000 + i, i - 1, 2000 + i) for i in range(3, 303)] + [(5001, 5001, 5002, 1), (5002, 5002, 5001, 1)])
+        db.execute("INSERT INTO cache_entry(cache_entry_id, code_id, born_ns) VALUES (1, 3, 1)")
+        db.execute("INSERT INTO compile(compile_id, code_id, thread_id, start_ns, cache_entry_id) VALUES (1, 3, 2, 2100, 1)")
+    db.close()
+    rows = json.loads(run("sql", trace, "process-tree", "--json").stdout)
+    assert sorted(row["pid"].strip() for row in rows) == sorted(str(pid) for pid in [100, 101, *range(1003, 1303), 5001, 5002])
+    processes = json.loads(run("report", trace, "--json", "--limit", "0").stdout)["processes"]
+    assert len(processes) == 304 and processes[250]["depth"] == 250
+    sql = "SELECT COUNT(*) AS n, MIN(ancestor_id) AS least FROM lineage WHERE process_id IN (200, 5001) GROUP BY process_id"
+    ancestors = run("sql", trace, sql, "--json")
+    assert [tuple(row.values()) for row in json.loads(ancestors.stdout)] == [(200, 1), (2, 5001)]
 
 
 def test_the_deepest_stack_does_not_depend_on_the_clock(record, run):
@@ -180,7 +199,7 @@ def test_sql_reads_a_query_from_standard_input(run, trace):
     assert run("sql", trace, input="").returncode == 0
 
 
-def test_commands_that_begin_with_a_dot(run, trace):
+def test_dot_commands_work_as_argument_and_on_standard_input(run, trace):
     """The same as an argument, on standard input and (below) at the prompt; in the TUI: test_tui.py."""
     for how in ("argument", "stdin"):
         def ask(line, *more):
@@ -202,7 +221,7 @@ def test_commands_that_begin_with_a_dot(run, trace):
 
 # ---- sql: which file, which query ------------------------------------------
 
-def test_the_default_is_the_newest_trace_here(run, tmp_path):
+def test_without_a_name_the_newest_trace_of_the_folder_is_read(run, tmp_path):
     make_trace(tmp_path / "old.db", "UPDATE meta SET value = 'old' WHERE key = 'host'")
     make_trace(tmp_path / "new.db", "UPDATE meta SET value = 'new' WHERE key = 'host'")
     os.utime(tmp_path / "old.db", (1, 1))
@@ -268,7 +287,7 @@ def test_another_schema_is_refused_politely(run, tmp_path, change, words):
         assert done.returncode == 2 and words in one_line(done.stderr), command
 
 
-def test_bad_usage_is_exit_2_in_one_line(run, trace):
+def test_bad_usage_gives_a_one_line_error_and_status_2(run, trace):
     for argv in (["sql", "--nonsense"], ["sql", trace, "SELECT 1", "SELECT 2"], ["sql", "no-such-query"],
                  ["sql", trace, "no-such-query"], ["report", "--limit", "x"], ["report", "--limit"], ["report", "a", "b"],
                  ["report", "--x"], ["fsck"], ["fsck", "a", "b"], ["fsck", trace, "--x"]):
@@ -277,7 +296,7 @@ def test_bad_usage_is_exit_2_in_one_line(run, trace):
         one_line(done.stderr)
 
 
-def test_an_error_in_sql_is_exit_2_in_one_line(run, trace):
+def test_an_error_in_sql_gives_a_one_line_error_and_status_2(run, trace):
     for query in ("SELECT nope", "SELEKT 1", "SELECT 1; SELECT nope", 'SELECT "nope"', "SELECT load_extension('x')"):
         done = run("sql", trace, query)
         assert done.returncode == 2
@@ -376,7 +395,7 @@ def test_live_trace_in_wal_mode_is_readable(run, tmp_path, trace):
     writer.close()
 
 
-def test_reading_leaves_nothing_behind(run, tmp_path, trace):
+def test_reading_a_trace_leaves_no_file_behind(run, tmp_path, trace):
     with sqlite3.connect(trace) as db:
         db.execute("PRAGMA journal_mode = WAL")
     db.close()
@@ -442,7 +461,7 @@ def test_the_sql_prompt_answers_and_goes_on_after_an_error(dyntrace, tmp_path, t
     assert screen.finish()[1] == 0
 
 
-def test_the_prompt_reads_by_keys_once_it_is_seen(dyntrace, trace, tmp_path):
+def test_ctrl_d_typed_as_soon_as_the_prompt_is_seen_ends_it(dyntrace, trace, tmp_path):
     """Otherwise a Ctrl-D that is typed at once would be lost: a terminal in line mode keeps it for itself."""
     for _ in range(20):
         screen = Screen([dyntrace, "sql", trace], NO_COLOR="1", XDG_STATE_HOME=str(tmp_path))
@@ -461,7 +480,7 @@ def test_report_in_a_pipe_has_no_colours(run, trace):
 9.00 s in 2 processes together: 4.00 s in functions of the program, on all 2 threads together
 
 What to look at first
-1. work: 4.00 s of its own in 4 calls, 100 % of all functions' own time
+1. work: 4.00 s of its own in 4 calls, 99.9999 % of all functions' own time
    dyntrace why work {trace}
 
 Processes
@@ -571,18 +590,18 @@ def test_fsck_accepts_a_sound_trace(run, trace):
 @pytest.mark.parametrize("change, rule, row", [
     ("UPDATE frame SET thread_id = 9 WHERE frame_id = 130", "a frame's thread exists", "130"),
     ("UPDATE frame SET code_id = 9 WHERE frame_id = 2", "a frame's code exists", "2"),
-    ("UPDATE frame SET end_ns = 150 WHERE frame_id = 2", "has a start", "2"),
-    ("UPDATE frame SET start_ns = NULL WHERE frame_id = 2", "has a start", "2"),
-    ("UPDATE frame SET start_ns = 1999 WHERE frame_id = 130", "follow start time", "130"),
+    ("UPDATE frame_rows SET end_ns = 150 WHERE frame_id = 2", "has a start", "2"),
+    ("UPDATE frame_rows SET start_ns = NULL WHERE frame_id = 2", "has a start", "2"),
+    ("UPDATE frame_rows SET start_ns = 1999 WHERE frame_id = 130", "follow start time", "130"),
     ("UPDATE frame SET kind = 9 WHERE frame_id = 2", "are in `enum`", "2"),
-    ("UPDATE frame SET parent_id = 77 WHERE frame_id = 2", "a frame's parent exists", "2"),
-    ("UPDATE frame SET parent_id = 0 WHERE frame_id = 2", "a frame's parent exists", "2"),
-    ("UPDATE frame SET parent_id = 3 WHERE frame_id = 2", "smaller id", "2"),
+    ("UPDATE frame_rows SET parent_id = 77 WHERE frame_id = 2", "a frame's parent exists", "2"),
+    ("UPDATE frame_rows SET parent_id = 0 WHERE frame_id = 2", "a frame's parent exists", "2"),
+    ("UPDATE frame_rows SET parent_id = 3 WHERE frame_id = 2", "smaller id", "2"),
     ("UPDATE frame SET thread_id = 2 WHERE frame_id = 4", "child's thread", "4"),
-    ("UPDATE frame SET end_ns = 5001 WHERE frame_id = 3", "ends after it", "3"),
-    ("UPDATE frame SET end_ns = NULL WHERE frame_id = 4", "no open child", "4"),
-    ("UPDATE frame SET end_ns = 450 WHERE frame_id = 2", "siblings", "3"),
-    ("UPDATE frame SET end_ns = 2700 WHERE frame_id = 129", "siblings", "130"),
+    ("UPDATE frame_rows SET end_ns = 5001 WHERE frame_id = 3", "ends after it", "3"),
+    ("UPDATE frame_rows SET end_ns = NULL WHERE frame_id = 4", "no open child", "4"),
+    ("UPDATE frame_rows SET end_ns = 450 WHERE frame_id = 2", "siblings", "3"),
+    ("UPDATE frame_rows SET end_ns = 2700 WHERE frame_id = 129", "siblings", "130"),
     ("DELETE FROM frame WHERE frame_id = 129", "frame_count", "meta says 6, there are 5"),
     ("UPDATE thread SET process_id = 9 WHERE thread_id = 2", "thread's process", "2"),
     ("UPDATE code SET process_id = NULL WHERE code_id = 3", "code's process", "3"),
@@ -593,7 +612,7 @@ def test_fsck_accepts_a_sound_trace(run, trace):
     ("UPDATE process SET end_ns = 0 WHERE process_id = 2", "process ends no earlier", "2"),
     ("INSERT INTO loss VALUES (7, NULL, 0, 1, 'x')", "a loss has a cause", "1"),
 ])
-def test_fsck_finds_each_broken_rule(run, tmp_path, change, rule, row):
+def test_fsck_finds_a_violation_of_each_of_its_rules(run, tmp_path, change, rule, row):
     path = make_trace(tmp_path / "b.db", change)
     done = run("fsck", path)
     assert done.returncode == 1 and done.stdout.startswith("broken: ")
@@ -609,20 +628,20 @@ def test_fsck_quotes_the_first_rows_of_many(run, tmp_path):
     assert "a frame's code exists: 6 rows: 1, 2, 3, 4, 129, ...\n" in run("fsck", path).stdout
 
 
-def test_fsck_finds_parents_far_behind(run, tmp_path):
+def test_fsck_checks_parents_that_are_no_longer_in_memory(run, tmp_path):
     """A parent that is no longer in memory is read again, and a parent that does not enclose its child is still reported."""
     count = 200000
     path = make_trace(tmp_path / "far.db", "DELETE FROM frame",
                       f"UPDATE meta SET value = {count} WHERE key = 'frame_count'",
-                      f"INSERT INTO frame VALUES (1, 1, NULL, 1, 0, 0, 0, {count * 10}, NULL, 0)",
+                      f"INSERT INTO frame_rows VALUES (1, 1, NULL, 1, 0, 0, 0, {count * 10}, NULL, 0)",
                       f"WITH RECURSIVE r(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM r WHERE i < {count}) "
-                      "INSERT INTO frame SELECT i, 1, 1, 2, 0, 0, i * 10, i * 10 + 9 - 9 * (i = %d), NULL, 0 FROM r" % count,
+                      "INSERT INTO frame_rows SELECT i, 1, 1, 2, 0, 0, i * 10, i * 10 + 9 - 9 * (i = %d), NULL, 0 FROM r" % count,
                       "DELETE FROM code_total", "UPDATE meta SET value = 0 WHERE key = 'open_frame_count'",
                       f"INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (1, 1, {count * 10}, {count * 10 - (count - 2) * 9}, 0),"
                       f" (2, {count - 1}, {(count - 2) * 9}, {(count - 2) * 9}, 0)")
     assert run("fsck", path).returncode == 0
-    with sqlite3.connect(path) as db:
-        db.execute(f"UPDATE frame SET end_ns = {count * 10 + 1} WHERE frame_id = {count}")
+    with frame_rows(sqlite3.connect(path)) as db:
+        db.execute(f"UPDATE frame_rows SET end_ns = {count * 10 + 1} WHERE frame_id = {count}")
     assert f"ends after it: 1 row: {count}\n" in run("fsck", path).stdout
 
 

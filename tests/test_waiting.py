@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -47,9 +48,8 @@ print(facts)
 SUMS = """SELECT c.qualname, SUM(s.end_ns - s.start_ns), SUM(s.ran_ns), SUM(s.waited_ns) FROM stretch s JOIN code c USING (code_id) GROUP BY 1"""
 
 
-def test_reported_waiting_times_are_certain(record, python):
-    """Compared with the program's own clocks: never more than it ran, never more than it waited; and most of the long
-    waits."""
+def test_reported_waiting_times_are_never_more_than_the_real_ones(record, python):
+    """The program's own clocks say how long it ran and waited. Most of the long waits are reported."""
     trace = record(["-c", PROGRAM], python=python)
     facts = eval(trace.out)
     sums = {name: row for name, *row in query(trace.path, SUMS)}
@@ -60,6 +60,31 @@ def test_reported_waiting_times_are_certain(record, python):
         assert sums[name][2] >= 0.7 * facts[name][0]
     assert sums["computes"][1] >= 0.5 * facts["computes"][1]
     assert sums["polls"][2] >= 0.4 * facts["polls"][0]
+
+
+QUEUED_BEFORE = """
+import os, subprocess, sys, time
+import dyntrace
+def sleeps(): time.sleep(0.4)
+everywhere = os.sched_getaffinity(0)
+os.sched_setaffinity(0, {min(everywhere)})
+rival = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+while int(open("/proc/thread-self/schedstat").read().split()[1]) < 600_000_000: pass
+rival.kill()
+rival.wait()
+os.sched_setaffinity(0, everywhere)
+with dyntrace.record("queued.db"):
+    sleeps()
+"""
+
+
+def test_a_wait_for_a_processor_before_the_recording_is_not_counted_in_it(dyntrace, python, tmp_path):
+    """The kernel's counter is the thread's whole life, and the first sample comes after the first call began."""
+    library = Path(dyntrace).parent / "lib" / "python"
+    done = subprocess.run([python, "-c", QUEUED_BEFORE], cwd=tmp_path, env=dict(os.environ, PYTHONPATH=str(library)), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (waited, queued), = query(tmp_path / "queued.db", "SELECT s.waited_ns, s.queued_ns FROM stretch s JOIN code c USING (code_id) WHERE c.qualname = 'sleeps'")
+    assert 0 <= queued < waited / 2
 
 
 def test_pages_print_waiting_times(run, record):
@@ -79,8 +104,8 @@ def test_pages_print_waiting_times(run, record):
     assert run("fsck", trace).returncode == 0
 
 
-def test_a_busy_machine_is_no_wait_of_the_program(run, record, tmp_path):
-    """Two processes share a processor. What one of them waits for it is no wait for something else."""
+def test_waiting_for_a_busy_processor_is_not_waiting_for_something_else(run, record, tmp_path):
+    """Two processes share a processor. The time that one of them waits for the processor is reported apart."""
     code = """
 import os, time
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -105,7 +130,7 @@ compute()
     assert "waiting for a processor" in first.splitlines()[0] and "spin waited" not in first
 
 
-def test_a_thread_that_does_not_run_has_few_samples(record):
+def test_a_sleeping_thread_has_few_samples(record):
     trace = record(["-c", "import time; time.sleep(2)"]).path
     (count,), = query(trace, "SELECT COUNT(*) FROM thread_cpu")
     (flat,), = query(trace, "SELECT COUNT(*) FROM (SELECT cpu_ns, LAG(cpu_ns) OVER w AS a, LEAD(cpu_ns) OVER w AS b FROM thread_cpu WINDOW w AS (PARTITION BY thread_id ORDER BY at_ns)) WHERE cpu_ns = a AND cpu_ns = b")
@@ -130,7 +155,7 @@ def test_children_have_their_own_samples(record, python):
     assert [forked for forked, _ in rows] == [0, 1] and all(waited > 300 * MS for _, waited in rows), rows
 
 
-def test_greenlets_have_the_time_of_their_thread(record, python):
+def test_a_greenlets_call_has_the_waiting_time_of_its_thread(record, python):
     if subprocess.run([python, "-c", "import greenlet"], capture_output=True).returncode:
         pytest.skip("no greenlet")
     trace = record(["-c", "import greenlet, time\ndef inner(): time.sleep(0.3)\ngreenlet.greenlet(inner).switch()"], python=python).path
@@ -139,8 +164,8 @@ def test_greenlets_have_the_time_of_their_thread(record, python):
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root and unshare")
-def test_unmeasured_times_are_null(run, record, python):
-    """In a pid namespace of its own the recorder does not see the thread's ids."""
+def test_waiting_times_that_cannot_be_measured_are_null(run, record, python):
+    """The recorder does not see the thread ids of a program in another pid namespace."""
     trace = record([shutil.which("unshare"), "-pf", python, "-c", "import time\ndef sleeps(): time.sleep(0.1)\nsleeps()"], python=None).path
     assert query(trace, "SELECT ran_ns, waited_ns FROM stretch JOIN code USING (code_id) WHERE qualname = 'sleeps'") == [(None, None)]
     assert "waited" not in run("why", "sleeps", trace).stdout

@@ -158,7 +158,7 @@ def of(pairs):
 
 
 @of(GUESSES)
-def test_facts_missing_in_the_trace_make_a_guess(ran, dyntrace, case, under, settings):
+def test_a_prediction_from_missing_facts_is_marked_as_a_guess(ran, dyntrace, case, under, settings):
     under = as_program(under)
     a = ran(case, *words(under))
     b = ran(case, *words({**under, **as_program(settings)}))
@@ -168,7 +168,7 @@ def test_facts_missing_in_the_trace_make_a_guess(ran, dyntrace, case, under, set
 
 
 @of(TRUTHS)
-def test_predictions_come_true(ran, dyntrace, case, under, settings):
+def test_predictions_equal_recordings_under_the_changed_settings(ran, dyntrace, case, under, settings):
     under = as_program(under)
     a = ran(case, *words(under))
     b = ran(case, *words({**under, **as_program(settings)}))
@@ -200,7 +200,7 @@ KINDS = re.findall(r'^    "([A-Z_]+)": Kind', (ROOT / "python/dyntrace/_guard_wo
 
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("kind", KINDS)
-def test_drop_guard_works_for_each_kind(ran, dyntrace, kind):
+def test_drop_guard_predicts_right_for_each_kind_of_guard(ran, dyntrace, kind):
     """The prediction equals a run with a compiler that does not make this guard, call by call. The number of checks is
     equal, too, unless it is marked as a guess."""
     a, b = ran("kinds", f"kind={kind}"), ran("kinds", f"kind={kind}", f"drop={kind}")
@@ -251,7 +251,7 @@ def test_a_guard_id_means_all_guards_like_it(dyntrace, sizes):
     assert by_id["predicted"] == by_kind["predicted"] and by_id["changed"] > 0
 
 
-def test_settings_as_recorded_change_nothing(dyntrace, sizes):
+def test_predicting_the_recorded_settings_changes_nothing(dyntrace, sizes):
     found = predict(dyntrace, sizes, "isolate=no")
     assert found["changed"] == found["undecided"] == 0 and found["predicted"] == found["recorded"]
 
@@ -271,7 +271,7 @@ def test_a_what_if_can_be_limited_to_one_function(dyntrace, ran):
         assert whole[other]["predicted"]["compiles"] == 1
 
 
-def test_guesses_are_marked(dyntrace, ran):
+def test_uncertain_predictions_are_marked_as_guesses(dyntrace, ran):
     """The guards are Python functions, so only their recorded results are known."""
     path = ran("functions_as_guards", "recompile_limit=1")
     found = predict(dyntrace, path, "recompile_limit=8")
@@ -298,7 +298,7 @@ def test_an_impossible_setting_is_refused(dyntrace, sizes, settings, why):
     assert why in done.stderr and "\x1b" not in done.stderr
 
 
-def test_bad_usage_is_exit_2_in_one_line(dyntrace, sizes):
+def test_bad_usage_gives_a_one_line_error_and_status_2(dyntrace, sizes):
     for argv in (["--what-if"], ["--calls"], ["--function", "f"], ["--what-if", "isolate=no", "--verify"], ["--what-if", "isolate=no", "--to", "1"],
                  ["--what-if", "best", "--what-if", "isolate=no"], ["--what-if", "isolate=no", "--function", "nobody"]):
         done = subprocess.run([dyntrace, "replay", sizes, *argv], capture_output=True, text=True)
@@ -325,7 +325,7 @@ def test_nonsense_in_a_trace_crashes_no_prediction(dyntrace, sizes, tmp_path, se
             assert done.returncode in (0, 2) and b"\x1b" not in done.stdout + done.stderr, done
 
 
-def test_an_empty_trace_has_nothing_to_predict(dyntrace, tmp_path):
+def test_what_if_on_an_empty_trace_predicts_nothing(dyntrace, tmp_path):
     db = sqlite3.connect(tmp_path / "t.db")
     db.executescript(SCHEMA)
     db.close()

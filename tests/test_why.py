@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from frame_rows import frame_rows
 from planted import EVIL, MS, OUTCOMES, size_changes, tensor_words
 from shared import ROOT, SCHEMA, golden, table
 
@@ -234,6 +235,21 @@ def test_every_outcome_is_printed_with_its_first_moment(run, plant):
     assert all(outcome in page for outcome in OUTCOMES[1:])
 
 
+def test_only_exact_shares_are_printed_as_0_or_100_percent(run, plant):
+    p = plant()
+    entry = p.compile()
+    for _ in range(2999):
+        p.call("hit", entry)
+    p.call("limit", failed=[(entry, p.entries[0][2][0])])
+    path = p.done()
+    text = run("why", "f", path).stdout
+    assert "99.97 % ran compiled code, 0.0333 % ran as Python" in text
+    assert "0.03 %  limit" in text and not re.search(r"\b(100|0)(\.0)? %", text)
+    assert not re.search(r"\b(100|0)(\.0)? ?%", run("report", path).stdout)
+    screen = run("tui", path, "--dump", "--screen", "160x50").stdout
+    assert "% hit, 0.03 % compiled, 0.03 % ran" in screen
+
+
 def test_calls_without_a_lookup_are_counted_from_frames(run, plant):
     p = plant()
     p.compile(outcome="declined", reason="first call")
@@ -272,7 +288,7 @@ def rich(plant):
     return p.done()
 
 
-def test_the_page_is_the_golden_page(run, plant):
+def test_pages_of_why_and_show_are_the_golden_pages(run, plant):
     path = rich(plant)
     for command in ("why", "show"):
         done = run(command, "Net.forward", path)
@@ -339,6 +355,22 @@ def test_names_and_patterns_find_one_function(run, crowd, name, found):
     assert json.loads(run("show", crowd, name, "--json").stdout)["function"]["qualname"] == found
 
 
+def test_a_function_is_found_by_file_line_and_name(run, plant):
+    p = plant("f", "/src/app/net.py", 12)
+    for k in range(3):
+        p.compile([dict()] * bool(k))
+    for code_id, name, line in (10, "g", 12), (11, "f", 40):  # neither the name nor the line names f
+        p.insert("code", code_id=code_id, process_id=1, filename="/src/app/net.py", qualname=name, first_line=line, kind="function")
+    path = p.done()
+    done = run("why", "net.py:12", path)
+    assert done.returncode == 1 and "by FILE:LINE or by FILE:LINE:NAME" in done.stdout
+    for name in "net.py:12:f", "/src/app/net.py:12:f", "app/net.py:12:f":
+        assert json.loads(run("why", name, path, "--json").stdout)["function"]["qualname"] == "f"
+    assert run("why", "et.py:12:f", path).returncode == 2
+    ask, = re.findall(r"dyntrace why (\S+)", run("report", path).stdout)
+    assert ask == "/src/app/net.py:12:f" and run("why", ask, path).returncode == 0
+
+
 def test_an_ambiguous_name_lists_the_functions(run, crowd):
     for command in ("why", "show"):
         done = run(command, "*forward", crowd)
@@ -371,7 +403,52 @@ def test_the_same_function_in_several_processes_is_one(run, plant):
     assert "2 code objects in 2 processes" in text and "5 calls" in text
 
 
+def test_recompiles_for_one_cause_are_counted_over_all_processes(run, plant):
+    p = plant()
+    p.insert("process", process_id=2, pid=200)
+    p.insert("code", code_id=20, process_id=2, filename="/src/app.py", qualname="f", first_line=10, kind="function")
+    size_changes(p)
+    older, p.entries = len(p.entries), []
+    compiles = p.ids["compile"]
+    size_changes(p)
+    p.db.execute("UPDATE compile SET code_id = 20 WHERE compile_id > ?", (compiles,))
+    p.db.execute("UPDATE cache_entry SET code_id = 20 WHERE cache_entry_id > ?", (older,))
+    p.db.execute("UPDATE lookup SET code_id = 20 WHERE lookup_id > (SELECT MAX(lookup_id) / 2 FROM lookup)")
+    path = p.done()
+    text = run("why", "f", path).stdout
+    all_, = re.findall(r"\((\d+) recompiles\)", text)
+    assert int(all_) > 1 and f"[decided {all_} recompiles" in text and len(re.findall("decided", text)) == 1
+    assert f", {all_} recompiles" in text  # the remedy's reason
+    each = [h["recompiles"] for h in json.loads(run("why", "f", path, "--json").stdout)["histories"]]
+    assert len(each) == 2 and sum(each) == int(all_)
+
+
 # ---- bad input -------------------------------------------------------------
+
+def test_all_code_objects_of_a_function_are_counted(run, plant):
+    p = plant()
+    for code_id in range(1000, 7000):
+        p.insert("code", code_id=code_id, process_id=1, filename="/src/app.py", qualname="f", first_line=10, kind="function")
+        p.insert("code_total", code_id=code_id, calls=1, total_ns=1, self_ns=1, raised=0)
+    p.compile()
+    for name in "compile", "cache_entry", "lookup":
+        p.db.execute(f"UPDATE {name} SET code_id = 6999")
+    path = p.done(more=-1)
+    done = run("why", "f", path)
+    assert "6001 code objects" in done.stdout and "6000 calls, 1 that wanted compiled code" in done.stdout and "1 compile" in done.stdout
+    assert len(json.loads(run("why", "f", path, "--json").stdout)["function"]["code_ids"]) == 6001
+    assert run("check", path, "--require-compiled", "f").returncode == 0
+
+
+def test_all_compiles_of_a_function_are_counted(run, plant):
+    p = plant()
+    p.compile()
+    for _ in range(11_000):
+        p.compile(outcome="error", reason="ValueError: no")
+    done = run("why", "f", p.done())
+    assert "1 compile (0 recompiles) and 11000 attempts that gave no code" in done.stdout
+    assert "because: 11000 calls: the compiler raised" in done.stdout and "10995 more; --json has them all" in done.stdout
+
 
 def test_hostile_texts_reach_neither_terminal_nor_json(run, plant):
     p = plant(EVIL, "/src/\x1b]0;title\x07.py")
@@ -437,6 +514,36 @@ def test_remedies_have_what_if_figures(run, plant):
         assert (one["predicted_compiles"], one["predicted_eager"]) == (asked["predicted"]["compiles"], asked["predicted"]["eager"])
 
 
+LIMITED = """
+import os
+import dyntrace.config
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.guards import EQUALS_MATCH, GuardTree, L
+from dyntrace.types import GuardedCode
+dyntrace.config.recompile_limit = 2
+def f(x): return x
+def compiler(frame, entry, state):
+    if frame.f_code is f.__code__:
+        return GuardedCode(f.__code__.replace(), GuardTree([EQUALS_MATCH(L["x"])], example=frame.f_locals))
+for rank in range(3):
+    if os.fork() == 0:
+        set_eval_frame(compiler)
+        for x in range(5): f(x); f(x)
+        os._exit(0)
+    os.wait()
+"""
+
+
+@pytest.mark.parametrize("values, limit", [("all", 5), ("off", 8)])
+def test_the_advised_recompile_limit_is_for_one_process(run, record, values, limit):
+    """Each of three processes has 5 inputs: 2 compiles, and 6 calls that the limit lets run as Python."""
+    path = record(["-c", LIMITED], "--values", values).path
+    found = json.loads(run("why", "f", path, "--json").stdout)
+    assert len(found["compiles"]) == 6
+    assert remedy(found, "recompile_limit")["what_if"] == f"recompile_limit={limit}"
+    assert values == "off" or "Raise recompile_limit to 5 at most" in run("why", "f", path).stdout
+
+
 def test_what_if_figures_are_for_one_function(run, plant):
     """Another function has the same source; its figures must not be printed."""
     p = plant()
@@ -450,7 +557,7 @@ def test_what_if_figures_are_for_one_function(run, plant):
     assert (remedy(found, "dynamic")["compiles"], remedy(found, "dynamic")["predicted_compiles"]) == (4, 1)
 
 
-def test_a_guard_has_a_what_if_figure(run, plant):
+def test_the_remedy_of_dropping_a_guard_has_a_what_if_figure(run, plant):
     p = plant()
     p.sequence("TENSOR_MATCH", "L['x'].dtype", ["torch.float32", "torch.float64", "torch.int8"])
     path = p.done()
@@ -531,7 +638,7 @@ def follows(run, path):
 
 
 @pytest.mark.parametrize("frames", [True, False])
-def test_a_recompile_that_follows_from_another_names_it(run, plant, frames):
+def test_a_recompile_that_another_recompile_caused_names_that_one(run, plant, frames):
     page, told = follows(run, cascade(plant(), frames).done())
     assert told[0] is None
     assert told[2] == {"compile_id": 3, "function": "f", "label": "0/2", "source": "L['x'] size[0]", "expected": "18", "actual": "20"}
@@ -539,13 +646,13 @@ def test_a_recompile_that_follows_from_another_names_it(run, plant, frames):
 
 
 @pytest.mark.parametrize("frames", [True, False])
-def test_a_recompile_for_another_change_is_no_parent(run, plant, frames):
+def test_recompiles_for_different_changes_do_not_follow_from_each_other(run, plant, frames):
     assert follows(run, cascade(plant(), frames, same=False).done())[1] == [None] * 3
 
 
-def test_a_recompile_of_another_call_is_no_parent(run, plant):
+def test_recompiles_in_different_calls_do_not_follow_from_each_other(run, plant):
     p = cascade(plant())
-    p.db.execute("UPDATE frame SET parent_id = frame_id - 2 WHERE code_id = 3") # main calls it itself
+    p.db.execute("UPDATE frame_rows SET parent_id = frame_id - 2 WHERE code_id = 3") # main calls it itself
     assert follows(run, p.done())[1] == [None] * 3
     p = cascade(plant(), frames=False)
     p.insert("lookup", lookup_id=70, thread_id=1, code_id=1, start_ns=4 * MS + 7, duration_ns=1, outcome=1) # f was called again
@@ -580,8 +687,8 @@ def test_slow_guards_are_named_with_their_cost(run, plant):
 def test_the_guard_share_is_measured_on_hits(run, plant):
     """The first call took long, as first calls do. The other calls show the guards' share."""
     path = guarded(plant(), call_ns=10 ** 9)
-    with sqlite3.connect(path) as db:
-        db.execute("INSERT INTO frame(frame_id, thread_id, code_id, kind, outcome, start_ns, end_ns)"
+    with frame_rows(sqlite3.connect(path)) as db:
+        db.execute("INSERT INTO frame_rows(frame_id, thread_id, code_id, kind, outcome, start_ns, end_ns)"
                    " SELECT frame_id, 1, 1, 0, outcome, start_ns, start_ns + CASE outcome WHEN 1 THEN 10000 ELSE 1000000000 END FROM lookup")
         db.execute("INSERT OR REPLACE INTO meta VALUES ('frame_count', 21)")
     page, found = run("why", "f", path).stdout, json.loads(run("why", "f", path, "--json").stdout)
@@ -609,7 +716,7 @@ def test_losses_are_printed_first(run, plant):
     assert "LOSS" in run("why", "f", p.done()).stdout.splitlines()[2]
 
 
-def test_bad_usage_is_exit_2_in_one_line(run, plant):
+def test_bad_usage_gives_a_one_line_error_and_status_2(run, plant):
     path = plant().done()
     for command in ("why", "show"):
         nameless = [[]] if command == "show" else []  # `why` without a name says what to look at
@@ -657,7 +764,7 @@ def test_named_queries_answer_about_decisions(run, plant):
     assert [(row["label"], row["later_compiles"]) for row in rows("dead-entries")] == [("0/0", 0)]
 
 
-def test_shares_are_those_of_every_command(run, plant):
+def test_why_prints_the_same_shares_as_other_commands(run, plant):
     """why counts like the views: plain calls are in no share, and calls and recompiles belong to their process."""
     p = plant()
     size_changes(p)
@@ -712,7 +819,7 @@ def test_an_unknown_label_is_an_error(run, plant):
     assert "no such function" in run("why", "a/b", path).stderr
 
 
-def test_a_name_that_is_too_long_for_a_pattern(run, record):
+def test_a_name_too_long_for_a_pattern_of_sqlite_is_not_found(run, record):
     """SQLite takes no pattern of over 1000 bytes."""
     done = run("why", "f[" + "x" * 2000, record(["-c", "pass"]).path)
     assert done.returncode == 2 and ": no such function in " in done.stderr and done.stderr.count("\n") == 1, done

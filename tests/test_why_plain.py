@@ -5,6 +5,7 @@ import sqlite3
 
 import pytest
 
+from frame_rows import frame_rows
 from planted import make_trace
 from shared import one_line, query, table
 
@@ -24,10 +25,10 @@ INSERT INTO code(code_id, process_id, filename, qualname, first_line, kind) VALU
 def path(tmp_path):
     """main() calls work() 99 times for 1 to 99 us. The call on the other thread takes 400 ms, mostly in Rates.get."""
     path = make_trace(tmp_path / "t.db", rows=META)
-    with sqlite3.connect(path) as db:
-        db.execute("INSERT INTO frame VALUES (1, 1, NULL, 1, 0, 0, 0, ?, NULL, 0)", (900 * MS,))
-        db.executemany("INSERT INTO frame VALUES (?, 1, 1, 2, 0, 0, ?, ?, NULL, ?)", [(i + 1, i * MS, i * MS + i * 1000, 2 if i == 7 else 0) for i in range(1, 100)])
-        db.executemany("INSERT INTO frame VALUES (?, 2, ?, ?, 0, 0, ?, ?, NULL, 0)", [
+    with frame_rows(sqlite3.connect(path)) as db:
+        db.execute("INSERT INTO frame_rows VALUES (1, 1, NULL, 1, 0, 0, 0, ?, NULL, 0)", (900 * MS,))
+        db.executemany("INSERT INTO frame_rows VALUES (?, 1, 1, 2, 0, 0, ?, ?, NULL, ?)", [(i + 1, i * MS, i * MS + i * 1000, 2 if i == 7 else 0) for i in range(1, 100)])
+        db.executemany("INSERT INTO frame_rows VALUES (?, 2, ?, ?, 0, 0, ?, ?, NULL, 0)", [
             (200, None, 2, 500 * MS, 900 * MS), (201, 200, 4, 501 * MS, 899 * MS), (202, 201, 3, 502 * MS, 602 * MS), (203, 201, 3, 603 * MS, 890 * MS)])
         db.execute("INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (2, 100, ?, ?, 1)", (404950 * 1000, 6950 * 1000))
     return path
@@ -59,12 +60,12 @@ def test_the_json_has_durations_slowest_calls_and_callers(run, path):
     assert durations["callers"] == [{"code_id": None, "calls": 1, "total_ns": 400 * MS}, {"code_id": 1, "calls": 99, "total_ns": 4950000}]
 
 
-def test_the_named_slowest_call_works_in_tree(run, path):
+def test_tree_accepts_the_slowest_call_that_why_names(run, path):
     call = re.search(r"call (\d+)$", run("why", "work", path).stdout, re.M)[1]
     assert json.loads(run("tree", "work", path, "--call", call, "--json").stdout)["nodes"][0]["total_ns"] == 400 * MS
 
 
-def test_one_call_needs_no_histogram(run, path):
+def test_a_function_with_one_call_gets_no_histogram(run, path):
     text = run("why", "main", path).stdout
     assert "max 900 ms" in text and "█" not in text and "the bottom of a stack" in text
 
@@ -115,13 +116,13 @@ main()
 """
 
 
-def test_slowest_frames_leaves_out_those_that_wait_for_the_end(run, record):
+def test_the_query_slowest_frames_leaves_out_frames_that_only_wait(run, record):
     names = [row["qualname"] for row in table(run("sql", record(["-c", THREADS]).path, "slowest-frames").stdout)]
     assert not {"worker", "Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run", "Thread.join", "Queue.get", "Condition.wait"} & set(names)
     assert names[0] == "main" and names.index("deep") < names.index("slow")  # main() sleeps itself, for longest
 
 
-def test_report_has_the_longest_call(run, record):
+def test_report_and_hot_functions_have_the_longest_call(run, record):
     path = record(["-c", "import time\ndef f(n): time.sleep(n)\nf(0.05)\nfor i in range(9): f(0)"]).path
     most, = query(path, "SELECT MAX(duration_ns) FROM frames WHERE qualname = 'f'")[0]
     assert query(path, "SELECT max_ns FROM hot_functions WHERE qualname = 'f'") == [(most,)]
@@ -130,14 +131,14 @@ def test_report_has_the_longest_call(run, record):
     assert row["max"].startswith("5") and row["max"].endswith(" ms")
 
 
-def test_an_older_trace_has_no_longest_call(run, path):
+def test_report_of_a_trace_without_max_ns_has_no_max_column(run, path):
     with sqlite3.connect(path) as db:
         db.execute("ALTER TABLE code_total DROP COLUMN max_ns")
     done = run("report", path)
     assert done.returncode == 0 and "per call\traised" in done.stdout and "405 ms" in done.stdout
 
 
-def test_of_calls_within_calls_the_outermost_are_the_slowest(record, run):
+def test_slowest_calls_of_a_recursive_function_are_its_outermost_ones(record, run):
     """A recursive function's time is counted once, and its slowest calls do not contain one another."""
     trace = record(["-c", "import time\ndef f(n):\n    time.sleep(.01)\n    if n: f(n - 1)\nfor n in range(3): f(n)\n"])
     found = json.loads(run("why", "f", trace.path, "--json").stdout)["durations"]

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from frame_rows import frame_rows
+
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = subprocess.run(["awk", "-f", ROOT / "schemas/names.awk", ROOT / "src/vocabulary.h", ROOT / "schemas/trace.sql", ROOT / "schemas/views.sql"],
                         stdout=subprocess.PIPE, check=True, text=True).stdout
@@ -39,6 +41,7 @@ SPAN = 2_000_000_000
 def make_trace(path, lookups=400, hostile=True, state="complete"):
     db = sqlite3.connect(path)
     db.executescript(SCHEMA)
+    frame_rows(db)
     put = db.executemany
     put("INSERT INTO meta VALUES (?, ?)", [
         ("dyntrace_version", "0.1.0"), ("state", state), ("started_unix_ns", 1700000000000000000), ("host", "box"),
@@ -137,7 +140,7 @@ def make_trace(path, lookups=400, hostile=True, state="complete"):
         if code == 2:
             frames.append((frame, 1, frame - 1, 7, 0, 0, at + length // 4, at + length // 2, None, 0))
             frame += 1
-    put("INSERT INTO frame VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", frames)
+    put("INSERT INTO frame_rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", frames)
     put("INSERT INTO lookup VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
     put("INSERT INTO guard_check VALUES (?, ?, ?, ?, ?, ?, ?, ?)", checks)
     put("INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (?, ?, ?, ?, ?)",

@@ -65,6 +65,11 @@ int fuzz_one(const uint8_t *data, size_t bytes)
             abort();
     }
     session.min_duration_ns = data[0] & 1 ? 100000 : 0;
+    if (data[0] & 8) { /* runs of ordinary words */
+        session.stretch_ticks = UINT64_MAX;
+        for (uint32_t id = 0; id < 100; id++)
+            *list_reach(&codes, id) = id + 1;
+    }
     f.window->written = data[0] & 4 ? 5000 : 0;
     batch = (size_t)(data[0] >> 3) * 4 + 1;
     words = malloc(count * 8 + 1);

@@ -20,6 +20,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import sqlite3
 
+from frame_rows import frame_rows
 from tui_trace import SCHEMA, SOURCE, make_trace
 
 KEYS = ("Enter Esc Tab S-Tab Space Up Down Left Right PgUp PgDn Home End Backspace Delete F1 C-a C-b C-c C-d C-e C-f C-g C-k C-l C-n C-p C-u"
@@ -55,10 +56,10 @@ def plain(path):
 def wild(path):
     """Every number somewhere else, texts where numbers should be."""
     make_trace(path, 200)
-    db = sqlite3.connect(path)
+    db = frame_rows(sqlite3.connect(path))
     for statement in ("UPDATE lookup SET start_ns = start_ns * 4000000000 WHERE lookup_id % 7 = 0", "UPDATE lookup SET outcome = 77 WHERE lookup_id % 11 = 0",
-                      "UPDATE lookup SET thread_id = 'x' WHERE lookup_id % 13 = 0", "UPDATE frame SET parent_id = frame_id + 5 WHERE frame_id % 9 = 0",
-                      "UPDATE frame SET start_ns = -start_ns WHERE frame_id % 5 = 0", "UPDATE frame SET end_ns = 'never' WHERE frame_id % 17 = 0",
+                      "UPDATE lookup SET thread_id = 'x' WHERE lookup_id % 13 = 0", "UPDATE frame_rows SET parent_id = frame_id + 5 WHERE frame_id % 9 = 0",
+                      "UPDATE frame_rows SET start_ns = -start_ns WHERE frame_id % 5 = 0", "UPDATE frame_rows SET end_ns = 'never' WHERE frame_id % 17 = 0",
                       "UPDATE meta SET value = '-5' WHERE key = 'span_ns'", "UPDATE guard_order SET ordinals = '[not json'",
                       "UPDATE guard SET ordinal = 9223372036854775807 WHERE guard_id = 11", "UPDATE code SET first_line = -3 WHERE code_id = 2",
                       "UPDATE compile SET end_ns = NULL", "UPDATE process SET parent_process_id = 2 WHERE process_id = 1",

@@ -15,7 +15,7 @@ class Everything:
     def __init__(self):
         self.count = 0
         self.callback = native.Capture((self.finish, "eager", None, False, None))
-        resume._made = functools.partial(unnamed, resume._made)
+        resume._make_copy = functools.partial(unnamed, resume._make_copy)
 
     def finish(self, record):
         self.count += 1

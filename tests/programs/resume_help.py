@@ -48,4 +48,4 @@ class Splitting:
             return points[0] if 0 < len(points) <= MOST else None
         program = resume._Program(code)  # its steps are the original's
         behind = range(bisect.bisect(program.steps, before.offset, key=operator.itemgetter(0)), len(program.steps))
-        return next((program.places[step][0] for step in behind if not program.forbids(step)), None)
+        return next((program.places[step][0] for step in behind if not program.find_obstacle(step)), None)

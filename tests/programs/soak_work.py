@@ -5,6 +5,7 @@ little and sleeps. Threads come and go. MINUTES times in all there is what a ser
 and a code object that is new each time.
 """
 import json
+import os
 import sys
 import threading
 import time
@@ -12,7 +13,7 @@ import time
 from dyntrace.eval_frame import set_eval_frame
 from dyntrace.types import GuardedCode
 
-done = {"leaf": 0, "request": 0, "model": 0, "raises": 0, "compiles": 0}
+done = {"leaf": 0, "request": 0, "model": 0, "raises": 0, "compiles": 0, "minute": 0}
 lock = threading.Lock()
 
 
@@ -82,10 +83,41 @@ def idle(stop):
             done["leaf"] += 1
 
 
-def main(seconds, rate):
+def calls_leaf():
+    for i in range(10):
+        leaf(i)
+
+
+def minute(number):
+    thread = threading.Thread(target=calls_leaf)
+    thread.start()
+    thread.join()
+    child = os.fork()
+    if not child:
+        calls_leaf()
+        os._exit(0)
+    os.waitpid(child, 0)
+    made = {}
+    exec(compile(f"def made(): return {number}", f"made-{number}", "exec"), made)
+    made["made"]()
+
+
+def minutes(seconds, count):
+    begin = time.monotonic()
+    for number in range(count):
+        minute(number)
+        with lock:
+            done["minute"] += 1
+            done["leaf"] += 20
+        time.sleep(max(0, begin + seconds * (number + 1) / count - time.monotonic()))
+
+
+def main(seconds, rate, count):
     stop = threading.Event()
     beside = threading.Thread(target=idle, args=(stop,))
     beside.start()
+    by_minute = threading.Thread(target=minutes, args=(seconds, count))
+    by_minute.start()
     begin = time.monotonic()
     turn = 0
     while time.monotonic() - begin < seconds:
@@ -98,9 +130,10 @@ def main(seconds, rate):
         for thread in threads:
             thread.join()
         turn += 1
+    by_minute.join()
     stop.set()
     beside.join()
     print(json.dumps(done))
 
 
-main(float(sys.argv[1]), float(sys.argv[2]))
+main(float(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]))

@@ -180,7 +180,7 @@ PRACTICE = {
     "moe_expert_id": {
         "function": "Experts.forward",
         "subject": "mixture of experts",
-        "fixes": {"stacked": {"setting": None, "names": ["constant number", "one value"]}},
+        "fixes": {"stacked": {"setting": None, "names": ["constant number", "one value", "chosen module"]}},
         "best": ["stacked"],
         "never": ["tensor=L['which']@Experts.forward"],
     },
@@ -472,6 +472,18 @@ PRACTICE = {
         "subject": "global state",
         "fixes": {"once": {"setting": None, "names": ["global state"]}},
         "best": ["once"],
+    },
+    "table_by_name": {
+        "function": "step",
+        "subject": "dict keys",
+        "fixes": {"value": {"setting": None, "names": ["one value"]}},
+        "best": ["value"],
+    },
+    "class_rate": {
+        "function": "Block.forward",
+        "subject": "class attributes",
+        "fixes": {"tensor": {"setting": None, "names": ["number only"]}},
+        "best": ["tensor"],
     },
     "vocabulary_lookup": {
         "function": "embed",
@@ -971,7 +983,7 @@ PRACTICE = {
                      "names": ["dynamic dimension"]},
             "outside": {"setting": None, "names": []},
         },
-        "best": ["dynamic", "mark"],
+        "best": ["mark"],
     },
     "momentum_schedule": {
         "function": "SGD.step",
@@ -988,5 +1000,98 @@ PRACTICE = {
         "subject": "frozen parameters",
         "fixes": {"detach": {"setting": None, "names": ["requires_grad"]}},
         "best": ["detach"],
+    },
+    "norm_branch": {
+        "function": "clip_norm",
+        "subject": "data-dependent branch",
+        "fixes": {
+            "where": {"setting": None, "names": ["no branch"]},
+            "capture": {"setting": "config.capture_scalar_outputs=True", "names": []},
+        },
+        "best": ["where"],
+    },
+    "layer_depth": {
+        "function": "Stack.forward",
+        "subject": "counts of modules",
+        "fixes": {
+            "where": {"setting": None, "names": ["count of a loop"]},
+            "unspec": {"setting": "config.allow_unspec_int_on_nn_module=True", "names": []},
+        },
+        "best": ["where"],
+    },
+    "task_heads": {
+        "function": "Tasks.forward",
+        "subject": "counts of modules",
+        "fixes": {
+            "pass": {"setting": None, "names": ["chosen module"]},
+            "unspec": {"setting": "config.allow_unspec_int_on_nn_module=True", "names": []},
+        },
+        "best": ["pass"],
+    },
+    "refine_iterations": {
+        "function": "Refine.forward",
+        "subject": "counts of modules",
+        "fixes": {
+            "body": {"setting": None, "names": ["count of a loop"]},
+            "unspec": {"setting": "config.allow_unspec_int_on_nn_module=True", "names": []},
+        },
+        "best": ["body"],
+    },
+    "prompt_pool": {
+        "function": "Pool.forward",
+        "subject": "growing module",
+        "fixes": {
+            "all": {"setting": None, "names": ["parameters that are added"]},
+            "unspec": {"setting": "config.allow_unspec_int_on_nn_module=True", "names": []},
+        },
+        "best": ["all"],
+    },
+    "window_slice": {
+        "function": "window_energy",
+        "subject": "slices",
+        "fixes": {
+            "cut": {"setting": None, "names": ["slice argument"]},
+            "index": {"setting": None, "names": ["slice argument"]},
+        },
+        "best": ["cut", "index"],
+    },
+    "gate_phase": {
+        "function": "apply_gate",
+        "subject": "numbers",
+        "fixes": {"tensor": {"setting": "tensor=L['phase']@apply_gate", "names": ["complex number"]}},
+        "best": ["tensor"],
+    },
+    "assert_values": {
+        "function": "log_prob",
+        "subject": "data-dependent branch",
+        "fixes": {
+            "constant": {"setting": None, "names": ["constant message"]},
+            "outside": {"setting": None, "names": ["constant message"]},
+        },
+        "best": ["constant", "outside"],
+    },
+    "late_parametrization": {
+        "function": "Vocoder.forward",
+        "subject": "changed modules",
+        "fixes": {"first": {"setting": None, "names": ["parametrizations"]}},
+        "best": ["first"],
+    },
+    "gradient_norm": {
+        "function": "gradient_norm",
+        "subject": "gradients",
+        "fixes": {"zeros": {"setting": None, "names": ["gradient or None"]}},
+        "best": ["zeros"],
+    },
+    "jitter_try": {
+        "function": "solve",
+        "subject": "data-dependent branch",
+        "fixes": {"where": {"setting": None, "names": ["no branch"]}},
+        "best": ["where"],
+    },
+    "seed_within": {
+        "function": "noisy",
+        "subject": "graph break by a call",
+        "fixes": {"outside": {"setting": None, "names": ["allow in graph"]}},
+        "best": ["outside"],
     },
 }

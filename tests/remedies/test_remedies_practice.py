@@ -40,7 +40,7 @@ def advised(recorder, plain):
 
 
 @every
-def test_best_fixes_are_those_that_torch_counts_as_best(recorder, name):
+def test_best_fixes_in_the_table_are_best_by_torchs_own_counts(recorder, name):
     if recorder.version != TABLE_VERSION:
         pytest.skip("practice.py says what is best on another torch")
     measured = recorder.measure(name)
@@ -56,14 +56,14 @@ def test_best_fixes_are_those_that_torch_counts_as_best(recorder, name):
 
 
 @every
-def test_counts_are_torchs(recorder, plain, name):
+def test_recorded_counts_equal_torchs_own_counts(recorder, plain, name):
     run, truth = plain[name], recorder.measure(name)[""]
     assert (run["status"], run["out"]) == (truth["status"], truth["out"])
     assert run["counts"] == expected(truth)
 
 
 @pytest.mark.parametrize("name, fix", SETTINGS)
-def test_setting_does_what_the_edit_does(recorder, under_settings, name, fix):
+def test_a_setting_gives_the_counts_and_output_of_the_hand_edit(recorder, under_settings, name, fix):
     key, truth = (name, PRACTICE[name]["fixes"][fix]["setting"]), recorder.measure(name)[fix]
     if key not in under_settings:
         pytest.skip(truth["error"])
@@ -78,13 +78,13 @@ def skip_without_status(remedies):
 
 
 @every
-def test_first_remedy_is_one_of_the_best(recorder, plain, advised, name):
+def test_the_first_remedy_of_why_is_one_of_the_best(recorder, plain, advised, name):
     skip_without_status(plain[name]["remedies"])
     assert first_is_right(name, plain[name]["remedies"], recorder.measure(name), advised)
 
 
 @every
-def test_figures_are_true_counts(recorder, plain, advised, name):
+def test_figures_printed_with_remedies_equal_torchs_counts(recorder, plain, advised, name):
     skip_without_status(plain[name]["remedies"])
     for remedy in plain[name]["remedies"][:PRINTED]:
         if figure_of(remedy):
@@ -92,7 +92,7 @@ def test_figures_are_true_counts(recorder, plain, advised, name):
 
 
 @every
-def test_no_printed_setting_raises_or_changes_results(recorder, plain, advised, name):
+def test_no_setting_printed_by_why_raises_or_changes_results(recorder, plain, advised, name):
     skip_without_status(plain[name]["remedies"])
     for text in settings_in(plain[name]["remedies"][:PRINTED]):
         assert works(name, text, recorder.measure(name), advised), (text, advised[name, text])
@@ -104,7 +104,7 @@ def tried(recorder):
 
 
 @pytest.mark.parametrize("name, fix", SETTINGS)
-def test_try_counts_what_the_edit_does(recorder, tried, name, fix):
+def test_try_counts_the_same_as_the_hand_edited_program(recorder, tried, name, fix):
     key, truth = (name, PRACTICE[name]["fixes"][fix]["setting"]), recorder.measure(name)[fix]
     if key not in tried:
         pytest.skip(truth["error"])

@@ -41,7 +41,7 @@ void traced_span_end(struct traced *t, uint32_t local, uint64_t end_ns)
     (void)t, (void)local, (void)end_ns;
 }
 
-void traced_settle(struct traced *t)
+void traced_commit_rows(struct traced *t)
 {
     (void)t;
 }
@@ -57,17 +57,17 @@ void traced_stretch(struct traced *t, uint32_t thread_id, const struct decode_fr
 }
 
 /* Their rows stay as they were stored: with an end of 0 (frames_db.h). */
-void traced_left_open(struct traced *t, uint64_t frame_id)
+void traced_write_left_open(struct traced *t, uint64_t frame_id)
 {
     (void)t, (void)frame_id;
 }
 
-void traced_slow(struct traced *t, uint32_t code_id, uint64_t duration_ns)
+void traced_trigger_slow_call(struct traced *t, uint32_t code_id, uint64_t duration_ns)
 {
     (void)t, (void)code_id, (void)duration_ns;
 }
 
-void traced_outermost(struct traced *t, bool raised)
+void traced_note_outermost_end(struct traced *t, bool raised)
 {
     (void)t, (void)raised;
 }

@@ -142,7 +142,7 @@ static inline void frames_db_read(struct frames_db *f, bool with_rows)
     if (!with_rows)
         goto done;
     sqlite3_prepare_v2(db, "SELECT frame_id, thread_id, parent_id, code_id, kind, outcome, start_ns, end_ns, exit,"
-                           " cache_entry_id FROM frame ORDER BY frame_id", -1, &statement, NULL);
+                           " cache_entry_id, took_ns FROM frame ORDER BY frame_id", -1, &statement, NULL);
     while (sqlite3_step(statement) == SQLITE_ROW) {
         if (f->rows == room) {
             room = room ? 2 * room : 1024;
@@ -152,7 +152,7 @@ static inline void frames_db_read(struct frames_db *f, bool with_rows)
             column_or_null(statement, 0), column_or_null(statement, 1), column_or_null(statement, 2),
             column_or_null(statement, 3), column_or_null(statement, 4), column_or_null(statement, 5),
             column_or_null(statement, 6), column_or_null(statement, 7), column_or_null(statement, 8)};
-        if (!f->row[f->rows - 1].end_ns) /* left open: SQL takes that away where a trace is finished */
+        if (sqlite3_column_int64(statement, 10) == -1) /* left open: SQL takes that away where a trace is finished */
             f->row[f->rows - 1].end_ns = f->row[f->rows - 1].exit = -1;
         if (sqlite3_column_type(statement, 9) != SQLITE_NULL)
             snprintf(f->integrity, sizeof f->integrity, "a row has a cache entry");
@@ -191,17 +191,21 @@ static inline unsigned measure_number(uint64_t value)
            : value < UINT64_C(1) << 31 ? 4 : value < UINT64_C(1) << 47 ? 6 : 8;
 }
 
-/* Say how long ROW's cell is. From the file format, not from our code. */
-static inline void measure(struct frame_row *row, uint64_t id)
+/* Say how long ROW's cell is while its frame is open, and return how long it is now. From the file format, not from our
+ * code. */
+static inline unsigned measure(struct frame_row *row, uint64_t id)
 {
-    unsigned bytes = 1 + 1 + 1 + 10 + measure_number(row->thread_id) + measure_number(row->parent_id) +
-                     measure_number(row->code_id) + measure_number(row->kind) + measure_number(row->start_ns);
+    unsigned bytes = 1 + 1 + 1 + 5 + measure_number(row->start_ns) + measure_number(row->code_id) + measure_number(row->thread_id);
 
+    if (row->parent_id)
+        bytes += measure_number(id - row->parent_id);
     for (uint64_t rest = id >> 7; rest; rest >>= 7)
         bytes++;
-    row->open_bytes = row->bytes = (uint8_t)(bytes + FRAME_OPEN_BYTES);
-    if (row->ended)
-        row->bytes = (uint8_t)(bytes + measure_number(row->outcome) + measure_number(row->end_ns) + measure_number(row->exit));
+    row->open_bytes = (uint8_t)(bytes + 3 + measure_number(row->kind) + FRAME_OPEN_BYTES);
+    if (!row->ended)
+        return row->open_bytes;
+    bytes += measure_number(row->end_ns - row->start_ns) + measure_number(row->outcome) + measure_number(row->exit) + measure_number(row->kind);
+    return bytes + (row->outcome ? 3 : row->kind ? 2 : row->exit != 0);
 }
 
 static uint64_t random_state = 88172645463325252u;
@@ -231,5 +235,21 @@ static __attribute__((unused)) int failures;
             } \
         } \
     } while (0)
+
+/* Store ROWS as PAGE. The cells of those that have ended are made first, the last row's first. */
+static inline void rows_put(struct frame_pages *pages, uint32_t page, const struct frame_row *rows, uint32_t count)
+{
+    struct frame_fill fill = {0};
+    uint32_t at = 0;
+
+    memcpy(fill.rows, rows, count * sizeof *rows);
+    for (uint32_t i = count; i--; )
+        if (rows[i].ended) {
+            unsigned expected = measure(&fill.rows[i], frame_id(page, i)), made = frame_fill_make(&fill, page, i, at, false);
+            CHECK(made == expected, "a cell of %u bytes, expected %u", made, expected);
+            at += made;
+        }
+    frame_pages_put(pages, page, &fill, count, at);
+}
 
 #endif

@@ -57,20 +57,20 @@ static void play(enum order_policy policy)
         size_t place = order.count ? (size_t)rand() % order.count : 0;
         if (what < 3 && next < ENTRIES) {
             entries[next] = (struct entry){rand() % 3 - 1, now, now, rand() % 5 == 0, true};
-            cache_order_born(&order, (struct cached){.id = next, .region = entries[next].region}, entries[next].pinned);
+            cache_order_add(&order, (struct cached){.id = next, .region = entries[next].region}, entries[next].pinned);
             next++;
         } else if (what < 5 && order.count > 3) {
             entries[order.at[place].id].alive = false;
-            cache_order_died(&order, place);
+            cache_order_remove(&order, place);
         } else if (order.count) {
             entries[order.at[place].id].touched = now;
-            cache_order_hit(&order, cache_order_find(&order, order.at[place].id));
+            cache_order_move_hit(&order, cache_order_find(&order, order.at[place].id));
         }
         if (now % 7 == 0)
             compare(&order, rand() % 3 - 1);
     }
     failures += cache_order_find(&order, ENTRIES) != order.count;
-    cache_order_fork(&forked, &order);
+    cache_order_copy(&forked, &order);
     compare(&forked, 1);
     cache_order_free(&order);
     cache_order_free(&forked);

@@ -47,7 +47,7 @@ int main(void)
         CHECK(found && found->at[0].tail == n, "place %u is found again", n);
     }
     CHECK(collector_state_place(&state, "new", 0)->at[0].tail == 0 && state.file->header.places == PLACES + 1, "a new one");
-    CHECK(collector_state_look(&session).next_code == 55, "its header, for who only looks");
+    CHECK(collector_state_read_header(&session).next_code == 55, "its header, for who only looks");
     state.file->window.written = 9; /* more than there are */
     collector_state_close(&state);
     CHECK(collector_state_open(&state, &session, true), "a window that cannot be is not taken");

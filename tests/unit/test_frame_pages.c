@@ -5,6 +5,7 @@
  *
  * pwrite and ftruncate are our own here: a disk of a given size can be full. */
 #include <errno.h>
+#include <sys/param.h>
 #include <sys/syscall.h>
 
 #include "frames_db.h"
@@ -140,7 +141,7 @@ static uint32_t page_put(struct frames_db *f, struct model *m, unsigned count)
         measure(&rows[i], frame_id(page, i));
         model_add(m, frame_id(page, i), &rows[i]);
     }
-    frame_pages_put(&f->pages, page, rows, count);
+    rows_put(&f->pages, page, rows, count);
     return page;
 }
 
@@ -255,26 +256,28 @@ static void test_widths(uint32_t first_page)
         for (unsigned edge = 0; edge < EDGES; edge++)
             for (unsigned way = 0; way < WAYS; way++) {
                 uint32_t page = frame_pages_take(&f.pages);
-                struct frame_row row = {.parent_id = 3, .start_ns = 7, .end_ns = 9, .code_id = 1, .thread_id = 2,
+                struct frame_row row = {.start_ns = 7, .code_id = 1, .thread_id = 2,
                                         .ended = way == NOW};
                 struct frame_row rows[3], back;
-                uint64_t value = edges[edge];
+                uint64_t value = edges[edge], took = 2;
                 switch (column) {
-                case 0: row.parent_id = value; break;
-                case 1: row.start_ns = value; break;
-                case 2: row.end_ns = value; break;
+                case 1: row.start_ns = MIN(value, INT64_MAX - 2); break;
+                case 2: took = MIN(value, INT64_MAX - 7); break;
                 case 3: row.code_id = (uint32_t)value; break;
                 case 4: row.thread_id = (uint32_t)value; break;
                 case 5: row.kind = value % 4; row.exit = (value / 4) % 4; break;
                 case 6: row.outcome = value % 10; row.exit = value % 3; break;
                 }
+                row.end_ns = row.start_ns + took;
                 rows[0] = rows[1] = rows[2] = row;
                 for (unsigned i = 0; i < 3; i++) {
-                    model_add(&m, frame_id(page, i), &row);
+                    uint64_t distance = column == 0 ? value : 3;
+                    rows[i].parent_id = distance && distance < frame_id(page, i) ? frame_id(page, i) - distance : 0;
+                    model_add(&m, frame_id(page, i), &rows[i]);
                     measure(&rows[i], frame_id(page, i));
                 }
-                frame_pages_put(&f.pages, page, rows, 3);
-                CHECK(frame_pages_read(&f.pages, frame_id(page, 1), &back) && back.parent_id == row.parent_id &&
+                rows_put(&f.pages, page, rows, 3);
+                CHECK(frame_pages_read(&f.pages, frame_id(page, 1), &back) && back.parent_id == rows[1].parent_id &&
                       back.start_ns == row.start_ns && back.code_id == row.code_id && back.thread_id == row.thread_id &&
                       back.kind == row.kind, "a stored row is read back (column %u, edge %u, way %u)", column, edge, way);
                 for (unsigned i = 0; i < 3; i++) {
@@ -303,7 +306,7 @@ struct thread {
 static void thread_put(struct frames_db *f, struct thread *t)
 {
     if (t->has_page && t->rows)
-        frame_pages_put(&f->pages, t->page, t->row, t->rows);
+        rows_put(&f->pages, t->page, t->row, t->rows);
     t->has_page = false;
     t->rows = t->used = 0;
 }
@@ -413,7 +416,7 @@ static void test_drop(void)
     frame_pages_end(&f.pages, frame_id(near[1], 0), 5, 0, 0); /* no such rows: no harm */
     frame_pages_end(&f.pages, 0, 5, 0, 0);
     frame_pages_end(&f.pages, UINT64_MAX, 5, 0, 0);
-    frame_pages_end(&f.pages, frame_id(near[2], 127), 5, 0, 0);
+    frame_pages_end(&f.pages, frame_id(near[2], FRAME_PAGE_ROWS - 1), 5, 0, 0);
     same("drop", &f, &m);
 }
 
@@ -438,7 +441,7 @@ static void test_disk_full(void)
             page_put(&f, &m, 3);
         if (blocks % 2) /* and others have taken what we gave back */
             disk_blocks = disk_count;
-        frame_pages_put(&f.pages, slow_page, &slow, 1);
+        rows_put(&f.pages, slow_page, &slow, 1);
         frames_db_finish(&f);
         lost = f.pages.lost;
         CHECK(f.pages.error == (blocks > 6100 && blocks % 2 == 0 ? 0 : ENOSPC), "%llu: error %d", (unsigned long long)blocks, f.pages.error);
@@ -469,7 +472,7 @@ static void test_hostile_pages(void)
         if (random_below(20) == 0)
             page[random_below(12)] = (uint8_t)random_next();
         page[random_below(4096)] = (uint8_t)random_next();
-        uint64_t id = 1 + random_below(20 * 128);
+        uint64_t id = 1 + random_below(20 * FRAME_PAGE_ROWS);
         frame_pages_read(&f.pages, id, &row);
         frame_pages_end(&f.pages, id, random_next(), 1, 1);
         if (!random_below(8))

@@ -73,6 +73,22 @@ static void prepares(sqlite3 *db, const char *name, const char *sql)
     sqlite3_finalize(s);
 }
 
+/* The columns of `frame` that C reads, two of which SQLite computes. Frames are written by collector/frame_pages.c. */
+static void frame_columns(sqlite3 *db, const struct row_table_facts *table)
+{
+    for (const struct row_column *c = table->columns; c->name; c++) {
+        char *sql = sqlite3_mprintf("SELECT pk FROM pragma_table_xinfo('frame') WHERE name = %Q AND type = 'INTEGER'", c->name);
+        sqlite3_stmt *s = NULL;
+        bool has;
+
+        sqlite3_prepare_v2(db, sql, -1, &s, NULL);
+        has = sqlite3_step(s) == SQLITE_ROW && sqlite3_column_int(s, 0) == (c->holds == ROW_KEY);
+        check(has, c->name, "schemas/trace.sql has no such column of frame");
+        sqlite3_finalize(s);
+        sqlite3_free(sql);
+    }
+}
+
 /* The columns of a table, as tables.h lists them and as trace.sql has them. */
 static void table_columns(sqlite3 *db, const struct row_table_facts *table)
 {
@@ -161,7 +177,10 @@ int main(void)
     check(number(db, "SELECT COUNT(*) FROM outcomes") == OUTCOMES, "outcomes", "no rows besides");
 
     for (int i = 0; i < ROW_TABLES; i++) {
-        table_columns(db, &row_tables[i]);
+        if (i == TABLE_frame)
+            frame_columns(db, &row_tables[i]);
+        else
+            table_columns(db, &row_tables[i]);
         columns_written((enum row_table)i);
     }
     check(number(db, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table'") == ROW_TABLES + 3, "tables.h", "all but meta, enum and merged");

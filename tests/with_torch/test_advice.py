@@ -58,7 +58,7 @@ NORMAL = {
 
 
 @pytest.mark.parametrize("name", NORMAL)
-def test_what_is_normal_is_no_remedy(why, name):
+def test_normal_behaviour_of_torch_is_explained_without_a_setting(why, name):
     page, found = why(name)
     if not has_isolate(found):
         pytest.skip("the texts of older torches' guards and breaks differ")
@@ -70,13 +70,13 @@ def test_what_is_normal_is_no_remedy(why, name):
     assert "isolate_recompiles" not in page.partition("Its calls")[0]
 
 
-def test_grad_mode_is_not_to_be_mixed(why):
-    """Training and evaluation differ in both flags: two compiles are what it takes."""
+def test_compiles_for_training_and_for_evaluation_get_no_remedy(why):
+    """Training and evaluation differ in grad mode and in the module's flag `training`. They need two compiles."""
     page, found = why("train_and_evaluate_f")
     assert len(found["compiles"]) == 2 and "  1. " not in page.partition("Its calls")[0]
 
 
-def test_a_marked_size_that_is_needed_as_a_number(why):
+def test_why_explains_a_size_marked_dynamic_but_needed_as_a_number(why):
     page, found = why("marked_f")
     first = found["remedies"][0]
     line = LINES.index("        return (x + weight).sum(1)") + 1
@@ -84,7 +84,7 @@ def test_a_marked_size_that_is_needed_as_a_number(why):
     assert "x.size(0)" in first["text"] and f"advice.py:{line}" in first["text"]
 
 
-def test_a_number_that_range_needs(why):
+def test_why_advises_to_keep_a_number_that_range_needs_constant(why):
     page, found = why("ranges_f")
     line = LINES.index("        for i in range(start + 1, end):") + 1
     names = [remedy["name"] for remedy in found["remedies"]]
@@ -93,13 +93,13 @@ def test_a_number_that_range_needs(why):
     assert not any("torch.tensor(" in remedy["text"] for remedy in found["remedies"])
 
 
-def test_a_limit_is_worth_raising_where_inputs_come_back(why):
+def test_raising_the_limit_is_advised_first_where_inputs_come_back(why):
     _, found = why("come_back_f")
     place = [remedy["name"] for remedy in found["remedies"]].index("raise the limit")
     assert place == 0 or found["remedies"][0]["status"] == "exact"
 
 
-def test_hooks_that_no_guard_asks_for(dyntrace, python, tmp_path, why):
+def test_why_warns_of_module_hooks_that_no_guard_checks(dyntrace, python, tmp_path, why):
     program = tmp_path / "late.py"
     program.write_text("""
 import torch

@@ -36,7 +36,7 @@ def texts(found):
 
 
 @pytest.mark.parametrize("way", ["shim", "observe"])
-def test_recompiles_and_the_limit(ask, way):
+def test_why_explains_recompiles_and_the_reached_limit(ask, way):
     page, found = ask("batch_limit", way, "why", "score")
     assert re.search(r"^torch \d+\.\d+.*, %s: " % way, page, re.M)
     history, = found["histories"]
@@ -54,7 +54,7 @@ def test_recompiles_and_the_limit(ask, way):
 
 
 @pytest.mark.parametrize("way", ["shim", "observe"])
-def test_breaks_backends_and_stances(ask, runs, way):
+def test_why_and_show_explain_breaks_backends_and_stances(ask, runs, way):
     page, found = ask("stances", way, "why", "g")
     line = found["graph_breaks"][0]["line"]
     assert f"goes on in the rest of g after line {line}" in page and found["graph_breaks"][0]["rest_calls"] == 2
@@ -86,8 +86,8 @@ with torch.compiler.set_stance(skip_guard_eval_unsafe=True), contextlib.suppress
 
 
 @pytest.mark.parametrize("way", ["shim", "observe"])
-def test_a_miss_that_a_stance_forbids(dyntrace, python, tmp_path, way):
-    """Under skip_guard_eval_unsafe a miss raises before torch compiles: a compile that failed, whoever looks on."""
+def test_a_miss_that_a_stance_forbids_is_recorded_as_a_failed_compile(dyntrace, python, tmp_path, way):
+    """Under skip_guard_eval_unsafe a miss raises before torch compiles. Both modes record a failed compile."""
     said = [subprocess.run([dyntrace, *map(str, words)], capture_output=True, text=True, check=True).stdout for words in (
         ["run", "--torch", way, "-o", tmp_path / "t.db", "--python", python, "-c", FORBIDDEN], ["fsck", tmp_path / "t.db"],
         ["replay", tmp_path / "t.db", "--verify"], ["why", tmp_path / "t.db", "scaled"])]
@@ -120,7 +120,7 @@ def test_each_error_has_a_remedy_of_its_own(dyntrace, python, tmp_path, way):
     assert told["allow the break"].startswith("2 calls") and told["mend the call"].startswith("1 call:")
 
 
-def test_entries_that_died_have_their_cause(ask):
+def test_why_names_the_cause_of_an_entrys_death(ask):
     page, found = ask("reset_reload", "shim", "why", "shift")
     assert "0 had died at " in page and "L['kind']" in page and "Do not call torch.compiler.reset()" in texts(found)
 
@@ -131,7 +131,7 @@ def test_entries_of_regions_are_told_apart(ask):
     assert "0/0 belongs to region 0 and is not seen by others (isolate_recompiles)" in page
 
 
-def test_a_global_flag_that_changed_is_named(ask, runs):
+def test_a_global_flag_that_changed_is_named_as_the_cause(ask, runs):
     page, found = ask("grad_modes", "shim", "why", "f")
     assert "grad_mode: expected True (0/0), actual False" in page
     # Autocast became part of the global state; before, the dispatch keys of tensors tell of it.
@@ -171,7 +171,7 @@ print(json.dumps({"version": torch.__version__, "missing": missing}))
 """
 
 
-def test_remedies_name_what_this_torch_has(dyntrace, python, tmp_path):
+def test_remedies_name_only_options_that_this_torch_has(dyntrace, python, tmp_path):
     version = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True, cwd="/").stdout.strip()
     said, count = [], 0
 

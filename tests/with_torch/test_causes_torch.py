@@ -13,7 +13,7 @@ f(torch.ones(3), 2); f(torch.ones(4), 2); f(torch.ones(4), 3); f(torch.ones(4, d
 
 
 @pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
-def test_a_cause_has_an_aspect(dyntrace, python, tmp_path, mode):
+def test_each_cause_has_the_aspect_and_dimension_of_torchs_guard(dyntrace, python, tmp_path, mode):
     (tmp_path / "p.py").write_text(PROGRAM)
     subprocess.run([dyntrace, "run", "--torch", mode, "--frames", "decided", "-o", tmp_path / "t.db", "--python", python, tmp_path / "p.py"],
                    check=True, timeout=280)

@@ -89,12 +89,12 @@ def good(runs, dyntrace):
     return good
 
 
-def test_there_are_enough():
+def test_there_are_at_least_20_contradictions_to_test():
     assert len(BOTH) >= 20
 
 
 @pytest.mark.parametrize("mode, name", [("shim", name) for name in {**BOTH, **SHIM}] + [("observe", name) for name in BOTH])
-def test_noticed(dyntrace, good, tmp_path, mode, name):
+def test_a_changed_row_that_contradicts_another_is_reported(dyntrace, good, tmp_path, mode, name):
     if name == "a declined call hit":
         with contextlib.closing(sqlite3.connect(good(mode))) as db:
             if not db.execute("SELECT 1 FROM lookup WHERE outcome = 6").fetchone():

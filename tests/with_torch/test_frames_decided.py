@@ -50,7 +50,7 @@ def example(dyntrace, python, tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["shim", "observe"])
-def test_the_decisions_are_those_of_all_frames(example, mode):
+def test_frames_decided_has_the_decisions_of_frames_all(example, mode):
     (said, every), (said_too, decided) = (example(mode, frames) for frames in ("all", "decided"))
     assert said == said_too
     for table in TABLES:
@@ -60,14 +60,14 @@ def test_the_decisions_are_those_of_all_frames(example, mode):
 
 
 @pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
-def test_the_hook_is_taken_away_where_nothing_is_decided(dyntrace, python, tmp_path, mode):
+def test_the_frame_hook_is_removed_where_nothing_is_decided(dyntrace, python, tmp_path, mode):
     said, db = record(dyntrace, python, tmp_path, mode, "decided", "-c", HOOK)
     assert said == "[True, True]\n"
     assert db.execute("SELECT outcome, count(*) FROM lookup JOIN code USING (code_id) WHERE qualname = 'f' GROUP BY 1 ORDER BY 1").fetchall() == [(1, 1), (2, 1)]
 
 
 @pytest.mark.slow
-def test_a_large_trace_says_what_would_have_done(dyntrace, python, tmp_path):
+def test_run_suggests_frames_decided_after_a_large_trace(dyntrace, python, tmp_path):
     program = "import torch\nf = torch.compile(lambda x: x + 1, backend='eager')\nf(torch.ones(3))\ndef g():\n    pass\nfor _ in range(6_000_000): g()"
     path, small = tmp_path / "t.db", tmp_path / "small.db"
     for frames, where in (("all", path), ("decided", small)):

@@ -108,7 +108,7 @@ def well_formed(dyntrace, path):
 
 
 @pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
-def test_what_is_counted_is_what_all_frames_have(dyntrace, python, tmp_path, mode, monkeypatch):
+def test_stored_and_counted_frames_together_are_those_of_frames_all(dyntrace, python, tmp_path, mode, monkeypatch):
     monkeypatch.setenv("PYTHONHASHSEED", "0")
     (tmp_path / "p.py").write_text(PROGRAM)
     (said, every), (said_too, folded) = (record(dyntrace, python, tmp_path, mode, frames, tmp_path / "p.py") for frames in ("all", "folded"))
@@ -147,7 +147,7 @@ def test_a_frame_of_the_program_in_a_compile_has_the_frame_around_it_as_its_pare
 
 
 @pytest.mark.parametrize("phase", ["backend", "import"])
-def test_a_program_that_is_killed_in_a_compile_loses_nothing(dyntrace, python, tmp_path, phase):
+def test_a_program_killed_in_a_compile_or_import_loses_nothing(dyntrace, python, tmp_path, phase):
     program = {"backend": """
 import os, signal, torch
 def backend(gm, inputs):
@@ -192,7 +192,7 @@ def test_the_recorder_may_be_killed_while_torch_compiles(dyntrace, python, tmp_p
     well_formed(dyntrace, tmp_path / "t.db")
 
 
-def test_pages_say_what_was_counted(dyntrace, python, tmp_path):
+def test_pages_say_how_many_frames_were_counted_and_not_stored(dyntrace, python, tmp_path):
     (tmp_path / "p.py").write_text(PROGRAM)
     record(dyntrace, python, tmp_path, "shim", "folded", tmp_path / "p.py")
     path = tmp_path / "folded.db"

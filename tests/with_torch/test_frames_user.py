@@ -64,8 +64,8 @@ deeper(3, opt, torch.ones(3))
 
 
 @pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
-def test_what_is_left_out_is_counted(dyntrace, python, tmp_path, mode):
-    """Each lookup of a whole trace is kept, or counted as left out; and each frame of the program is."""
+def test_lookups_and_frames_that_options_leave_out_are_counted(dyntrace, python, tmp_path, mode):
+    """Each lookup of a whole trace is kept, or counted as left out. So is each frame of the program."""
     (tmp_path / "p.py").write_text(DECISIONS)
     _, whole = record(dyntrace, python, tmp_path, mode, "user", tmp_path / "p.py")
     every, = whole.execute("SELECT COUNT(*) FROM lookup").fetchone()

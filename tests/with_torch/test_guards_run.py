@@ -33,8 +33,8 @@ def told_and_traced(record, python, tmp_path, mode, seed, calls):
 
 
 @pytest.mark.parametrize("seed", [1, 11])
-def test_the_count_is_that_of_the_order_before_the_check(record, python, tmp_path, seed):
-    """Guards that fail move forward before anybody can ask which it was; those of several tensors then fail elsewhere."""
+def test_the_count_of_run_guards_is_by_their_order_before_the_check(record, python, tmp_path, seed):
+    """torch moves a failed guard forward before we can read the order. The count must be by the order before that."""
     checks = failed = 0
     for name, expected, found, ran in told_and_traced(record, python, tmp_path, "shim", seed, 250):
         assert [(row[3], row[4] == "pass") for row in found] == [(label, passed) for label, _, passed in expected], name
@@ -45,7 +45,7 @@ def test_the_count_is_that_of_the_order_before_the_check(record, python, tmp_pat
     assert failed > 500 and checks > failed
 
 
-def test_observe_claims_no_count_of_a_check_that_failed(record, python, tmp_path):
+def test_observe_mode_records_no_guard_count_of_a_failed_check(record, python, tmp_path):
     for name, _, found, _ in told_and_traced(record, python, tmp_path, "observe", 1, 100):
         assert all(row[5] is None for row in found if row[4] != "pass"), name
 
@@ -63,8 +63,8 @@ for n in (1, 2, 3, 4, 5):
 
 
 @pytest.mark.parametrize("mode", ["shim", "observe"])
-def test_a_cause_is_there_once(record, run, python, tmp_path, mode):
-    """A value that EQUALS_MATCH wants in one entry and LAMBDA_GUARD in others is one cause: one history, one remedy, one row."""
+def test_equal_causes_of_different_guard_kinds_are_one_cause(record, run, python, tmp_path, mode):
+    """EQUALS_MATCH in one entry and LAMBDA_GUARD in others guard the same value: one cause, one remedy, one row."""
     (tmp_path / "f.py").write_text(DUPLICATES)
     trace = holds(record(["f.py"], "--torch", mode, "--frames", "decided", python=python))
     with contextlib.closing(sqlite3.connect(trace.path)) as db:

@@ -187,19 +187,19 @@ program("evaluator_after", WORK + """
 
 
 @modes
-def test_an_evaluator_that_was_there_before_torch(same, mode):
+def test_with_an_evaluator_set_before_torch_we_only_observe(same, mode):
     trace = same("evaluator_before", mode)
     note, = trace.rows("SELECT torch_mode, torch_note FROM process")
     assert note[0] == "observe" and (mode == "observe" or note[1])  # the canary has noticed
 
 
 @modes
-def test_an_evaluator_that_comes_after_torch(same, mode):
+def test_an_evaluator_set_after_torch_works_as_without_us(same, mode):
     same("evaluator_after", mode)
 
 
 @pytest.mark.parametrize("name", ["evaluator_before", "evaluator_after"])
-def test_what_cannot_be_seen_is_a_loss(same, name):
+def test_compiles_that_another_evaluator_hides_are_recorded_as_a_loss(same, name):
     trace = same(name, "observe")
     assert len(trace.compiles("f")) == 4 or trace.lost()
 
@@ -265,12 +265,12 @@ program("patched_after", """
 
 
 @modes
-def test_torch_that_was_patched_before(same, mode):
+def test_a_program_that_patches_torch_first_works_as_without_us(same, mode):
     same("patched_before", mode)
 
 
 @modes
-def test_torch_that_is_patched_later(same, mode):
+def test_a_program_that_patches_torch_later_works_as_without_us(same, mode):
     trace = same("patched_after", mode)
     assert trace.rows("SELECT torch_mode FROM process") == [(mode,)]
     assert {outcome for outcome, in trace.compiles("f")} == {"compiled"}
@@ -325,7 +325,7 @@ program("settings", """
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_functions_that_set_and_ask(same, mode):
+def test_torchs_internal_setters_and_getters_work_as_without_us(same, mode):
     same("settings", mode)
 
 
@@ -354,7 +354,7 @@ program("nested_breaks", """
 
 
 @modes
-def test_a_break_in_what_was_inlined(same, mode):
+def test_graph_breaks_in_inlined_functions_are_recorded(same, mode):
     trace = same("nested_breaks", mode)
     assert trace.rows("SELECT COUNT(*) > 3 FROM graph_break") == [(1,)]
 
@@ -391,8 +391,8 @@ program("switched_off", """
 
 
 @modes
-def test_the_callback_is_gone_in_the_middle_of_a_frame(same, mode):
-    """What a callee sets stays, and an error takes it away: calls after that are nobody's."""
+def test_a_callback_removed_in_the_middle_of_a_frame_decides_no_later_call(same, mode):
+    """A callee removes the callback, or an error in the callback does. Later calls are recorded as plain."""
     trace = same("switched_off", mode)
     assert trace.rows("SELECT e.name FROM frame f JOIN code c USING (code_id) JOIN enum e ON e.kind = 'outcome' AND e.value = f.outcome"
                       " WHERE c.qualname = 'leaf' ORDER BY f.frame_id") == [
@@ -498,7 +498,7 @@ def test_odd_objects_in_guards_change_nothing(run, mode):
 
 
 @modes
-def test_nobody_asks_an_object_for_its_class(same, mode):
+def test_recording_runs_no_getattribute_or_class_property(same, mode):
     same("objects", mode)
 
 
@@ -522,9 +522,8 @@ program("hooks", """
 
 
 @modes
-def test_a_miss_asks_no_hook_once_more(same, mode):
-    """hasattr() in a function is a guard, which asks objects of any class. Which guards do not hold is told without it, where a
-    hook or a property of the program's would run."""
+def test_recording_a_miss_runs_no_hook_or_property_once_more(same, mode):
+    """torch makes a guard of hasattr(), which may run a hook or a property of the program. We find the failed guards without it."""
     same("hooks", mode)
 
 
@@ -591,7 +590,7 @@ program("fork", """
 
 
 @modes
-def test_forks_and_deaths_in_the_middle_change_nothing(same, mode):
+def test_forks_and_deaths_in_the_middle_of_a_compile_change_nothing(same, mode):
     trace = same("fork", mode)
     assert not trace.lost()
     assert trace.rows("SELECT torch_mode FROM process") == [(mode,)] * 6
@@ -649,7 +648,7 @@ program("threads", """
 
 
 @modes
-def test_threads_and_trace_functions(same, run, mode):
+def test_threads_and_trace_functions_work_as_without_us(same, run, mode):
     if run("threads", "plain").status == 128 + 11:
         run("threads", mode) # whose trace is as it must be
         pytest.skip("torch dies in this program, with us and without (2.10 and 2.11 with CPython 3.12)")
@@ -740,7 +739,7 @@ program("tracing", """
 
 
 @modes
-def test_frames_with_tracing_set(same, mode):
+def test_frames_in_audit_hooks_and_trace_functions_work_as_without_us(same, mode):
     trace = same("tracing", mode)
     assert not trace.lost()
     decided = dict(trace.rows("SELECT qualname, count(*) FROM lookup JOIN code USING (code_id) WHERE qualname IN ('hook', 'open_hook') GROUP BY 1"))
@@ -760,7 +759,7 @@ program("backends", """
 
 
 @modes
-def test_a_backend_match_names_both(same, mode):
+def test_a_recompile_for_another_backend_names_both_backends(same, mode):
     trace = same("backends", mode)
     rows = trace.rows("SELECT DISTINCT expected, actual FROM recompile_cause WHERE kind = 'BACKEND_MATCH' ORDER BY 1, 2")
     assert rows == [("first", "inner"), ("inner", "inner (another object)")]
@@ -851,7 +850,7 @@ program("regions", """
 
 @modes
 @pytest.mark.parametrize("frames", ["all", "decided"])
-def test_what_one_region_skips_another_runs(same, python, mode, frames):
+def test_code_that_one_region_skips_is_compiled_in_another(same, python, mode, frames):
     if subprocess.run([python, "-c", "import inspect, torch; exit('isolate_recompiles' not in inspect.signature(torch.compile).parameters)"],
                       check=False).returncode:
         pytest.skip("this torch has no isolate_recompiles")
@@ -877,7 +876,7 @@ program("plainly", """
 
 
 @modes
-def test_a_name_that_others_have(same, mode):
+def test_lambdas_of_the_same_name_and_place_are_recorded_apart(same, mode):
     trace = same("plainly", mode)
     assert trace.rows("SELECT l.outcome, l.cache_entry_id IS NULL FROM lookup l JOIN code USING (code_id) "
                       "WHERE filename = '<string>'") == [(2, 0)] * 2
@@ -939,8 +938,8 @@ def test_record_works_from_inside_a_torch_program(dyntrace, python, tmp_path, la
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_module_of_the_programs_called_dyntrace(dyntrace, python, tmp_path, mode):
-    """It is not run by us, the program gets it, and torch is recorded all the same."""
+def test_a_program_with_its_own_module_dyntrace_gets_it_and_is_recorded(dyntrace, python, tmp_path, mode):
+    """We do not run that module. The program gets it when it imports it, and torch is recorded."""
     (tmp_path / "dyntrace.py").write_text("print('the other one')")
     (tmp_path / "program.py").write_text(textwrap.dedent("""
         import torch

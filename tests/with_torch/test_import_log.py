@@ -45,7 +45,7 @@ def rows(path, sql):
                " JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id WHERE r.ordinal = 0 AND m.outcome = 'compiled' ORDER BY 1, 2"),
     ("graphs", "SELECT m.label, COUNT(*) FROM graph g JOIN compile m USING (compile_id) GROUP BY m.label ORDER BY 1"),
 ])
-def test_the_log_tells_the_same(both, what, sql):
+def test_an_imported_log_has_the_same_facts_as_the_recording(both, what, sql):
     recorded, imported = (rows(path, sql) for path in both)
     assert imported == recorded
     if what in ("compiles", "guards"):

@@ -113,7 +113,7 @@ def test_a_cause_has_the_line_that_needs_it(page):
     assert f"\tfor i in range(start + 1, end), " in page("report")
 
 
-def test_a_cause_stands_once(page):
+def test_a_cause_is_printed_once(page):
     compile = page("why", "window").split("  0/2 ")[1].split("\n  0/")[0]
     assert compile.count(" end: expected ") == 1 and compile.count(" start: expected ") == 1, compile
 

@@ -25,7 +25,7 @@ def test_one_size():
 """
 
 
-def test_limits(dyntrace, python, tmp_path):
+def test_the_plugin_checks_recompile_limits_of_torch_tests(dyntrace, python, tmp_path):
     if subprocess.run([python, "-c", "import pytest"], capture_output=True).returncode:
         pytest.skip("this Python has no pytest")
     (tmp_path / "test_it.py").write_text(TESTS)

@@ -88,7 +88,7 @@ def lines_of(text, sort):
 
 @every
 @modes
-def test_the_same_as_without_us(runs, program, mode):
+def test_each_program_does_the_same_with_and_without_dyntrace(runs, program, mode):
     alone, traced = runs(program, "plain"), runs(program, mode)
     assert alone.known
     ranks = "ranks" in alone.known  # whose stderr is in any order; what gloo prints before the program's line runs into each other
@@ -101,7 +101,7 @@ def test_the_same_as_without_us(runs, program, mode):
 
 @every
 @modes
-def test_each_trace_keeps_the_contract(runs, program, mode):
+def test_each_trace_is_sound_and_keeps_the_public_contract(runs, program, mode):
     holds(runs(program, mode))
 
 
@@ -113,7 +113,7 @@ def test_no_trace_has_a_loss(runs, program, mode):
 
 @every
 @modes
-def test_processes_say_how_they_were_recorded(runs, parts, program, mode):
+def test_each_process_has_its_torch_version_mode_and_rank(runs, parts, program, mode):
     run = runs(program, mode)
     if program == "no_torch":
         assert run.rows("SELECT torch_version, torch_mode, torch_note FROM process") == [(None, None, None)]
@@ -226,7 +226,7 @@ def test_frames_are_those_that_python_counted(runs, program, mode):
 
 @compiling
 @modes
-def test_a_frame_says_what_its_lookup_says(runs, program, mode):
+def test_a_frame_has_the_outcome_and_entry_of_its_lookup(runs, program, mode):
     assert runs(program, mode).rows(
         "SELECT l.lookup_id, l.outcome, f.outcome, l.cache_entry_id, f.cache_entry_id FROM lookup l JOIN frame f USING (frame_id) "
         "WHERE l.outcome <> f.outcome OR COALESCE(l.cache_entry_id, -1) <> COALESCE(f.cache_entry_id, -1) LIMIT 5") == []
@@ -255,8 +255,8 @@ def test_compiles_are_those_that_torch_counted(parts, program, mode):
 
 @compiling
 @modes
-def test_compiles_of_each_function(parts, program, mode):
-    """A compilation for each call that says so; torch was asked in vain where the call says why."""
+def test_each_function_has_the_compiles_that_its_calls_needed(parts, program, mode):
+    """The program knows the outcome of each call, and so which calls compiled, and which attempts gave no code and why."""
     made_by = {"compiled": ["compiled"], "declined": ["declined", "skipped"], "callback_error": ["error", "limit"], "limit": ["limit"]}
     for part in parts(program, mode):
         if part.family != {part.process}:
@@ -300,7 +300,7 @@ def test_deaths_of_entries_are_those_that_the_program_knows(parts, program, mode
 
 @compiling
 @modes
-def test_compiled_code_has_an_origin(runs, program, mode):
+def test_compiled_code_and_resume_functions_have_an_origin(runs, program, mode):
     rows = runs(program, mode).rows("SELECT c.qualname, c.kind, o.qualname FROM code c LEFT JOIN code o ON o.code_id = c.origin_code_id "
                                     "WHERE c.kind IN ('resume', 'compiled') OR c.qualname LIKE '%torch_dynamo_resume_in_%'")
     for qualname, kind, origin in rows:
@@ -387,8 +387,8 @@ def test_guards_that_failed_are_named(runs, parts, program):
 
 
 @pytest.mark.parametrize("program", ["stances"])
-def test_a_hit_that_looked_at_few_guards_says_so(runs, dyntrace, program):
-    """Under skip_guard_eval_unsafe torch runs only what tells entries apart: two calls, and no other."""
+def test_why_says_that_a_hit_did_not_run_all_guards(runs, dyntrace, program):
+    """Under skip_guard_eval_unsafe torch runs only the guards that tell entries apart. Two calls of the program do that."""
     page, found = (subprocess.run([dyntrace, "why", "f", runs(program, "shim").path, *more], capture_output=True, text=True,
                                   check=True).stdout for more in ([], ["--json"]))
     assert page.count("; 1 hit under set_stance(skip_guard_eval_unsafe=True): not all guards ran") == 2
@@ -399,8 +399,8 @@ def test_a_hit_that_looked_at_few_guards_says_so(runs, dyntrace, program):
 
 
 @compiling
-def test_observe_says_nothing_of_guards(runs, program):
-    """Observe: guards ran within torch, unseen: no single check is claimed to have been seen."""
+def test_observe_mode_records_no_guard_count_of_a_failed_check(runs, program):
+    """In observe mode torch runs the guards, and we do not see how many ran."""
     assert runs(program, "observe").rows("SELECT count(*) FROM guard_check WHERE guards_run IS NOT NULL AND result = 'fail'") == [(0,)]
 
 
@@ -464,7 +464,7 @@ def test_a_compile_has_its_listings(runs, program, mode):
 
 @compiling
 @modes
-def test_misses_have_signatures(runs, program, mode):
+def test_misses_have_a_signature_of_their_inputs(runs, program, mode):
     if mode == "shim":
         assert runs(program, mode).rows("SELECT count(*) FROM call_ledger WHERE outcome IN ('compiled', 'limit', 'run_only') "
                                         "AND signature IS NULL") == [(0,)]
@@ -472,8 +472,8 @@ def test_misses_have_signatures(runs, program, mode):
 
 # ---- single programs ----
 
-def test_the_limit_is_a_mark(runs):
-    """shim: since when the function is not compiled any more, and why."""
+def test_a_function_at_its_recompile_limit_is_marked_run_only(runs):
+    """The mark says when the function was given up, and why."""
     rows = runs("batch_limit", "shim").rows("SELECT c.qualname, k.action, k.reason FROM code_mark k JOIN code c USING (code_id) "
                                             "WHERE c.qualname = 'score'")
     assert [(name, action) for name, action, _ in rows] == [("score", "run_only")]
@@ -488,7 +488,7 @@ def test_entries_of_each_region_are_told_apart(runs, mode):
 
 @pytest.mark.slow
 @modes
-def test_workers_are_processes_of_their_own(runs, mode):
+def test_dataloader_workers_are_recorded_as_separate_processes(runs, mode):
     run = runs("dataloader", mode)
     parents = run.rows("SELECT parent_process_id IS NULL, count(*) FROM process GROUP BY 1 ORDER BY 1")
     assert parents == [(0, 4), (1, 1)]
@@ -521,7 +521,7 @@ def test_torch_off_records_no_decision(runs, program):
         assert traced.rows(f"SELECT count(*) FROM {table}") == [(0,)]
 
 
-def test_auto_is_one_of_them_and_says_why(runs):
+def test_torch_auto_becomes_shim_or_observe_and_says_why_observe(runs):
     traced = runs("late_import", "auto")
     (mode, note), = traced.rows("SELECT torch_mode, torch_note FROM process")
     assert mode in MODES and bool(note) == (mode == "observe")
@@ -535,8 +535,8 @@ REPLAYED = ["batch_limit", "stances", "regions", "tokenizer", "dynamic", "shared
 
 @programs(but=set(ALL) - set(REPLAYED))
 @modes
-def test_a_recording_replays_to_what_was_recorded(runs, dyntrace, program, mode):
-    """Every lookup follows from those before it, and decided again without a change each call does the same."""
+def test_replaying_a_recording_gives_the_recorded_decisions(runs, dyntrace, program, mode):
+    """--verify accepts every lookup, and a what-if without a change predicts the recorded outcome of each call."""
     path = runs(program, mode).path
     done = subprocess.run([dyntrace, "replay", path, "--verify", "--json"], capture_output=True, text=True, timeout=60)
     found = json.loads(done.stdout)

@@ -126,7 +126,7 @@ def test_ranks_of_a_training_loop_are_compared(tmp_path, loop, fault):
 
 
 @pytest.mark.slow
-def test_two_hosts_and_one_killed(hosts, tmp_path):
+def test_eight_ranks_on_two_hosts_have_traces_though_one_is_killed(hosts, tmp_path):
     python, why = torch_python()
     if not python:
         pytest.skip(why)
@@ -183,8 +183,8 @@ innocent(x, "a"); innocent(x, "bb")
                ("torch_dynamo_resume_in_f_at_3", 1, "graph break", "broke at line 3 of f: ", "no such break")]),
     ("limit", [("f", 2, "L['n']", "limit reached", "compiled"), ("innocent", 2, "L['n']", "limit reached", "compiled")]),
 ])
-def test_no_innocent_function_is_named(tmp_path, fault, rows):
-    """From one true difference on torch's counters differ in a rank: that is no difference of the functions compiled after it."""
+def test_a_difference_in_one_function_is_not_reported_for_later_ones(tmp_path, fault, rows):
+    """After one true difference torch's counters differ in that rank. Functions compiled later do not differ by that."""
     python, why = torch_python()
     if not python:
         pytest.skip(why)

@@ -26,7 +26,7 @@ print("done")
 
 
 @pytest.mark.parametrize("mode", ["shim", "observe"])
-def test_no_secret_is_in_the_trace(dyntrace, python, tmp_path, mode):
+def test_no_secret_of_guards_and_causes_is_in_the_trace(dyntrace, python, tmp_path, mode):
     program, trace, words = tmp_path / "login.py", tmp_path / "login.db", secrets()
     program.write_text(PROGRAM)
     env = dict(os.environ, SECRETS=" ".join(words), OMP_NUM_THREADS="1")

@@ -66,7 +66,7 @@ def edited(by_hand):
 
 
 @pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
-def test_each_setting_does_what_its_edit_does(dyntrace, python, tmp_path, mode, available, edited):
+def test_each_setting_gives_the_counts_of_the_same_edit_by_hand(dyntrace, python, tmp_path, mode, available, edited):
     done = run(dyntrace, python, tmp_path, available, CASES, mode=mode)
     assert said(done) == []
     assert counted(done) == edited
@@ -84,7 +84,7 @@ def test_each_setting_does_what_its_edit_does(dyntrace, python, tmp_path, mode, 
     ("observe", ["stance=eager_on_recompile", "config.torch._dynamo.config.automatic_dynamic_shapes=False"],
      ["stance=eager_on_recompile", "config.automatic_dynamic_shapes=False"]),
 ])
-def test_settings_for_the_whole_program(dyntrace, python, tmp_path, by_hand, mode, settings, edits):
+def test_settings_for_the_whole_program_give_the_counts_of_their_edits(dyntrace, python, tmp_path, by_hand, mode, settings, edits):
     done = run(dyntrace, python, tmp_path, settings, WHOLE, mode=mode)
     assert said(done) == []
     assert counted(done) == by_hand(WHOLE, *(edits or settings))
@@ -112,7 +112,7 @@ print(dict(torch._dynamo.utils.counters["stats"]))
 
 
 @pytest.mark.slow
-def test_what_is_no_tensor_is_marked_by_torchs_lists(dyntrace, python, tmp_path):
+def test_values_that_are_no_tensors_are_marked_by_torchs_dynamic_sources(dyntrace, python, tmp_path):
     pytest.importorskip("numpy")
     program = script(tmp_path / "marks.py", NUMBERS)
     done = run(dyntrace, python, tmp_path, ["mark_dynamic=L['n']", "maybe_mark_dynamic=a[0]"], program)
@@ -137,7 +137,7 @@ sys.exit(5)
 RESULT = "[[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]\n7 2\n"
 
 
-def test_what_is_known_to_be_wrong_is_refused_before_the_program(dyntrace, python, tmp_path):
+def test_wrong_settings_are_refused_before_the_program_starts(dyntrace, python, tmp_path):
     reasons = {
         "config.recompile_limti=3": "has no config recompile_limti; near: recompile_limit",
         "config.recompile_limit=many": "is int, not many",
@@ -157,7 +157,7 @@ def test_what_is_known_to_be_wrong_is_refused_before_the_program(dyntrace, pytho
 
 
 @pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
-def test_what_matched_nothing_is_an_error_and_the_program_as_it_is(dyntrace, python, tmp_path, mode):
+def test_settings_that_match_nothing_are_errors_and_change_nothing(dyntrace, python, tmp_path, mode):
     program = script(tmp_path / "p.py", PROGRAM)
     settings = ["tensor=L['m']", "tensor=L['x']", "mark_static=L['x'][7]", "backend=nosuch", "dynamic=True@g", "limit=3",
                 "drop_guard=TENSOR_MATCH L['y']", "fullgraph=True@f"]
@@ -178,7 +178,7 @@ def test_a_forced_config_outlives_assignments(dyntrace, python, tmp_path):
 
 
 @pytest.mark.slow
-def test_each_process_is_under_the_settings(dyntrace, python, tmp_path):
+def test_settings_hold_in_forked_and_spawned_processes(dyntrace, python, tmp_path):
     program = script(tmp_path / "children.py", """
         import multiprocessing, sys
         def work(q):

@@ -18,7 +18,7 @@ EXPECTED = [
 
 @pytest.mark.parametrize("options", [["--torch", "shim", "--frames", "all"], ["--torch", "observe", "--frames", "user"], ["--torch", "off", "--frames", "user"]],
                          ids=["shim", "observe", "off"])
-def test_ranges_are_spans(dyntrace, python, tmp_path, options):
+def test_ranges_of_the_profiler_and_nvtx_are_recorded_as_spans(dyntrace, python, tmp_path, options):
     path = tmp_path / "ranges.db"
     env = dict(os.environ, OMP_NUM_THREADS="1")
     done = subprocess.run([dyntrace, "run", "-o", path, *options, "--python", python, PROGRAM], env=env, capture_output=True, text=True, timeout=300)

@@ -7,6 +7,7 @@ the recorded process's own bridge to torch notes goes to the trace, which nobody
 """
 import builtins
 import collections
+import contextlib
 import dis
 import gc
 import importlib
@@ -26,7 +27,7 @@ from pathlib import Path
 
 import pytest
 
-from shared import extension
+from shared import command_path
 
 torch = pytest.importorskip("torch")
 import torch._dynamo # noqa: E402
@@ -47,6 +48,15 @@ Phase = collections.namedtuple("Phase", "id name start end label")
 
 KINDS = {"torch": "torch", "compile": "compile", "graph": "graph", "graph_break": "break", "listing": "listing", "phase": "phase",
          "origin": "origin", "rank": "rank", "loss": "loss"}
+
+
+def package(part=""):
+    """The package dyntrace that was built for the Python of this very process, or a module of it."""
+    sys.path.insert(0, str(Path(command_path()).parent / "lib" / "python"))
+    try:
+        return importlib.import_module("dyntrace" + part)
+    finally:
+        del sys.path[0]
 
 
 class Notes:
@@ -70,9 +80,17 @@ class Notes:
     def _values():
         return "all"
 
+    @staticmethod
+    def _phase(number):
+        """Would tell the extension which part of torch's work goes on in this thread."""
+
     @property
     def _around(self):
-        return extension()._around
+        return package("._native").native._around
+
+    @property
+    def REASON(self):
+        return package("._notes").REASON
 
     def of(self, kind):
         return [row[1:] for row in self.rows if row[0] == kind]
@@ -128,8 +146,9 @@ def stand_around(begin, end):
     convert_frame.CatchErrorsWrapper.__call__ = call
 
 
-def install():
-    """Load the module under test, set its hooks, and note everything."""
+@contextlib.contextmanager
+def install(trace):
+    """Load the module under test, set its hooks, and note everything while this process is recorded into TRACE."""
     notes = Notes()
     facts = notes.facts = load(notes)
     facts.prepare()
@@ -139,15 +158,17 @@ def install():
         return facts.begin(id, code)
 
     stand_around(begin, lambda *values: facts.end(*values))
-    return notes
+    with package().record(trace):
+        yield notes
 
 
 @pytest.fixture(scope="module")
-def installed():
+def installed(tmp_path_factory):
     places = [(utils, "record_chromium_event_internal"), (exc.Unsupported, "add_to_stats"),
               (output_graph.GraphCompileReason, "__post_init__"), (convert_frame.CatchErrorsWrapper, "__call__")]
     before = [getattr(owner, name) for owner, name in places]
-    yield install()
+    with install(tmp_path_factory.mktemp("facts") / "facts.db") as notes:
+        yield notes
     for (owner, name), value in zip(places, before):
         setattr(owner, name, value)
 
@@ -271,7 +292,7 @@ def sets_attribute(x):
     return x * 2
 
 
-def test_a_compile_and_what_it_made(notes):
+def test_a_compile_is_noted_with_its_graph_and_code(notes):
     seen = []
 
     def backend(module, inputs):
@@ -327,7 +348,7 @@ def test_bytecode_of_a_function_that_is_compiled_again_is_the_same(notes):
 
 
 @pytest.mark.parametrize("name", ["argparse", "typing", "ast", "asyncio.tasks", "dataclasses", "pickle", "contextlib"])
-def test_a_listing_says_what_dis_says(notes, name):
+def test_a_bytecode_listing_has_the_instructions_that_dis_has(notes, name):
     module = importlib.import_module(name)
     pending = [builtins.compile(Path(module.__file__).read_text(), name, "exec")]
     told = 0
@@ -356,7 +377,7 @@ def test_a_listing_says_what_dis_says(notes, name):
     assert told > 500
 
 
-def test_guards_of_a_dict_whose_order_matters(notes):
+def test_guards_of_a_dict_that_is_iterated_are_listed(notes):
     def function(d, x):
         for key, value in d.items():
             x = x + value
@@ -369,8 +390,8 @@ def test_guards_of_a_dict_whose_order_matters(notes):
     assert len(text.splitlines()) > 8
 
 
-def test_a_place_that_torch_does_not_know_is_not_told(notes):
-    """What export() takes as inputs is made before the first instruction, and its line is -1."""
+def test_a_graph_listing_names_no_place_that_torch_does_not_know(notes):
+    """export() makes its input nodes before the first instruction. Their line is -1."""
     torch._dynamo.export(plain)(torch.ones(3), torch.ones(3))
     compiled = notes.compile_of(plain.__code__)
     lines = notes.listed(compiled.id, "graph")[0].splitlines()
@@ -387,7 +408,7 @@ def test_a_place_that_torch_does_not_know_is_not_told(notes):
     ('  File "/a.py", line -1, in f\n', ""),
     ('  File "/a.py", line None, in f\n', ""),
     ('  File "/a.py", line', ""), ("no stack", ""), ("", ""), (None, ""), (7, "")])
-def test_a_place_in_a_listing_of_a_graph(notes, stack, where):
+def test_a_graph_nodes_place_is_the_innermost_frame_of_its_stack(notes, stack, where):
     assert notes.facts._where(stack) == where
 
 
@@ -405,7 +426,7 @@ def test_arguments_of_graph_nodes_are_texts(notes):
     assert "torch._C._nn.linear" in text
 
 
-def test_a_graph_never_asks_the_programs_objects(notes):
+def test_a_graph_listing_runs_no_repr_of_the_programs_objects(notes):
     class Odd:
         def __repr__(self):
             raise AssertionError("asked")
@@ -479,7 +500,7 @@ def test_skipped_frames_have_their_reason(notes):
     assert [notes.begun[one.id] for one in notes.compiles if one.outcome == "declined"] == [caller.__code__] # torch's rules allow it
 
 
-def test_what_torch_suppressed_is_the_reason(notes):
+def test_a_declined_frame_has_the_error_that_torch_suppressed_as_reason(notes):
     compile(in_loop)(torch.ones(2))
     one = notes.compile_of(in_loop.__code__)
     assert one.outcome == "declined" and one.sticky is True
@@ -508,7 +529,7 @@ def test_compile_errors_are_noted(notes):
     check_breaks(notes)
 
 
-def test_an_interrupt_leaves_nothing_behind(notes):
+def test_a_compile_after_an_interrupted_one_is_noted_as_usual(notes):
     def backend(module, inputs):
         raise KeyboardInterrupt
 
@@ -526,7 +547,7 @@ def test_an_interrupt_leaves_nothing_behind(notes):
     (twice, []), (inlined, []), (in_with, []), (with_cell, []), (in_loop, []), (sets_attribute, []),
     (branch, ["generic_jump"]), (in_try, ["step_unsupported"])], ids=lambda value: getattr(value, "__name__", ""))
 @pytest.mark.parametrize("dynamic", [None, False], ids=["auto", "static"])
-def test_as_many_breaks_as_torch_counts(notes, function, extra, dynamic):
+def test_as_many_breaks_are_noted_as_torch_counts(notes, function, extra, dynamic):
     run = compile(function, dynamic=dynamic)
     seen = []
     for size in 2, 3, 4:
@@ -547,7 +568,7 @@ def test_as_many_breaks_as_torch_counts(notes, function, extra, dynamic):
         assert notes.begun[row.id] is row.code # the frame that was being compiled
 
 
-def test_a_break_knows_its_place_and_what_follows(notes):
+def test_a_break_is_noted_with_its_place_and_resume_function(notes):
     compile(twice)(torch.ones(2))
     first, second = notes.breaks
     start = twice.__code__.co_firstlineno
@@ -595,7 +616,7 @@ def test_a_break_in_an_inlined_call_is_where_the_frame_stops(notes):
     check_breaks(notes)
 
 
-def test_resume_functions_with_cells(notes):
+def test_a_resume_function_with_cells_is_noted(notes):
     compile(with_cell)(torch.ones(2))
     row, = notes.breaks
     assert row.resume is not None and row.resume.co_freevars
@@ -603,7 +624,7 @@ def test_resume_functions_with_cells(notes):
     assert (row.resume, with_cell.__code__, "resume") in notes.of("origin")
 
 
-def test_a_break_that_depends_on_data(notes):
+def test_a_data_dependent_branch_is_noted_with_both_resume_functions(notes):
     compile(branch)(torch.ones(2))
     row, = notes.breaks
     assert row.reason.startswith("generic_jump") and not counted_breaks()
@@ -614,7 +635,7 @@ def test_a_break_that_depends_on_data(notes):
 
 
 @pytest.mark.skipif(not NEW, reason="torch gives up the frame")
-def test_a_break_that_is_made_earlier(notes):
+def test_a_break_that_torch_makes_before_a_try_block_is_noted(notes):
     compile(in_try)(torch.ones(2))
     row = notes.breaks[0]
     assert row.reason.startswith("step_unsupported\n") and "graph_break" in row.reason
@@ -633,7 +654,7 @@ def test_a_nested_break_is_noted_in_the_inlined_function(notes):
     assert sorted(kinds.values()) == ["helper", "inlined"]
 
 
-def test_breaks_of_an_analysis_that_starts_over(notes):
+def test_breaks_are_counted_right_if_the_analysis_starts_over(notes):
     """A float that turns out to be needed as a constant, or a size that turns out to vary, starts the analysis anew."""
     def function(x, scale, n):
         x = x * scale
@@ -674,7 +695,7 @@ def test_breaks_before_a_user_error_are_noted(notes):
 # ---- several at a time
 
 @pytest.mark.skipif(VERSION == (2, 7), reason="this torch cannot compile within a backend")
-def test_a_compile_within_a_compile(notes):
+def test_breaks_and_phases_of_nested_compiles_are_noted_apart(notes):
     def inner(x):
         x = x - 1
         torch._dynamo.graph_break()
@@ -754,7 +775,7 @@ def test_a_forked_child_notes_its_own_breaks(notes):
 
 # ---- what is compiled later
 
-def test_a_backward_is_compiled_later_and_on_another_thread(notes):
+def test_a_backward_compiled_later_on_another_thread_is_noted(notes):
     def function(x):
         return (x.sin() * x).sum()
 
@@ -813,7 +834,7 @@ def test_phases_of_inductor_are_noted(notes, tmp_path, monkeypatch):
 
 # ---- what must not be
 
-def test_nothing_is_kept_alive(notes):
+def test_notes_keep_no_object_of_the_program_alive(notes):
     class Module(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -859,7 +880,7 @@ def test_our_hooks_are_never_compiled(notes):
     assert not [code for code in notes.begun.values() if code.co_filename == ours]
 
 
-def test_our_faults_are_rows_and_change_nothing(notes):
+def test_faults_of_ours_are_recorded_as_losses_and_change_nothing(notes):
     notes.broken.update(["graph", "break", "listing", "phase", "origin", "compile"])
     notes.facts._losses = 0
     assert compile(twice)(torch.ones(2)).tolist() == [1, 1]
@@ -869,7 +890,7 @@ def test_our_faults_are_rows_and_change_nothing(notes):
     notes.facts._losses = 0
 
 
-def test_hidden_names_are_a_loss_and_not_an_error(notes, monkeypatch):
+def test_a_missing_name_of_torch_is_recorded_as_a_loss_and_not_raised(notes, monkeypatch):
     monkeypatch.delattr(utils, "record_chromium_event_internal")
     others = Notes()
     facts = load(others)
@@ -894,13 +915,14 @@ def test_the_rank_of_torch_distributed_is_noted(notes, monkeypatch):
 
 
 SAME = """
-import json, logging, os, sys, threading, traceback
+import contextlib, json, logging, os, sys, threading, traceback
 sys.path[:0] = {folders!r}
 import test_torch_facts as tests
 import torch, torch._dynamo
 from torch._dynamo import utils
+recording = contextlib.ExitStack()
 if {facts}:
-    tests.install()
+    notes = recording.enter_context(tests.install("facts.db"))
 else:
     tests.stand_around(lambda *values: None, lambda *values: None)
 class Handler(logging.Handler):
@@ -946,12 +968,15 @@ told["times"] = {{name: len(values) for name, values in utils.compilation_time_m
 told["records"] = handler.lines
 told["handlers"] = [len(logging.getLogger(name).handlers) for name in (None, "torch", "torch.__trace", "torch._dynamo")]
 told["hooks"] = len(torch._dynamo.convert_frame._bytecode_hooks)
+recording.close()
+if {facts}:
+    told["noted"] = [len(notes.of(kind)) for kind in ("graph", "break", "phase")] + notes.of("loss")
 print(json.dumps(told))
 """
 
 
-def test_torch_does_the_same_without_us(tmp_path):
-    """Results, exceptions and their tracebacks, counters, metrics, log records and what is printed."""
+def test_torch_does_the_same_with_and_without_us(tmp_path):
+    """Compared are results, exceptions and tracebacks, counters, metrics, log records and the output."""
     ran = []
     for facts in False, True:
         script = tmp_path / "script.py"
@@ -963,6 +988,9 @@ def test_torch_does_the_same_without_us(tmp_path):
         errors = [line.partition("]")[2] for line in done.stderr.splitlines()]
         ran.append((told, errors))
     (without, printed), (beside, printed_beside) = ran
+    graphs, breaks, phases, *losses = beside.pop("noted")
+    assert graphs and breaks and phases and not losses
+    assert without.keys() == beside.keys()
     for name in without:
         assert without[name] == beside[name], name
     assert printed == printed_beside

@@ -1,5 +1,6 @@
 """What an entry of torch's cache asks, which guard failed, and what it saw: python/dyntrace/_torch_guards.py alone,
 beside torch's own evaluator; of the extension it asks only what an attribute's read would run."""
+import ast
 import collections
 import contextlib
 import dataclasses
@@ -120,7 +121,7 @@ def plus(x):
     (ones(3, dtype=torch.complex64), ones(3, dtype=torch.complex64).conj(), "torch._C._dispatch_keys(L['x'])",
      "not Conjugate", "Conjugate"),
 ], ids=["size", "dtype", "device", "requires_grad", "no_grad", "ndim", "stride", "subclass", "no tensor", "conj"])
-def test_a_tensor_property_that_differs_is_named(good, bad, source, expected, actual):
+def test_a_tensor_property_that_differs_is_named_as_the_cause(good, bad, source, expected, actual):
     case = Case(plus, [good], [bad])
     kind = "TENSOR_MATCH"
     if VERSION < (2, 7) and case.first[0] == "TYPE_MATCH":
@@ -131,26 +132,26 @@ def test_a_tensor_property_that_differs_is_named(good, bad, source, expected, ac
     assert "'L['x']'" in case.causes[0][-1]
 
 
-def test_every_property_of_a_tensor_is_told():
+def test_every_tensor_property_that_differs_is_named_as_the_cause():
     case = Case(plus, [ones(3, 4)], [ones(5, 6, dtype=torch.int64)])
     assert case.all == [("TENSOR_MATCH", "L['x'].dtype", "torch.float32", "torch.int64"),
                         ("TENSOR_MATCH", "L['x'].size()[0]", "3", "5"),
                         ("TENSOR_MATCH", "L['x'].size()[1]", "4", "6")]
 
 
-def test_the_same_for_other_numbers_is_not_looked_up_again(monkeypatch):
+def test_the_same_failure_with_other_numbers_is_not_located_again(monkeypatch):
     case = Case(plus, [ones(3)], [ones(4)])
-    monkeypatch.setattr(Guards, "_locate", None)
+    monkeypatch.setattr(Guards, "_locate_guard", None)
     for n in range(5, 9):
         assert case.guards.failed({"x": ones(n)}, globals()) == case.failed
 
 
-def test_a_sparse_tensor_for_a_dense_one_is_named():
+def test_a_sparse_tensor_for_a_dense_one_is_named_as_the_cause():
     case = Case(plus, [ones(3, 3)], [ones(3, 3).to_sparse()])
     assert case.first[0] == "TENSOR_MATCH" and "SparseCPU" in case.first[3]
 
 
-def test_inputs_that_became_one_tensor_are_named():
+def test_inputs_that_became_the_same_tensor_are_named_as_the_cause():
     def f(x, y):
         return x + y
 
@@ -159,7 +160,7 @@ def test_inputs_that_became_one_tensor_are_named():
     assert case.first == ("NO_TENSOR_ALIASING", "L['y']", "its own tensor", "the same tensor as L['x']")
 
 
-def test_inputs_that_were_one_tensor_are_named():
+def test_inputs_that_are_no_longer_the_same_tensor_are_named_as_the_cause():
     def f(x, y):
         return x + y
 
@@ -170,7 +171,7 @@ def test_inputs_that_were_one_tensor_are_named():
     assert set(case.first[1].split(", ")) == {"L['x']", "L['y']"}
 
 
-def test_a_dimension_that_was_marked_is_named():
+def test_a_dimension_that_was_marked_dynamic_is_named_as_the_cause():
     marked = ones(3, 3)
     torch._dynamo.maybe_mark_dynamic(marked, 0)
     torch._dynamo.mark_dynamic(marked, 0)
@@ -181,7 +182,7 @@ def test_a_dimension_that_was_marked_is_named():
 # ---- shapes ----
 
 @pytest.mark.parametrize("seconds", [0.1, 0.0])
-def test_the_part_of_a_compound_guard_that_failed_is_named_however_little_time_there_is(monkeypatch, seconds):
+def test_the_failed_part_of_a_compound_guard_is_named_even_without_time(monkeypatch, seconds):
     def f(x, y):
         if x.shape[0] > 10 and y.shape[0] < 20 and x.shape[1] < 30:
             return x.sum() + y.sum()
@@ -199,7 +200,7 @@ def test_the_part_of_a_compound_guard_that_failed_is_named_however_little_time_t
         assert case.cut == (seconds == 0)
 
 
-def test_a_size_out_of_its_range_is_named():
+def test_a_size_out_of_its_range_is_named_as_the_cause():
     def f(x):
         return x * x.shape[0] if x.shape[0] > 4 else x
 
@@ -210,7 +211,7 @@ def test_a_size_out_of_its_range_is_named():
     assert "5 <= L['x'].size()[0]" in case.rows[-1][2] and "#" not in case.rows[-1][2]
 
 
-def test_sizes_that_differ_from_each_other_are_named():
+def test_sizes_that_must_be_equal_and_differ_are_named_as_the_cause():
     def f(x, y):
         return x + y
 
@@ -224,7 +225,7 @@ def test_sizes_that_differ_from_each_other_are_named():
 
 
 @pytest.mark.skipif(VERSION < (2, 7), reason="shape guards in C++ came later")
-def test_shape_guards_in_cpp():
+def test_a_failed_shape_guard_in_cpp_is_named_as_the_cause():
     def f(x):
         return x * x.shape[0] if x.shape[0] > 4 else x
 
@@ -239,7 +240,7 @@ def test_shape_guards_in_cpp():
 
 # ---- values ----
 
-def test_an_int_that_differs_is_named():
+def test_an_int_that_differs_is_named_as_the_cause():
     def f(x, k):
         return x * k
 
@@ -249,7 +250,7 @@ def test_an_int_that_differs_is_named():
     assert Case(f, [ones(3), 3], [ones(3), 3.0]).first[2:] == ("3", "3.0") or VERSION < (2, 7)
 
 
-def test_str_none_bool_and_nan():
+def test_a_str_none_bool_or_nan_that_differs_is_named_as_the_cause():
     def f(x, s, n, b, v):
         return x + 1 if s == "a" and n is None and b else x + v
 
@@ -263,7 +264,7 @@ def test_str_none_bool_and_nan():
     assert case.first[1] == "L['v']" and "1.0" in case.first[3]
 
 
-def test_a_type_that_differs_is_named():
+def test_a_type_that_differs_is_named_as_the_cause():
     class Old:
         pass
 
@@ -274,11 +275,11 @@ def test_a_type_that_differs_is_named():
         return x + (1 if isinstance(o, int) else 2)
 
     case = Case(f, [ones(3), Old()], [ones(3), New()])
-    name = __name__ + ".test_a_type_that_differs_is_named.<locals>."
+    name = __name__ + ".test_a_type_that_differs_is_named_as_the_cause.<locals>."
     assert case.first == ("TYPE_MATCH", "L['o']", name + "Old", name + "New")
 
 
-def test_a_type_of_the_same_name_is_another_type():
+def test_a_type_that_differs_from_one_of_the_same_name_is_named_as_the_cause():
     def make():
         class Again:
             k = 3
@@ -298,7 +299,7 @@ class Color(enum.Enum):
     BLUE = 2
 
 
-def test_an_enum_member_that_differs_is_named():
+def test_an_enum_member_that_differs_is_named_as_the_cause():
     def f(x, c):
         return x + 1 if c == Color.RED else x + 2
 
@@ -306,7 +307,7 @@ def test_an_enum_member_that_differs_is_named():
     assert case.first[1] == "L['c']" and case.first[2:] == ("<Color.RED: 1>", "<Color.BLUE: 2>")
 
 
-def test_list_length_and_item():
+def test_a_list_length_or_item_that_differs_is_named_as_the_cause():
     def f(x, items):
         return x + items[0] + len(items)
 
@@ -320,7 +321,7 @@ def test_list_length_and_item():
     assert case.first == ("TYPE_MATCH", "L['items']", "list", "tuple")
 
 
-def test_tuple_range_and_slice():
+def test_a_tuple_item_or_range_that_differs_is_named_as_the_cause():
     def f(x, t, r):
         return x[:t[1][0]] + len(r)
 
@@ -330,7 +331,7 @@ def test_tuple_range_and_slice():
     assert any("5" in cause[3] for cause in case.all)
 
 
-def test_keys_of_a_dict_that_differ_are_named():
+def test_keys_of_a_dict_that_differ_are_named_as_the_cause():
     def f(x, d):
         for key in d:
             x = x + d[key]
@@ -347,7 +348,7 @@ def test_keys_of_a_dict_that_differ_are_named():
     assert case.first == ("DICT_LENGTH", "type(L['d'])", "dict", "collections.OrderedDict")
 
 
-def test_a_dict_item_that_is_missing_is_named():
+def test_a_dict_item_that_is_missing_is_named_as_the_cause():
     def f(x, d):
         return x + d["a"]
 
@@ -358,7 +359,7 @@ def test_a_dict_item_that_is_missing_is_named():
     assert case.first == ("EQUALS_MATCH", "L['d']['a']", "1", "2")
 
 
-def test_an_attribute_that_is_missing_or_appeared_is_named():
+def test_an_attribute_that_is_missing_or_appeared_is_named_as_the_cause():
     class O:
         pass
 
@@ -373,7 +374,7 @@ def test_an_attribute_that_is_missing_or_appeared_is_named():
     assert case.first == ("NO_HASATTR", "L['o'].a", "missing", "present")
 
 
-def test_an_attribute_that_differs_is_named():
+def test_an_attribute_that_differs_is_named_as_the_cause():
     class O:
         def __init__(self, k):
             self.k = k
@@ -388,7 +389,7 @@ def test_an_attribute_that_differs_is_named():
 SCALE = 3
 
 
-def test_a_global_that_differs_is_named(monkeypatch):
+def test_a_global_that_differs_is_named_as_the_cause(monkeypatch):
     def f(x):
         return x * SCALE
 
@@ -403,7 +404,7 @@ def test_a_global_that_differs_is_named(monkeypatch):
     assert made.failed({"x": ones(3)}, f.__globals__)[0] == ordinal
 
 
-def test_a_variable_of_a_closure_that_differs_is_named():
+def test_a_variable_of_a_closure_that_differs_is_named_as_the_cause():
     def make(n):
         def inner(x):
             return x + n
@@ -417,7 +418,15 @@ def test_a_variable_of_a_closure_that_differs_is_named():
     assert "__closure__[0].cell_contents" in case.first[1]
 
 
-def test_a_function_that_differs_is_named():
+def test_a_class_attribute_in_an_expression_is_one_source():
+    """Once torch has made a number dynamic and then constant, its guard is an expression over the whole call."""
+    source = "dict(type(L['m']).__dict__)['rate']"
+    assert guards._find_sources(f"{source} == 0.25") == source
+    kinds = importlib.import_module("dyntrace_alone._torch_kinds")
+    assert kinds._list_longest_sources(ast.parse(f"{source} == 0.25", mode="eval").body) == [source]
+
+
+def test_a_function_that_differs_is_named_as_the_cause():
     def f(x, g):
         return g(x)
 
@@ -430,7 +439,7 @@ def test_a_function_that_differs_is_named():
     assert "at %#x" % id(other.__code__) in case.first[3]
 
 
-def test_a_default_that_differs_is_named():
+def test_a_default_that_differs_is_named_as_the_cause():
     def f(x, k=3, *, m=4):
         return x + k + m
 
@@ -449,7 +458,7 @@ class Block(torch.nn.Module):
         return x + 1 if self.training else x
 
 
-def test_what_differs_in_a_module_is_named():
+def test_an_attribute_that_differs_in_a_module_is_named_as_the_cause():
     block = Block()
 
     def f(x, m):
@@ -474,7 +483,7 @@ def test_what_differs_in_a_module_is_named():
 
 # ---- the state of the whole call ----
 
-def test_another_grad_mode_is_named():
+def test_another_grad_mode_is_named_as_the_cause():
     case = Case(plus, [ones(3)], [ones(3)], during=torch.no_grad())
     assert case.first == ("GLOBAL_STATE", "grad_mode", "True", "False")
 
@@ -485,7 +494,7 @@ def both():
         yield
 
 
-def test_autocast_is_named():
+def test_a_change_of_autocast_is_named_as_the_cause():
     case = Case(plus, [ones(3)], [ones(3)], during=torch.autocast("cpu"))
     keys = ("TENSOR_MATCH", "torch._C._dispatch_keys(L['x'])", "not AutocastCPU", "AutocastCPU")
     if VERSION < (2, 7):
@@ -507,14 +516,14 @@ def setting(setter, value, back):
         setter(back)
 
 
-def test_each_global_flag_that_differs_is_named():
+def test_each_global_flag_that_differs_is_named_as_the_cause():
     case = Case(plus, [ones(3)], [ones(3)], during=setting(torch.use_deterministic_algorithms, True, False))
     assert case.first == ("GLOBAL_STATE", "deterministic_algorithms", "False", "True")
     case = Case(plus, [ones(3)], [ones(3)], during=setting(torch.set_default_dtype, torch.float64, torch.float32))
     assert case.first[:2] == ("GLOBAL_STATE", "default_dtype") and case.first[3] == "torch.float64"
 
 
-def test_another_default_device_is_named():
+def test_another_default_device_is_named_as_the_cause():
     case = Case(plus, [ones(3)], [ones(3)], during=setting(torch.set_default_device, "meta", None))
     found = {cause[0]: cause[1:] for cause in case.all}
     assert found["DEFAULT_DEVICE"] == ("torch.utils._device.CURRENT_DEVICE", "None", "device(type='meta')")
@@ -530,7 +539,7 @@ class Mode(torch.overrides.TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-def test_a_torch_function_mode_is_named():
+def test_a_torch_function_mode_is_named_as_the_cause():
     Mode.calls = 0
     case = Case(plus, [ones(3)], [ones(4)], during=Mode())
     assert case.first == ("TORCH_FUNCTION_MODE_STACK", "torch function modes", "[]", "[%s.Mode]" % __name__)
@@ -541,7 +550,7 @@ def test_a_torch_function_mode_is_named():
 
 
 @pytest.mark.skipif(VERSION < (2, 7), reason="no guard on them yet")
-def test_hooks_on_saved_tensors_are_named():
+def test_hooks_on_saved_tensors_are_named_as_the_cause():
     hooks = torch.autograd.graph.saved_tensors_hooks(abs, abs)
     torch.compile(plus, backend="eager")(ones(3))
     made = Guards(entry_of(plus))
@@ -568,7 +577,7 @@ def test_all_guards_that_fail_at_once_are_named():
     assert ordinals == sorted(ordinals)
 
 
-def test_after_torch_has_reordered_them():
+def test_the_failed_guard_is_named_after_torch_has_reordered_guards():
     def f(x, k, m):
         return x * k * m
 
@@ -671,8 +680,8 @@ def steps_of(x, rows):
     (lambda x, y: x.mul_(2) + y, [ones(3, 3)]),
     (lambda x, o: x + type(o).forward.__name__.__len__(), [Model()]),
 ])
-def test_every_value_is_found(f, args):
-    """For a call that fits, the walk reads each value, and nothing seems to fail."""
+def test_the_walk_reads_every_guarded_value_of_a_call_that_fits(f, args):
+    """The walk finds no failed guard in such a call."""
     x = ones(3, 3)
     try:
         torch.compile(f, backend="eager", dynamic=False)(x, *args)
@@ -682,14 +691,14 @@ def test_every_value_is_found(f, args):
     f_locals = dict(zip(f.__code__.co_varnames, [x, *args]))
     assert manager.root.check_verbose(f_locals).result
     look = guards._Look(Guards(manager), manager, manager.root, f_locals, f.__globals__)
-    inner, states = look._value, []
+    inner, states = look._read_step_value, []
 
     def watch(step, values):
         state, value = inner(step, values)
         states.append((state, step.source))
         return state, value
 
-    look._value = watch
+    look._read_step_value = watch
     look.run()
     assert look.causes == [] and [found for found in states if found[0] != "is"] == []
 
@@ -701,7 +710,7 @@ def test_nothing_is_named_where_all_guards_hold():
     assert made.explain({"x": ones(3)}, globals()) == []
 
 
-def test_rows():
+def test_rows_list_every_leaf_guard_of_torchs_tree():
     case = Case(plus, [ones(3)], [ones(4)])
     kinds = [row[0] for row in case.rows]
     leaves = []
@@ -724,7 +733,7 @@ def test_rows():
 
 # ---- what must not happen ----
 
-def test_nothing_is_kept_alive():
+def test_explaining_a_miss_keeps_no_object_alive():
     class O:
         def __init__(self):
             self.k = [1, 2]
@@ -746,7 +755,7 @@ def test_nothing_is_kept_alive():
     assert made.failed({"x": ones(4), "o": O()}, f.__globals__)[0] >= 0
 
 
-def test_the_entry_is_not_kept_alive():
+def test_a_cache_entry_is_not_kept_alive():
     wrapper, made = made_of("L['x'] == 1", 1, GuardManager("L['x']", [leaf("EQUALS_MATCH", "L['x'] == 1", False)]))
     assert made.failed({"x": 2}, {}) == (0, 1) and made.explain({"x": 2}, {}) and made.order() == [0]
     del wrapper
@@ -920,7 +929,7 @@ def made_of(message, count, *children, leaves=()):
     ("", ""),
     ("(" * 5000, "(" * 5000),
 ])
-def test_what_cannot_be_read(source, text):
+def test_guards_with_unreadable_texts_are_still_named(source, text):
     for kind in ("EQUALS_MATCH", "TENSOR_MATCH", "TYPE_MATCH", "ID_MATCH", "LENGTH_CHECK", "DICT_CONTAINS",
                  "NO_HASATTR", "LAMBDA_GUARD", "DIMENSION_DYNAMIC_MARKING_GUARD", "GLOBAL_STATE",
                  "STORAGE_OVERLAPPING", "NEW_IN_TORCH_9", "SYMBOLIC_SHAPE_GUARD",
@@ -935,7 +944,7 @@ def test_what_cannot_be_read(source, text):
         assert causes[0][:2] == ((-1, "") if asked_once else (0, kind))
 
 
-def test_nothing_of_a_text_is_run():
+def test_code_in_a_guards_text_is_not_run():
     for text in ("__import__('sndhdr_of_old')", "__import__('os').getpid()", "().__class__.__mro__[1].__subclasses__()",
                  "print(1)", "L['x'].item()",
                  "[n for n in L]", "(lambda: 1)()", "10 ** 10 ** 10", "'a' * 10 ** 9", "1 << 10 ** 9", "open('f')",
@@ -944,7 +953,7 @@ def test_nothing_of_a_text_is_run():
             guards.evaluate(text, guards.Scope(None, {"x": 1}, {}))
 
 
-def test_no_message_and_nobody_fails():
+def test_a_guard_without_a_readable_message_is_still_named():
     wrapper, made = made_of([], 0, GuardManager("L['x']", [leaf("TYPE_MATCH", "t")]))
     assert made.failed({"x": 1}, {})[0] == -1
     wrapper, made = made_of([], 1, GuardManager("L['x']", [leaf("TYPE_MATCH", "t", RuntimeError())]))
@@ -955,7 +964,7 @@ def test_no_message_and_nobody_fails():
     assert made.explain({"x": 1}, {})[0][:2] == (0, "TYPE_MATCH")
 
 
-def test_messages_are_remembered_within_bounds():
+def test_the_number_of_remembered_messages_is_bounded():
     child = GuardManager("L['x']", [leaf("EQUALS_MATCH", "L['x'] == 1", False)])
     wrapper, made = made_of("?", 1, child)
     for n in range(2000):
@@ -964,7 +973,7 @@ def test_messages_are_remembered_within_bounds():
     assert len(made._known) <= guards.MAX_KNOWN
 
 
-def test_many_causes_are_bounded():
+def test_the_number_of_causes_is_bounded():
     children = [GuardManager("L['x']", [leaf("EQUALS_MATCH", "L['x'] == %d" % n, False)]) for n in range(1000)]
     wrapper, made = made_of("L['x'] == 500", 501, *children)
     assert made.failed({"x": -1}, {}) == (500, 501)
@@ -973,7 +982,7 @@ def test_many_causes_are_bounded():
         or causes[0][0] == 500
 
 
-def test_an_accessor_fails_where_no_leaf_is():
+def test_an_accessor_that_fails_without_a_leaf_guard_is_named_as_the_cause():
     bare = GuardManager("L['d']['b']")
     inner = GuardManager("L['d']", [leaf("TYPE_MATCH", "t")], [("DictGetItemGuardAccessor", bare)])
     wrapper, made = made_of("KeyError on L['d']['b']", 1, inner)
@@ -983,7 +992,7 @@ def test_an_accessor_fails_where_no_leaf_is():
         [(1, "EXISTS", "L['d']['b']", "present", "missing", "attribute", -1, "KeyError on L['d']['b']")]
 
 
-def test_a_dead_weak_reference():
+def test_a_guard_on_a_dead_weak_reference_is_named_as_the_cause():
     class O:
         pass
 
@@ -1007,14 +1016,14 @@ def test_a_dead_weak_reference():
     ("f(L['k']), type=<class 'a'>   (HINT: type a)", "f(L['k']), type=<class 'a'>", ""),
     ("len(L['d']) == 2      ", "len(L['d']) == 2", ""),
 ])
-def test_split(part, code, comment):
-    assert guards._split(part) == (code, comment)
+def test_a_guards_text_is_split_into_code_and_comment(part, code, comment):
+    assert guards._split_code_part(part) == (code, comment)
 
 
-def test_place():
-    assert guards._place("return x  # a/b.py:3 in f (HINT: x)") == 'File "a/b.py", line 3, in f'
-    assert guards._place("_dynamo/output_graph.py:1 in init_ambient_guards") == ""
-    assert guards._place("return x[1:2]") == ""
+def test_a_guards_place_is_read_from_its_comment():
+    assert guards._find_user_line("return x  # a/b.py:3 in f (HINT: x)") == 'File "a/b.py", line 3, in f'
+    assert guards._find_user_line("_dynamo/output_graph.py:1 in init_ambient_guards") == ""
+    assert guards._find_user_line("return x[1:2]") == ""
 
 
 @pytest.mark.parametrize("value, text", [
@@ -1036,11 +1045,11 @@ def test_place():
     (torch.nn.Linear(1, 1), "Linear(training)"), (torch.nn.Linear(1, 1).eval(), "Linear(eval)"),
     (object(), "object"),
 ])
-def test_describe(value, text):
+def test_each_kind_of_value_has_a_short_description(value, text):
     assert describe(value) == text
 
 
-def test_describe_runs_no_code_of_a_subclass():
+def test_describing_a_value_runs_no_code_of_its_class():
     class Loud(torch.Tensor):
         @classmethod
         def __torch_function__(cls, *_, **__):
@@ -1065,7 +1074,7 @@ def test_describe_runs_no_code_of_a_subclass():
 
 # ---- cost ----
 
-def test_cost():
+def test_explaining_a_failed_check_is_fast():
     class Deep(torch.nn.Module):
         def __init__(self):
             super().__init__()

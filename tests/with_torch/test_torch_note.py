@@ -20,7 +20,7 @@ note.listing("schedule", "nobody's")
 
 
 @pytest.mark.parametrize("mode", ["shim", "off", pytest.param("observe", marks=pytest.mark.slow)])
-def test_what_a_backend_says(dyntrace, python, tmp_path, mode):
+def test_notes_of_a_backend_belong_to_torchs_compile(dyntrace, python, tmp_path, mode):
     (tmp_path / "p.py").write_text(PROGRAM)
     subprocess.run([dyntrace, "run", "--torch", mode, "--frames", "user", "-o", tmp_path / "t.db", "--python", python, tmp_path / "p.py"], check=True, timeout=280)
     said = query(holds(tmp_path / "t.db"), "SELECT qualname, text FROM listing JOIN compiles USING (compile_id) WHERE listing.kind = 'schedule'")

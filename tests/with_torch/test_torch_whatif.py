@@ -79,7 +79,7 @@ def has_isolation(python):
 
 
 @pytest.mark.parametrize("mode, under, settings, words, guesses", PAIRS, ids=[f"{pair[0]} {pair[1]}->{pair[2]}" for pair in PAIRS])
-def test_predictions_come_true(recordings, dyntrace, python, mode, under, settings, words, guesses):
+def test_predictions_equal_recordings_under_the_changed_settings(recordings, dyntrace, python, mode, under, settings, words, guesses):
     if "isolate" in words and not has_isolation(python):
         pytest.skip("this torch has no isolate_recompiles")
     before, truth = recordings(mode, under), outcomes(recordings(mode, words), "%/whatif_cases.py")
@@ -112,7 +112,7 @@ def test_predictions_come_true(recordings, dyntrace, python, mode, under, settin
 
 
 @pytest.mark.parametrize("mode, words", SETTINGS)
-def test_recordings_of_torch_programs_verify(recordings, dyntrace, python, mode, words):
+def test_recordings_of_torch_programs_pass_verify(recordings, dyntrace, python, mode, words):
     if "isolate" in words and not has_isolation(python):
         pytest.skip("this torch has no isolate_recompiles")
     done = subprocess.run([dyntrace, "replay", recordings(mode, words), "--verify", "--json"], capture_output=True, text=True, timeout=60)
@@ -122,7 +122,7 @@ def test_recordings_of_torch_programs_verify(recordings, dyntrace, python, mode,
 
 
 @pytest.mark.parametrize("mode", ["shim", "observe"])
-def test_without_a_change_nothing_changes(recordings, dyntrace, mode):
+def test_predicting_the_recorded_settings_changes_nothing(recordings, dyntrace, mode):
     for words in ("", "recompile_limit=2"):
         found = predict(dyntrace, recordings(mode, words), "isolate=no")
         if mode == "observe": # which entries a call tried was not seen
@@ -130,7 +130,7 @@ def test_without_a_change_nothing_changes(recordings, dyntrace, mode):
         assert (found["changed"], found["gone"], found["undecided"], found["recorded"]) == (0, 0, 0, found["predicted"]), words
 
 
-def test_best_finds_what_helps(recordings, dyntrace):
+def test_best_finds_the_settings_that_help(recordings, dyntrace):
     found = predict(dyntrace, recordings("shim", "recompile_limit=2"), "best")
     recorded = found["recorded"]["compiles"] + found["recorded"]["eager"]
     if found["settings"]: # what is announced is proven
@@ -142,8 +142,8 @@ def test_best_finds_what_helps(recordings, dyntrace):
 
 
 @pytest.mark.parametrize("case, taken_in", [("breaks_off", None), ("taken_in", "leaf"), ("method", "leaf")])
-def test_a_limit_and_what_is_called_within(dyntrace, python, tmp_path, case, taken_in):
-    """Callees with code of their own come out as predicted; of each that was taken in it is told how often it is looked up."""
+def test_callees_of_a_function_at_its_limit_are_predicted(dyntrace, python, tmp_path, case, taken_in):
+    """Calls of compiled callees are as predicted. For each inlined callee the number of unrecorded calls is predicted."""
     for limit in (8, 2):
         done = subprocess.run([dyntrace, "run", "-o", tmp_path / f"{limit}.db", "--frames", "user", "--torch", "shim", "--python", python, "--",
                                PROGRAM.with_name("whatif_callees.py"), case, str(limit)],
@@ -176,8 +176,8 @@ with torch.no_grad(), Mode():
 """
 
 
-def test_a_guard_that_would_have_failed_as_well_is_known(dyntrace, python, tmp_path):
-    """Its words are those that the other entry has: only that it was asked again tells them apart."""
+def test_dropping_one_of_several_failed_guards_is_predicted_right(dyntrace, python, tmp_path):
+    """Without one of the guards, another one that failed too would still need the recompile."""
     trace = tmp_path / "t.db"
     subprocess.run([dyntrace, "run", "--torch", "shim", "--frames", "decided", "-o", trace, "--python", python, "-c", SEVERAL_FAILED], check=True, timeout=280)
     for kinds, left in (("GLOBAL_STATE", 2), ("TORCH_FUNCTION_MODE_STACK", 2), ("GLOBAL_STATE,drop_guard=TORCH_FUNCTION_MODE_STACK", 1)):
@@ -221,7 +221,7 @@ for size, kind, n in (6, torch.float, 2), (2, torch.double, 2), (3, torch.double
     (SYMBOL, "TENSOR_MATCH", ["compiled", "hit", "compiled", "hit"], [3]),
     (NUMBER, "EQUALS_MATCH", ["compiled", "compiled", "hit", "compiled", "hit"], [4]),
     (KEYS, "EQUALS_MATCH", ["compiled", "compiled", "limit", "limit"], [2, 3])], ids=["a size", "a number", "a key"])
-def test_what_a_dropped_guard_hid(dyntrace, python, tmp_path, program, kind, real, guesses):
+def test_calls_whose_other_guards_are_unknown_are_marked_as_guesses(dyntrace, python, tmp_path, program, kind, real, guesses):
     (tmp_path / "p.py").write_text(program)
     for name, words in ("kept", []), ("dropped", [kind]):
         subprocess.run([dyntrace, "run", "--torch", "shim", "--frames", "decided", "-o", tmp_path / f"{name}.db", "--python", python, tmp_path / "p.py", *words],
@@ -234,8 +234,8 @@ def test_what_a_dropped_guard_hid(dyntrace, python, tmp_path, program, kind, rea
     assert all(row["undecided"] or row["predicted"] == is_ for row, is_ in zip(told, real))
 
 
-def test_calls_of_torchs_helpers_by_code_that_is_spared_are_a_guess(dyntrace, python, tmp_path):
-    """The second entry has the float as a symbol, and its code calls a function of torch that makes a tensor of it."""
+def test_calls_of_torchs_helpers_by_code_no_longer_compiled_are_a_guess(dyntrace, python, tmp_path):
+    """In the second entry the float is a symbol. Its code calls a helper of torch that makes a tensor of the float."""
     (tmp_path / "p.py").write_text(DROPS + """
 @torch.compile(backend="eager", options=options)
 def f(x, s):
@@ -255,8 +255,8 @@ for s in 0.5, 0.25, 2.0:
     assert not Widths().add({"qualname": "all", **whole}, every)
 
 
-def test_what_is_left_out_if_a_guess_is_right(dyntrace, python, tmp_path):
-    """It is a guess that f is at its limit; then its resume function is not called. Both are said."""
+def test_calls_that_vanish_if_a_guess_is_right_are_marked_as_guesses(dyntrace, python, tmp_path):
+    """If f is at its limit, which is a guess, its resume function is not called. The prediction says both."""
     (tmp_path / "p.py").write_text("""
 import sys, torch
 torch._dynamo.config.recompile_limit = int(sys.argv[1])

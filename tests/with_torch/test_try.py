@@ -38,7 +38,7 @@ def by_hand(python, folder, *words):
 
 
 @pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
-def test_a_learning_rate_becomes_a_tensor(dyntrace, python, tmp_path, mode):
+def test_try_finds_that_a_learning_rate_should_be_a_tensor(dyntrace, python, tmp_path, mode):
     path = recorded(dyntrace, python, tmp_path, TRIED, "rate", mode=mode)
     trials = tried(dyntrace, path, "step", "--compare")
     assert trials[0]["compiles"] == by_hand(python, tmp_path, "rate")
@@ -60,8 +60,8 @@ def test_the_best_of_remedies_and_their_pairs_is_found(dyntrace, python, tmp_pat
 
 
 @pytest.mark.slow
-def test_the_table_of_the_docs_is_what_its_commands_print(dyntrace, python, tmp_path):
-    """All of docs/try.md's first table but times; settings are cut there as on a screen."""
+def test_the_table_in_docs_try_md_is_what_its_commands_print(dyntrace, python, tmp_path):
+    """The first table of docs/try.md is compared without its times. Its settings are cut as on a screen."""
     if not run(python, "-c", "import torch; print(torch.__version__)").stdout.startswith("2.13."):
         pytest.skip("the table is that of torch 2.13")
     recorded(dyntrace, python, tmp_path, ROOT / "examples/lengths.py")
@@ -117,8 +117,8 @@ def test_scaled():
 
 
 @pytest.mark.slow
-def test_pytest_runs_again(dyntrace, python, tmp_path):
-    """Its last line has the time that it took, which is another each time."""
+def test_try_runs_a_recorded_pytest_again(dyntrace, python, tmp_path):
+    """pytest's last line has the time that it took, which differs in each run."""
     script(tmp_path / "test_it.py", TEST)
     path = recorded(dyntrace, python, tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py")
     trials = tried(dyntrace, path, "scaled", "tensor=n")
@@ -143,8 +143,8 @@ dist.destroy_process_group()
 
 @pytest.mark.slow
 @pytest.mark.parametrize("apart", [False, True])
-def test_two_ranks_of_torchrun(dyntrace, python, tmp_path, apart):
-    """APART: the launcher starts `dyntrace run` for each of them, and their traces are a directory."""
+def test_try_runs_a_torchrun_job_of_two_ranks_again(dyntrace, python, tmp_path, apart):
+    """If `apart`, the launcher starts `dyntrace run` for each rank, and the traces are in a directory."""
     program = script(tmp_path / "ranks.py", RANKS)
     launcher = [python, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0", "--rdzv-backend", "c10d",
                 "--rdzv-endpoint", "localhost:0"]
@@ -162,7 +162,7 @@ def test_two_ranks_of_torchrun(dyntrace, python, tmp_path, apart):
     assert stored == [2, 0] if apart else stored == [2]
 
 
-def test_the_five_minute_page_prints_what_it_says(dyntrace, python, tmp_path):
+def test_the_five_minute_page_shows_what_its_commands_print(dyntrace, python, tmp_path):
     if not run(python, "-c", "import torch; print(torch.__version__)").stdout.startswith("2.13."):
         pytest.skip("the figures are those of torch 2.13")
     pages.hold("docs/start-torch.md", dyntrace, tmp_path, {"PYTHON_WITH_TORCH": python})

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from crash_help import run_as_known
 from terminal import answered
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,7 +101,7 @@ import torch
 def helper(n):
     return n
 def slow(n):
-    time.sleep(0.001 * n)
+    time.sleep(0.01 * n)
     for i in range(n):
         helper(i)
 @torch.compile(backend="eager")
@@ -125,7 +126,8 @@ def train():
     for n in (1, 30, 2):
         slow(n)
 def die():
-    time.sleep(0.5)  # the collector has to know it while it lives, or cannot say how it ended
+    os.write(1, b"%d\\n" % os.getpid())
+    os.read(0, 1)  # run_as_known
     os.kill(os.getpid(), signal.SIGKILL)
 train()
 pid = os.fork()
@@ -139,8 +141,8 @@ os.waitpid(pid, 0)
 def planted(dyntrace, python, tmp_path_factory):
     folder = tmp_path_factory.mktemp("planted")
     (folder / "p.py").write_text(PLANTED)
-    subprocess.run([dyntrace, "run", "--torch", "shim", "--include", "*p.py", "-o", "t.db", "--python", python, "p.py"],
-                   cwd=folder, capture_output=True, timeout=280, check=True)
+    words = [dyntrace, "run", "--torch", "shim", "--include", "*p.py", "-o", "t.db", "--python", python, "p.py"]
+    run_as_known(words, folder / "t.db", cwd=folder)
     return folder
 
 
@@ -156,15 +158,15 @@ def planted(dyntrace, python, tmp_path_factory):
     ("the stack it died in", "Enter", r"Open when it ended.*die .*<module>"),
     ("what a change would have made of it", "w", r"recorded .*\n.*predicted"),
 ])
-def test_each_question_is_answered_by_a_few_keys(dyntrace, planted, question, keys, pattern):
+def test_each_question_about_a_torch_program_is_answered_by_a_few_keys(dyntrace, planted, question, keys, pattern):
     with contextlib.closing(sqlite3.connect(planted / "t.db")) as db:
         start, end = db.execute("SELECT start_ns, end_ns FROM frames WHERE qualname = 'slow' ORDER BY duration_ns DESC LIMIT 1").fetchone()
     answered(dyntrace, planted, "t.db", keys.replace("MOMENT", f"{(start + end) // 2}ns"), pattern)
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_each_view_has_its_rows(dyntrace, recorded, view):
-    """The texts are those of torch 2.13 on CPython 3.11; other pairs word guards and breaks in their way."""
+def test_each_view_shows_the_rows_of_the_trace(dyntrace, recorded, view):
+    """The expected texts are those of torch 2.13 on CPython 3.11. Other versions have other texts of guards and breaks."""
     folder = recorded("shim")
     with contextlib.closing(sqlite3.connect(folder / "t.db")) as db:
         versions = db.execute("SELECT torch_version, python_version FROM process").fetchone()

@@ -47,7 +47,7 @@ def test_values_all_keeps_every_value(recorded, mode):
 
 @pytest.mark.parametrize("kept", ["types", "off"])
 @pytest.mark.parametrize("mode", ["shim", "observe"])
-def test_no_secret_is_in_the_file(recorded, mode, kept):
+def test_without_values_no_secret_is_in_the_trace(recorded, mode, kept):
     trace, words = recorded(mode, kept)
     assert leaks([trace], words) == []
     assert rows(trace, "SELECT cause FROM loss") == []

@@ -193,14 +193,14 @@ def why(traces, dyntrace):
     return why
 
 
-def test_there_are_enough_programs():
+def test_there_are_at_least_40_programs_to_test():
     assert len(RECOMPILED) + len(ANSWERED) + 1 >= 40
     assert all(line_of(f"def {name.split('.')[-1]}(") for name in ANSWERED)
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("function", RECOMPILED)
-def test_why_names_what_changed(why, function, mode):
+def test_why_names_the_value_that_changed(why, function, mode):
     page, found = why(function, mode)
     planted = told_by(found, function, RECOMPILED, OLD_RECOMPILED)
     if planted is None:
@@ -231,7 +231,7 @@ def test_why_names_what_changed(why, function, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("function", ANSWERED)
-def test_why_names_how_calls_came_to_be_decided(why, function, mode):
+def test_why_names_the_outcomes_of_calls_and_their_reasons(why, function, mode):
     page, found = why(function, mode)
     outcomes_are_told(page, found, *told_by(found, function, ANSWERED, OLD_ANSWERED))
 
@@ -247,7 +247,7 @@ def outcomes_are_told(page, found, outcomes, said, name, words):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("function", FOLLOWS)
-def test_why_names_what_a_recompile_follows_from(why, function, mode):
+def test_why_names_the_recompile_that_caused_another(why, function, mode):
     caller, source = FOLLOWS[function]
     page, found = why(function, mode)
     _, parent = why("cascade_f", mode)
@@ -262,9 +262,9 @@ def test_why_names_what_a_recompile_follows_from(why, function, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_the_limit_costs(why, mode):
-    """4 sizes, 2 of them beyond the limit. No size comes back, so a higher limit only postpones: it is last. What it would make is not
-    certain, for code that was never compiled may not compile; what a dynamic size takes, no entry shows."""
+def test_why_names_the_eager_calls_beyond_a_limit_and_promises_nothing(why, mode):
+    """2 of the 4 sizes are beyond the limit. `why` promises no count for a higher limit, since code that was never compiled
+    may not compile, nor for a dynamic size, since no entry shows what it needs."""
     for function, key, eager in (("limit_f", "recompile_limit", 4), ("accumulated_f", "accumulated_limit", 2)):
         page, found = why(function, mode)
         by_setting = {remedy["what_if"].split("=")[0]: remedy for remedy in found["remedies"] if remedy["what_if"]}
@@ -277,8 +277,8 @@ def test_what_the_limit_costs(why, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_guards_on_400_numbers_are_told_as_slow(why, mode):
-    """400 numbers are guarded, and they are what is slow."""
+def test_guards_on_400_numbers_are_reported_as_slow(why, mode):
+    """The function has guards on 400 numbers, which make it slow."""
     page, found = why("guarded_f", mode)
     guards = found["guards"]
     assert guards["slow"] and guards["share_percent"] >= 10 and guards["ns"] >= 1000 * guards["calls"] >= 29000, guards
@@ -287,7 +287,7 @@ def test_guards_on_400_numbers_are_told_as_slow(why, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_why_for_a_function_without_recorded_calls(traces, dyntrace, mode):
+def test_why_describes_a_function_without_recorded_calls(traces, dyntrace, mode):
     done = subprocess.run([dyntrace, "why", "size_g", traces[mode]], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and done.stdout == ""
     assert re.fullmatch(r"dyntrace: size_g: no such function in .*; did you mean .*size_f.*\n", done.stderr)
