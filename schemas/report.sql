@@ -93,7 +93,8 @@ UNION ALL
 SELECT * FROM (SELECT 'in guards', 'of all checks of guards', SUM(duration_ns) AS ns, 'ns', '' FROM guard_check WHERE ?5) WHERE ns IS NOT NULL;
 
 -- name: losses
--- Many losses have the same cause, so there is one row for each cause, the worst first.
+-- Many losses have the same cause, so there is one row for each cause, the worst first. All waits for
+-- the recorder are one row, because only the milliseconds in their causes differ.
 --title Losses
 --link losses
 --cell {_what}
@@ -106,12 +107,20 @@ SELECT * FROM (SELECT 'in guards', 'of all checks of guards', SUM(duration_ns) A
 --page {times:count}  times
 --page {first_ns:duration}  first at
 --page {cause}  cause
-SELECT cause, COUNT(*) AS times, SUM(events) AS events, MIN(at_ns) AS first_ns, MAX(at_ns) AS last_ns,
+WITH told AS (SELECT *, iif(cause LIKE $LOSS_WAIT || '%', CAST(substr(cause, length($LOSS_WAIT) + 1) AS REAL), NULL) AS wait_ms
+              FROM losses)
+SELECT iif(COUNT(*) = 1 OR wait_ms IS NULL, cause,
+           printf('%s%.1f ms for the collector, at most %.1f ms at once', $LOSS_WAIT, SUM(wait_ms), MAX(wait_ms))) AS cause,
+       COUNT(*) AS times, SUM(events) AS events, MIN(at_ns) AS first_ns, MAX(at_ns) AS last_ns,
        COUNT(DISTINCT process_id) AS processes, is_stall,
        iif(is_stall, 'waited', 'LOSS') AS _what, COALESCE(SUM(events), '?') AS _events, NOT is_stall AS _alarm
-FROM losses
-GROUP BY cause
+FROM told
+GROUP BY iif(wait_ms IS NULL, cause, $LOSS_WAIT)
 ORDER BY is_stall, events DESC;
+
+-- name: has-doubts
+-- Does the trace have losses other than waits for the recorder, after which nothing is missing and all times are true?
+SELECT EXISTS (SELECT 1 FROM losses WHERE cause NOT LIKE $LOSS_WAIT || '%');
 
 -- name: processes
 --title Processes

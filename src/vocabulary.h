@@ -163,6 +163,7 @@ enum compile_phase {
 /* How some values of loss.cause begin. A row with such a cause is not counted as a loss of events
  * (recorder_count_losses). */
 #define LOSS_STALL "stall: " /* the program waited for the recorder; nothing is missing */
+#define LOSS_WAIT LOSS_STALL "the program waited " /* before the number of milliseconds */
 #define LOSS_INTERPRETER "interpreter: " /* a Python for which dyntrace has no extension module */
 /* the collector's unwritten events were recovered, or are counted by other rows of `loss` */
 #define LOSS_KILLED "collector: it was killed"

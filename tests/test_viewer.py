@@ -527,6 +527,20 @@ def test_report_prints_losses_in_red(run, dyntrace, tmp_path):
         ("collector gone", 12, 2), ("no ring", None, 1), ("stall: waited 2 ms", 0, 1)]
 
 
+def test_report_prints_waits_for_the_recorder_as_one_row_after_the_findings(run, tmp_path):
+    """Nothing is missing after them, so they are not the first thing that a reader needs."""
+    wait = "(1, 1, {}, 0, 'stall: the program waited {} ms for the collector')"
+    path = make_trace(tmp_path / "w.db", f"INSERT INTO loss VALUES {wait.format(1000, '2.5')}, {wait.format(3000, '10.0')}")
+    text = run("report", path).stdout
+    row = "waited\t0\t2\t1 us\tstall: the program waited 12.5 ms for the collector, at most 10.0 ms at once"
+    assert text.count("stall") == 1 and text.index("The recording") < text.index(row)
+    with sqlite3.connect(path) as db:
+        db.execute("INSERT INTO loss VALUES (1, 1, 5000, 3, 'collector gone')")
+    db.close()
+    text = run("report", path).stdout
+    assert text.index("collector gone") < text.index(row) < text.index("The recording")
+
+
 def test_report_json_is_valid(run, trace):
     found = json.loads(run("report", trace, "--json").stdout)
     assert found["meta"]["schema_version"] == 2 and found["meta"]["command"] == ["python", "app.py", "--fast"]

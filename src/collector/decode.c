@@ -1129,7 +1129,7 @@ static size_t handle_control_record(struct decoder *d, const uint64_t *words, si
                     d->now.clock);
         break;
     case CONTROL_STALL:
-        snprintf(cause, sizeof cause, LOSS_STALL "the program waited %.1f ms for the collector",
+        snprintf(cause, sizeof cause, LOSS_WAIT "%.1f ms for the collector",
                  (double)words[2] / 1e6);
         traced_loss(d->owner, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, cause);
         break;

@@ -146,7 +146,8 @@ static void sections_put(struct page_text *page)
     struct db *ranks = compare_ranks(report);
 
     /* losses come first, because they make the tables below uncertain */
-    report_table(report, "losses", false);
+    if (report_has_doubts(report))
+        report_table(report, "losses", false);
     report_link(report, "overview", "overview");
     block_print(page, "pages/html/overview");
     advice_html(report, page);
@@ -159,6 +160,8 @@ static void sections_put(struct page_text *page)
     page_text_row(page, "pages/html/pictures", 0);
     report_link(report, "recording", "recording");
     block_print(page, "pages/html/recording");
+    if (!report_has_doubts(report))
+        report_table(report, "losses", false);
     report_table(report, "processes", false);
     report_table(report, "glossary", false);
 }

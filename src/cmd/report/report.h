@@ -68,6 +68,10 @@ void report_calls_read(struct report *report);
 bool report_has_decisions(const struct report *report);
 double report_percent(const struct report *report, int64_t part);
 
+/* Is something missing from the trace, or are its times in doubt? If the program only waited for
+ * the recorder, no. */
+bool report_has_doubts(const struct report *report);
+
 /* Return the state of the trace in words, such as "still recording". */
 const char *report_state(const struct report *report);
 
