@@ -7,11 +7,11 @@
 -- Where the time of the whole recording went.
 --+ {ran_ns:duration|time not known}[ in {several:integer} processes together]
 --+ [: {compile_ns:duration} compiling[ ({share:rough} %)][, {import_ns:duration} importing][, steady since {steady_ns:duration}][, {?unsteady}compiling to the end]]
---+ [{?plain}[: {own_ns:duration} in functions of the program][, {wait_ns:duration} waiting][, {queued_ns:duration} waiting for a processor][, {import_ns:duration} importing]]
+--+ [{?plain}[: {own_ns:duration} in functions of the program][, {library_ns:duration} in their library calls][, {wait_ns:duration} waiting][, {queued_ns:duration} waiting for a processor][, {import_ns:duration} importing]]
 --| [{?plain}, [{?threads}on all {threads:integer} threads together][{-threads}of one thread]]
 SELECT t.ran_ns, iif(t.processes > 1, t.processes, NULL) AS several, t.compile_ns, 100.0 * t.compile_ns / NULLIF(t.ran_ns, 0) AS share,
        t.import_ns, t.steady_ns - COALESCE((SELECT MIN(start_ns) FROM process), 0) AS steady_ns, iif(t.compile_ns IS NOT NULL AND t.steady_ns IS NULL AND EXISTS (SELECT 1 FROM lookup), 1, NULL) AS unsteady,
-       iif(t.compile_ns IS NULL AND t.own_ns IS NOT NULL, 1, NULL) AS plain, t.own_ns, NULLIF(t.wait_ns, 0) AS wait_ns, iif(t.queued_ns > t.ran_ns / 20, t.queued_ns, NULL) AS queued_ns,
+       iif(t.compile_ns IS NULL AND t.own_ns IS NOT NULL, 1, NULL) AS plain, t.own_ns, iif(t.library_ns > t.ran_ns / 100, t.library_ns, NULL) AS library_ns, NULLIF(t.wait_ns, 0) AS wait_ns, iif(t.queued_ns > t.ran_ns / 20, t.queued_ns, NULL) AS queued_ns,
        iif(t.threads > 1, t.threads, NULL) AS threads
 FROM run_times t;
 
@@ -26,7 +26,7 @@ FROM run_times t;
 --+ [{before_errors} {errors:count~compile} failed]
 --+ [{before_eager} {eager:count} of {calls:count~call} ran {eagerly} since {eager_ns:seconds}[, {reason}]]
 --+ [[{?before_break};] breaks in line {break_line}[ and {other_breaks:count} more][, met by {break_calls:count~call}]]
---+ [{?time}: {time:duration} of its own in {calls:count~call}, {share:rough} % of all functions' own time]
+--+ [{?time}: {time:duration} [{-library_ns}of its own ]in {calls:count~call}[, {library_ns:duration} of that in its library calls], {share:rough} % of all functions' own time]
 --+ [{?slow}: one call took {slow:duration}, all {calls:count} took {ns_per_call:duration} on average]
 --| [{?waits} waited at least {waits:duration} in {calls:count~call}, {share:rough} % of all functions' own time]
 --|    [{?compiles}{cost_ns:duration} in these compiles; ]dyntrace why {ask:shell}[ {file:shell}]
@@ -37,6 +37,6 @@ SELECT number, COALESCE(resume_words(qualname), iif(qualname = '', '''''', qualn
        CASE why_eager WHEN 'limit' THEN 'when the limit was reached' WHEN 'error' THEN 'as its compile failed'
                       WHEN 'declined' THEN 'as the compiler gave no code for it' END AS reason,
        break_line, NULLIF(breaks - 1, 0) AS other_breaks, break_calls,
-       iif(kind = 'time', cost_ns, NULL) AS time, iif(kind = 'slow', cost_ns, NULL) AS slow, iif(kind = 'waits', cost_ns, NULL) AS waits,
+       iif(kind = 'time', cost_ns, NULL) AS time, iif(library_ns > cost_ns / 10, library_ns, NULL) AS library_ns, iif(kind = 'slow', cost_ns, NULL) AS slow, iif(kind = 'waits', cost_ns, NULL) AS waits,
        100.0 * share AS share, ns_per_call, exception, ended_line, filename AS ended_file, ended_ns, NULLIF(processes - 1, 0) AS others, ask, ?2 AS file
 FROM findings;

@@ -6,13 +6,14 @@
 
 -- name: sums
 --|
---+ [{?total_ns}{total_ns:duration} in it, {self_ns:duration} of that its own]
+--+ [{?total_ns}{total_ns:duration} in it, {self_ns:duration} of that its own[, {library_ns:duration} in its library calls]]
 --+ [{+raised}; {!r}{raised:count~call} ended by an exception{!n}]
 --| [{?waited}; it waited at least {waited:duration}[ (at most {queued:duration} of that for a processor)]][; it was on a processor at least {ran:duration}]
 --+ [{?p50}[{-parts}{calls:count~stored call}][{?parts}{calls:count~stored part} between yields]]
 --| [: p50 {p50:duration}, p95 {p95:duration}, max {max:duration}]
 --| [{-p50}How long single calls took is not known: they are not stored[ (frames: {which:200})]]
-SELECT SUM(n.total_ns) AS total_ns, SUM(n.self_ns) AS self_ns, SUM(n.raised) AS raised, ?2 ->> 'calls' AS calls, ?2 ->> 'p50_ns' AS p50,
+SELECT SUM(n.total_ns) AS total_ns, SUM(n.self_ns) AS self_ns, SUM(n.raised) AS raised,
+       (SELECT NULLIF(SUM(library_ns), 0) FROM hot_functions WHERE code_id IN (SELECT value FROM json_each(?3))) AS library_ns, ?2 ->> 'calls' AS calls, ?2 ->> 'p50_ns' AS p50,
        ?2 ->> 'p95_ns' AS p95, ?2 ->> 'max_ns' AS max, ?6 AS which, NULLIF(SUM(w.waited_ns), 0) AS waited, NULLIF(SUM(w.queued_ns), 0) AS queued, NULLIF(SUM(w.ran_ns), 0) AS ran,
        (SELECT MAX(iif(kind IN ('generator', 'coroutine', 'async_generator'), 1, NULL)) FROM code WHERE code_id IN (SELECT value FROM json_each(?3))) AS parts
 FROM code_total n LEFT JOIN waited w USING (code_id) WHERE n.code_id IN (SELECT value FROM json_each(?3));

@@ -22,9 +22,9 @@ UPDATE process SET (rank, local_rank, argv, executable, python_version, torch_ve
 WHERE process_id = ?1 AND python_version IS NULL;
 
 -- name: TOTAL
-INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised, max_ns, skipped) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised, max_ns, skipped, library_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 ON CONFLICT(code_id) DO UPDATE SET calls = calls + ?2, total_ns = total_ns + ?3, self_ns = self_ns + ?4, raised = raised + ?5,
-    max_ns = MAX(max_ns, ?6), skipped = skipped + ?7;
+    max_ns = MAX(max_ns, ?6), skipped = skipped + ?7, library_ns = library_ns + ?8;
 
 -- name: ENTRY_DIED
 -- Keeps the earliest death: an entry that a fork handed on dies in each process.

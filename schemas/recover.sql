@@ -97,12 +97,20 @@ SELECT frame_id, thread_id, parent_id, code_id, kind = $FRAME_CALL,
        MAX(COALESCE(end_ns, (SELECT e.end_ns FROM trace.thread_ends e WHERE e.thread_id = frame.thread_id)) - start_ns, 0), exit = $EXIT_RAISE, outcome
 FROM trace.frame ORDER BY frame_id;
 
+-- name: owners
+-- To which function the time of each code object belongs: an enum decode_owner of src/collector/decode.h.
+SELECT code_id, CASE WHEN is_own THEN 0 WHEN qualname = '_find_and_load' AND filename = '<frozen importlib._bootstrap>' THEN 2
+                     WHEN code_id IN (SELECT code_id FROM trace.waits) THEN 2 ELSE 1 END
+FROM trace.functions;
+
 -- name: orphan
 -- The parent of frame ?1 was lost.
 UPDATE trace.frame SET parent_distance = NULL WHERE frame_id = ?1;
 
 -- name: total
-INSERT OR IGNORE INTO trace.code_total(code_id, calls, total_ns, self_ns, raised, max_ns, skipped) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7);
+-- The time of library code is known only if each of its frames has a row.
+INSERT OR IGNORE INTO trace.code_total(code_id, calls, total_ns, self_ns, raised, max_ns, skipped, library_ns)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, iif(EXISTS (SELECT 1 FROM trace.frame_count), NULL, ?8));
 
 -- name: counted
 -- Adds the frames that were only counted to the totals, which were computed from the rows of `frame`. These

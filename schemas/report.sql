@@ -490,11 +490,12 @@ JOIN cache_entry e ON e.cache_entry_id = k.cache_entry_id JOIN functions c ON c.
 GROUP BY c.function_id HAVING SUM(k.ns) > 0 ORDER BY ns DESC, c.qualname;
 
 -- name: own_functions
---title Functions of the program, most own time first
+--title Functions of the program, most self and library time first
 --link functions
 --cell {calls:count}  calls
 --cell {total_ns:duration}  total
 --cell {self_ns:duration}  self
+--cell? {library_ns:duration}  libraries
 --cell {ns_per_call:duration}  per call
 --cell? {max_ns:duration}  max
 --cell {raised:count}  raised
@@ -505,12 +506,13 @@ GROUP BY c.function_id HAVING SUM(k.ns) > 0 ORDER BY ns DESC, c.qualname;
 --page {calls:count}  calls (frames entered)
 --page {total_ns:duration}  total (callees included)
 --page {self_ns:duration}  self (callees excluded)
+--page? {library_ns:duration}  libraries (self of library code that it called)
 --page {ns_per_call:duration}  per call
 --page? {max_ns:duration}  max (the longest)
 --page {raised:count}  raised (left by an exception)
-SELECT qualname, filename, first_line, kind, calls, total_ns, self_ns, ns_per_call, max_ns, raised
+SELECT qualname, filename, first_line, kind, calls, total_ns, self_ns, library_ns, ns_per_call, max_ns, raised
 FROM hot_functions WHERE is_own
-ORDER BY self_ns DESC, calls DESC;
+ORDER BY self_ns + COALESCE(library_ns, 0) DESC, calls DESC;
 
 -- name: slowest
 -- The longest call of each function of the program that was called more than once, for a program

@@ -242,7 +242,9 @@ CREATE TABLE code_total(
     self_ns  INTEGER, -- time inside, callees excluded
     raised   INTEGER, -- frames left by an exception
     max_ns   INTEGER, -- the longest of its frames; NULL: not known
-    skipped  INTEGER  -- calls that have ended, with the outcome 'skip'; NULL: not known
+    skipped  INTEGER, -- calls that have ended, with the outcome 'skip'; NULL: not known
+    -- library_ns leaves out imports and functions that wait (view waits); it is 0 for library code
+    library_ns INTEGER -- own time of library code that it called, directly or through other library code; NULL: not known
 );
 
 

@@ -55,16 +55,9 @@ FROM code;
 -- because locks and sleep are C code.
 CREATE VIEW waits AS
 SELECT c.code_id, c.process_id, c.qualname, c.filename, c.first_line
-FROM (VALUES ('threading.py', 'Condition.wait'), ('threading.py', 'Event.wait'), ('threading.py', 'Thread.join'),
-             ('threading.py', 'Thread._wait_for_tstate_lock'), ('threading.py', 'Semaphore.acquire'), ('threading.py', 'Barrier.wait'),
-             ('threading.py', '_shutdown'), ('queue.py', 'Queue.get'), ('queue.py', 'Queue.join'), ('queue.py', 'Queue.put'),
-             ('selectors.py', 'EpollSelector.select'), ('selectors.py', '_PollLikeSelector.select'), ('selectors.py', 'SelectSelector.select'),
-             ('subprocess.py', 'Popen.wait'), ('subprocess.py', 'Popen._wait'), ('subprocess.py', 'Popen._try_wait'),
-             ('subprocess.py', 'Popen.communicate'), ('socket.py', 'socket.accept'), ('socket.py', 'SocketIO.readinto'), ('ssl.py', 'SSLSocket.read'),
-             ('multiprocessing/connection.py', 'Connection._recv'), ('multiprocessing/connection.py', 'wait'),
-             ('multiprocessing/popen_fork.py', 'Popen.poll'), ('multiprocessing/popen_fork.py', 'Popen.wait'),
-             ('concurrent/futures/_base.py', 'Future.result'), ('concurrent/futures/_base.py', 'wait')) w
-JOIN code c ON c.qualname = w.column2 AND substr(c.filename, -length(w.column1) - 1) = '/' || w.column1;
+FROM (SELECT substr(column2, instr(column2, ':') + 1) AS qualname, '/' || substr(column2, 1, instr(column2, ':') - 1) AS file
+      FROM (VALUES $WAIT_ROWS)) w
+JOIN code c ON c.qualname = w.qualname AND substr(c.filename, -length(w.file)) = w.file;
 
 
 -- waited: for each code object, how long it was off the processor and on it, at least. This is measured in
@@ -330,18 +323,21 @@ WHERE n.frames > 0;
 
 -- hot_functions: the functions in which the time was spent, most own time first. A function that ran in
 -- several processes is one row. waited_ns, queued_ns, ran_ns and longest_wait_ns are those of the view
--- `waited`; NULL if no stretch of the function was measured. Reads only totals, so it is quick, works during
--- a recording, and includes frames that were too short to be stored.
+-- `waited`; NULL if no stretch of the function was measured. library_ns: own time of library code that the
+-- function called, directly or through other library code, but not through another function of the program;
+-- without imports and `waits`. Reads only totals, so it is quick, works during a recording, and includes
+-- frames that were too short to be stored.
 CREATE VIEW hot_functions AS
 SELECT c.qualname, c.filename, c.first_line, c.kind,
        SUM(n.calls) AS calls, SUM(n.total_ns) AS total_ns, SUM(n.self_ns) AS self_ns, SUM(n.raised) AS raised,
        SUM(n.total_ns) / NULLIF(SUM(n.calls), 0) AS ns_per_call,
        MIN(n.code_id) AS code_id, COUNT(*) AS code_objects,
        MAX((SELECT max_ns FROM code_total x WHERE x.code_id = n.code_id)) AS max_ns, MAX(c.is_own) AS is_own,
+       SUM((SELECT library_ns FROM code_total x WHERE x.code_id = n.code_id)) AS library_ns,
        SUM(w.waited_ns) AS waited_ns, SUM(w.queued_ns) AS queued_ns, SUM(w.ran_ns) AS ran_ns, MAX(w.longest_wait_ns) AS longest_wait_ns
 FROM code_total n
 LEFT JOIN waited w ON w.code_id = n.code_id
-JOIN (SELECT NULL AS max_ns) older -- of a trace without the column: the name is then this one's
+JOIN (SELECT NULL AS max_ns, NULL AS library_ns) older -- of a trace without these columns: their names are then these
 LEFT JOIN functions c ON c.code_id = n.code_id
 GROUP BY c.function_id, c.kind
 ORDER BY self_ns DESC, c.filename, c.qualname, c.first_line, c.kind;
@@ -497,6 +493,7 @@ WHERE outcome IN ($HIT, $COMPILED) AND cache_entry_id IS NOT NULL GROUP BY cache
 --   import_ns   time in imports, of all threads; an import during a compile is in compile_ns, too. NULL if the
 --               importer's frames are not recorded
 --   own_ns      own time of the program's functions, without their waits
+--   library_ns  own time of library code that they called, as in hot_functions
 --   wait_ns     how long all functions waited for something other than a processor
 --   queued_ns   how long all threads waited for a processor, according to the kernel
 --   steady_ns   when the last compile ended; NULL if no call was looked up after that
@@ -518,6 +515,7 @@ SELECT (SELECT COUNT(*) FROM process) AS processes, (SELECT COUNT(*) FROM thread
        (SELECT SUM(n.total_ns) FROM code c JOIN code_total n ON n.code_id = c.code_id
         WHERE c.qualname = '_find_and_load' AND c.filename = '<frozen importlib._bootstrap>') AS import_ns,
        (SELECT SUM(self_ns - COALESCE(waited_ns, 0)) FROM hot_functions WHERE is_own) AS own_ns,
+       (SELECT SUM(library_ns) FROM hot_functions WHERE is_own) AS library_ns,
        (SELECT SUM(waited_ns - queued_ns) FROM waited) AS wait_ns, (SELECT SUM(ns) FROM (SELECT MAX(queued_ns) - MIN(queued_ns) AS ns FROM thread_cpu GROUP BY thread_id)) AS queued_ns,
        (SELECT ns FROM ended WHERE ns < (SELECT start_ns FROM lookup ORDER BY lookup_id DESC LIMIT 1)) AS steady_ns;
 
@@ -540,8 +538,10 @@ ORDER BY u.at_ns, u.process_id;
 --               'slow' or 'waits'
 --   exception, ended_line, ended_ns, processes   ended: the class of the exception, where it was, and how long after the start of
 --               its process; and how many processes ended so
---   cost_ns     compiles: time of recompiles and of compiles that raised; NULL: none. time: own time without waits. slow: the
---               longest call. waits: how long the function waited at least, without the waits for a processor
+--   cost_ns     compiles: time of recompiles and of compiles that raised; NULL: none. time: own time without waits, and
+--               library_ns. slow: the longest call. waits: how long the function waited at least, without the waits for a
+--               processor
+--   library_ns  time: own time of library code that the function called, as in hot_functions; NULL: not known
 --   calls       compiles: calls that wanted compiled code; otherwise all calls
 --   recompiles, again_ns, source   the number and the time of recompiles, and the guard source that most of them were for
 --   eager, eager_ns, why_eager     how many of `calls` ran eagerly, when the first of them began, and why: 'limit', 'error',
@@ -586,7 +586,7 @@ compiled AS (
            (SELECT source FROM causes k WHERE k.function_id = a.function_id ORDER BY n DESC, first LIMIT 1) AS source,
            NULLIF(r.eager, 0) AS eager, r.eager_ns,
            iif(r.eager > 0, CASE WHEN m.limits > 0 OR r.limited THEN 'limit' WHEN m.errors > 0 THEN 'error' WHEN m.declines > 0 THEN 'declined' END, NULL) AS why_eager,
-           NULLIF(m.errors, 0) AS errors, b.breaks, b.line AS break_line, b.calls AS break_calls, NULL AS ns_per_call, NULL AS share
+           NULLIF(m.errors, 0) AS errors, b.breaks, b.line AS break_line, b.calls AS break_calls, NULL AS ns_per_call, NULL AS share, NULL AS library_ns
     FROM (SELECT function_id FROM made WHERE recompiles > 0 OR errors > 0 UNION SELECT function_id FROM ran_by WHERE eager > 0
           UNION SELECT function_id FROM broke) a
     LEFT JOIN made m ON m.function_id = a.function_id LEFT JOIN ran_by r ON r.function_id = a.function_id
@@ -594,33 +594,34 @@ compiled AS (
 ),
 spent AS MATERIALIZED (
     SELECT h.code_id AS function_id, h.calls, h.self_ns, h.ns_per_call, h.max_ns, h.is_own, h.waited_ns - h.queued_ns AS waited_ns,
-           h.self_ns - COALESCE(h.waited_ns, 0) AS busy_ns, MAX(SUM(h.self_ns) OVER (), 1) / 100 AS percent_ns
+           h.self_ns - COALESCE(h.waited_ns, 0) + COALESCE(h.library_ns, 0) AS busy_ns, h.library_ns, MAX(SUM(h.self_ns) OVER (), 1) / 100 AS percent_ns
     FROM hot_functions h
     WHERE NOT EXISTS (SELECT 1 FROM compile) AND NOT EXISTS (SELECT 1 FROM lookup)
 ),
 plain AS (
-    SELECT * FROM (SELECT 'time' AS kind, function_id, busy_ns AS cost_ns, calls, NULL AS ns_per_call, 0.01 * busy_ns / percent_ns AS share
+    SELECT * FROM (SELECT 'time' AS kind, function_id, busy_ns AS cost_ns, calls, NULL AS ns_per_call, 0.01 * busy_ns / percent_ns AS share, library_ns
                    FROM spent WHERE is_own AND busy_ns >= percent_ns ORDER BY busy_ns DESC LIMIT 1)
     UNION ALL
-    SELECT * FROM (SELECT 'slow', function_id, max_ns, calls, ns_per_call, NULL
+    SELECT * FROM (SELECT 'slow', function_id, max_ns, calls, ns_per_call, NULL, NULL
                    FROM spent WHERE is_own AND calls >= 10 AND max_ns >= 1000000 AND max_ns >= ns_per_call * 10
                    ORDER BY max_ns DESC, function_id LIMIT 1)
     UNION ALL
-    SELECT * FROM (SELECT 'waits', function_id, waited_ns, calls, NULL, 0.01 * waited_ns / percent_ns
+    SELECT * FROM (SELECT 'waits', function_id, waited_ns, calls, NULL, 0.01 * waited_ns / percent_ns, NULL
                    FROM spent WHERE waited_ns >= percent_ns ORDER BY waited_ns DESC LIMIT 1)
 ),
 found AS (
     SELECT kind, function_id, cost_ns, calls, recompiles, again_ns, source, eager, eager_ns, why_eager, errors, breaks, break_line, break_calls, ns_per_call,
-           share, NULL AS exception, NULL AS ended_line, NULL AS ended_ns, NULL AS processes FROM compiled
+           share, library_ns, NULL AS exception, NULL AS ended_line, NULL AS ended_ns, NULL AS processes FROM compiled
     UNION ALL
-    SELECT kind, function_id, cost_ns, calls, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ns_per_call, share, NULL, NULL, NULL, NULL FROM plain
+    SELECT kind, function_id, cost_ns, calls, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ns_per_call, share, library_ns, NULL, NULL, NULL, NULL
+    FROM plain
     UNION ALL
-    SELECT * FROM (SELECT 'ended', code_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, type, line, after_ns,
+    SELECT * FROM (SELECT 'ended', code_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, type, line, after_ns,
                           (SELECT COUNT(*) FROM endings) FROM endings LIMIT 1)
 )
 SELECT ROW_NUMBER() OVER (ORDER BY f.kind <> 'ended', COALESCE(f.cost_ns, 0) DESC, COALESCE(f.eager, 0) DESC, COALESCE(f.break_calls, 0) DESC, f.function_id) AS number,
        f.kind, f.function_id AS code_id, c.qualname, c.filename, c.first_line, f.cost_ns, f.calls, f.recompiles, f.again_ns, f.source, f.eager,
-       f.eager_ns, f.why_eager, f.errors, f.breaks, f.break_line, f.break_calls, f.ns_per_call, f.share, f.exception, f.ended_line, f.ended_ns, f.processes,
+       f.eager_ns, f.why_eager, f.errors, f.breaks, f.break_line, f.break_calls, f.ns_per_call, f.share, f.library_ns, f.exception, f.ended_line, f.ended_ns, f.processes,
        iif(c.qualname = '' OR (SELECT COUNT(DISTINCT filename || ':' || first_line) FROM code o
                                WHERE o.qualname = c.qualname AND o.kind IS NOT 'compiled') > 1,
            c.filename || ':' || COALESCE(c.first_line, 0)

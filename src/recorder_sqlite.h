@@ -55,7 +55,7 @@ struct sqlite3;
     X(CODE, code, PART, "code_id process_id filename qualname first_line kind= fingerprint") \
     X(ORIGIN, code, PART, "code_id origin_code_id kind") \
     X(TOTAL, code_total, STATEMENT, \
-      "code_id calls total_ns self_ns raised max_ns skipped") \
+      "code_id calls total_ns self_ns raised max_ns skipped library_ns") \
     X(THREAD_CPU, thread_cpu, WHOLE, "thread_id at_ns cpu_ns queued_ns") \
     X(STRETCH, stretch, WHOLE, \
       "thread_id start_ns end_ns frame_id code_id ran_ns waited_ns queued_ns") \

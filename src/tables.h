@@ -83,7 +83,8 @@
     NUMBER(self_ns) \
     NUMBER(raised) \
     NUMBER(max_ns) \
-    NUMBER(skipped)
+    NUMBER(skipped) \
+    NUMBER(library_ns)
 #define COLUMNS_thread_cpu(KEY, ID, TIME, NUMBER, TEXT) \
     ID(thread_id, THREAD) \
     TIME(at_ns) \

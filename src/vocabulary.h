@@ -160,6 +160,38 @@ enum compile_phase {
         PHASES
 };
 
+/* Functions of the standard library that wait for something else, such as those of threading's
+ * locks: "FILE:QUALNAME". The view `waits` has their code objects. */
+/* clang-format off */
+#define WAIT_ROWS(X) \
+    X(0, THREADING_CONDITION_WAIT, "threading.py:Condition.wait") \
+    X(1, THREADING_EVENT_WAIT, "threading.py:Event.wait") \
+    X(2, THREADING_JOIN, "threading.py:Thread.join") \
+    X(3, THREADING_WAIT_FOR_TSTATE_LOCK, "threading.py:Thread._wait_for_tstate_lock") \
+    X(4, THREADING_SEMAPHORE_ACQUIRE, "threading.py:Semaphore.acquire") \
+    X(5, THREADING_BARRIER_WAIT, "threading.py:Barrier.wait") \
+    X(6, THREADING_SHUTDOWN, "threading.py:_shutdown") \
+    X(7, QUEUE_GET, "queue.py:Queue.get") \
+    X(8, QUEUE_JOIN, "queue.py:Queue.join") \
+    X(9, QUEUE_PUT, "queue.py:Queue.put") \
+    X(10, EPOLL_SELECT, "selectors.py:EpollSelector.select") \
+    X(11, POLL_SELECT, "selectors.py:_PollLikeSelector.select") \
+    X(12, SELECT_SELECT, "selectors.py:SelectSelector.select") \
+    X(13, SUBPROCESS_POPEN_WAIT, "subprocess.py:Popen.wait") \
+    X(14, SUBPROCESS_POPEN_OWN_WAIT, "subprocess.py:Popen._wait") \
+    X(15, SUBPROCESS_POPEN_TRY_WAIT, "subprocess.py:Popen._try_wait") \
+    X(16, SUBPROCESS_POPEN_COMMUNICATE, "subprocess.py:Popen.communicate") \
+    X(17, SOCKET_ACCEPT, "socket.py:socket.accept") \
+    X(18, SOCKETIO_READINTO, "socket.py:SocketIO.readinto") \
+    X(19, SSLSOCKET_READ, "ssl.py:SSLSocket.read") \
+    X(20, CONNECTION_RECV, "multiprocessing/connection.py:Connection._recv") \
+    X(21, CONNECTION_WAIT, "multiprocessing/connection.py:wait") \
+    X(22, POPEN_FORK_POLL, "multiprocessing/popen_fork.py:Popen.poll") \
+    X(23, POPEN_FORK_WAIT, "multiprocessing/popen_fork.py:Popen.wait") \
+    X(24, FUTURES_RESULT, "concurrent/futures/_base.py:Future.result") \
+    X(25, FUTURES_WAIT, "concurrent/futures/_base.py:wait")
+/* clang-format on */
+
 /* How some values of loss.cause begin. A row with such a cause is not counted as a loss of events
  * (recorder_count_losses). */
 #define LOSS_STALL "stall: " /* the program waited for the recorder; nothing is missing */

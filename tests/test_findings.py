@@ -1,14 +1,18 @@
 """Findings: one query and one text, printed by `report`, by `why` without a name, at the end of `run`, in HTML and in the
 TUI."""
 import json
+import os
 import re
 import shlex
+import signal
 import sqlite3
+import subprocess
 
 import pytest
 
+from crash_help import collector_of, until
 from planted import MS, make_trace
-from shared import Screen, query
+from shared import ROOT, Screen, query
 
 pytestmark = pytest.mark.one_python
 
@@ -34,7 +38,7 @@ def plain(record):
 
 def test_findings_of_a_plain_program_name_waiting_and_slow_functions(run, plain):
     lines = run("why", plain).stdout.splitlines()
-    assert re.fullmatch(r"[\d.]+ m?s: [\d.]+ m?s in functions of the program, [\d.]+ m?s waiting(, [\d.]+ m?s waiting for a processor)?, [\d.]+ [mu]?s importing, on all 2 threads together", lines[0])
+    assert re.fullmatch(r"[\d.]+ m?s: [\d.]+ m?s in functions of the program(, [\d.]+ m?s in their library calls)?, [\d.]+ m?s waiting(, [\d.]+ m?s waiting for a processor)?, [\d.]+ [mu]?s importing, on all 2 threads together", lines[0])
     assert lines[2] == "What to look at first" and len(lines) == 9
     assert re.fullmatch(r"1\. sleep waited at least [2-9]\d\d ms in 21 calls, \d\d % of all functions' own time", lines[3])
     assert lines[4] == f"   dyntrace why sleep {plain}"
@@ -43,6 +47,72 @@ def test_findings_of_a_plain_program_name_waiting_and_slow_functions(run, plain)
     for line in lines[4::2]:
         command = line.split()
         assert command[:2] == ["dyntrace", "why"] and run(*command[1:]).returncode == 0
+
+
+IN_LIBRARIES = """
+import datetime
+def day_of(text): return datetime.datetime.strptime(text, "%Y-%m-%d")
+def clean(row):
+    total = 0
+    for n in row: total += n
+    return day_of("2026-11-%02d" % row[0])
+for i in range(4000): clean([1 + i % 28] * 30)
+"""
+
+
+def test_the_first_finding_is_the_function_whose_library_calls_take_the_time(run, record):
+    """clean has more time of its own."""
+    path = record(["-c", IN_LIBRARIES]).path
+    lines = run("why", path).stdout.splitlines()
+    assert re.fullmatch(r"1\. day_of: [\d.]+ m?s in 4000 calls, [\d.]+ m?s of that in its library calls, [\d.]+ % of all functions' own time", lines[3])
+    assert re.search(r" of that its own, [\d.]+ m?s in its library calls\n", run("why", "day_of", path).stdout)
+    text = run("report", path).stdout.split("most self and library time first\n")[1]
+    assert text.split("\n")[1].split("\t")[-2] == "day_of"
+
+
+def library_times(path):
+    """{code_id: library_ns} of the trace PATH, from its frames: the own time of each frame of a library belongs to the nearest
+    function of the program around it, if no import and no waiting function is between them."""
+    own = dict(query(path, "SELECT code_id, is_own FROM functions"))
+    apart = {code for code, in query(path, "SELECT code_id FROM waits UNION SELECT code_id FROM code WHERE qualname = '_find_and_load'")}
+    frames = {frame: [parent, code, took, took] for frame, parent, code, took in query(path, """
+        SELECT frame_id, parent_id, code_id, COALESCE(end_ns, (SELECT e.end_ns FROM thread_ends e WHERE e.thread_id = frame.thread_id)) - start_ns FROM frame""")}
+    for parent, _, took, _ in frames.values():
+        if parent:
+            frames[parent][3] -= took
+    times = dict.fromkeys((code for code, in query(path, "SELECT code_id FROM code_total")), 0)
+    for at, code, _, self_ns in frames.values():
+        if own[code] or code in apart:
+            continue
+        while at and not own[frames[at][1]] and frames[at][1] not in apart:
+            at = frames[at][0]
+        if at and own[frames[at][1]]:
+            times[frames[at][1]] += self_ns
+    return times
+
+
+def test_library_time_is_what_the_frames_of_the_trace_add_up_to(record):
+    """Processes, threads, a pool, coroutines and generators."""
+    for program in ([ROOT / "examples/wordcount.py"], ["-c", PLAIN], ["-c", IN_LIBRARIES]):
+        path = record(program).path
+        times = dict(query(path, "SELECT code_id, library_ns FROM code_total"))
+        assert times == library_times(path) and sum(times.values()) > 0
+
+
+def test_library_time_survives_a_kill_of_the_recorder(dyntrace, tmp_path):
+    """The totals are then computed from the frames."""
+    path = tmp_path / "t.db"
+    program = ("import json, os, time\ndef f(n): return json.loads(json.dumps(n))\nfor i in range(2000): f([i])\n"
+               "open('ready', 'w')\nwhile not os.path.exists('go'): time.sleep(0.01)")
+    with subprocess.Popen([dyntrace, "run", "-o", path, "-c", program], cwd=tmp_path) as run:
+        until((tmp_path / "ready").exists, "the program's calls")
+        killed = collector_of(run.pid)
+        os.kill(killed, signal.SIGKILL)
+        until(lambda: collector_of(run.pid) not in (None, killed), "another collector")
+        (tmp_path / "go").touch()
+    assert run.returncode == 0 and query(path, "SELECT value FROM meta WHERE key = 'state'") == [("recovered",)]
+    times = dict(query(path, "SELECT code_id, library_ns FROM code_total"))
+    assert times == library_times(path) and sum(times.values()) > 0
 
 
 def test_every_command_prints_findings_with_the_same_text(run, dyntrace, plain, tmp_path):

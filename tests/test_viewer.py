@@ -493,7 +493,7 @@ pid	tid	name
 100	100	MainThread
 101	101	MainThread
 
-Functions of the program, most own time first
+Functions of the program, most self and library time first
 calls	total	self	per call	raised	function	where
 4	4.00 s	4.00 s	1.00 s	1	work	app/app.py:10
 1	4.9 us	4.3 us	4.9 us	0	<module>	app/app.py:1

@@ -127,7 +127,7 @@ def test_report_and_hot_functions_have_the_longest_call(run, record):
     most, = query(path, "SELECT MAX(duration_ns) FROM frames WHERE qualname = 'f'")[0]
     assert query(path, "SELECT max_ns FROM hot_functions WHERE qualname = 'f'") == [(most,)]
     assert query(path, "SELECT COUNT(*) FROM code_total n WHERE max_ns IS NOT (SELECT MAX(duration_ns) FROM frames f WHERE f.code_id = n.code_id)") == [(0,)]
-    row = next(row for row in table(run("report", path).stdout.split("own time first\n")[1]) if row["function"] == "f")
+    row = next(row for row in table(run("report", path).stdout.split("library time first\n")[1]) if row["function"] == "f")
     assert row["max"].startswith("5") and row["max"].endswith(" ms")
 
 

@@ -58,6 +58,7 @@ class Function(NamedTuple):
     raised: int
     is_own: int | None
     code_id: int
+    library_ns: int | None
 
 
 class Recompile(NamedTuple):

@@ -256,8 +256,10 @@ static void write_totals(struct collector *c)
                          .raised = (int64_t)total->raised,
                          .max_ns = (int64_t)total->max_ns,
                          .skipped = (int64_t)total->skipped,
+                         .library_ns = (int64_t)total->library_ns,
                      });
-        *total = (struct decode_total){0}; /* the row has these totals now, so count from 0 again */
+        /* the row has these totals now, so count from 0 again */
+        *total = (struct decode_total){.owner = total->owner};
     }
 }
 

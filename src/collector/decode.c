@@ -165,6 +165,14 @@ static inline struct decode_total *find_total(struct decoder *d, uint32_t code_i
     return total ? total : &nowhere;
 }
 
+void decode_set_owner(struct decode_session *session, uint32_t code_id, enum decode_owner owner)
+{
+    struct decode_total *total = list_reach(&session->totals, code_id);
+
+    if (total)
+        total->owner = (uint8_t)owner;
+}
+
 static inline uint32_t *active_of(struct decoder *d, uint32_t code_id)
 {
     static uint32_t nowhere;
@@ -198,18 +206,31 @@ inline struct decode_frame *decode_push(struct decoder *d, uint32_t code_id, boo
 
 /* Add a frame that has ended to TOTAL, its code object's total. ACTIVE is how many other frames of
  * the code object are open on the thread: in a recursion only the outermost frame counts for
- * total_ns. */
-static inline void total_add(struct decode_total *total, uint64_t duration_ns, uint64_t child_ns,
-                             bool raised, uint32_t active)
+ * total_ns. Returns the frame's own time. */
+static inline uint64_t total_add(struct decode_total *total, uint64_t duration_ns,
+                                 uint64_t child_ns, bool raised, uint32_t active)
 {
+    const uint64_t self_ns = duration_ns > child_ns ? duration_ns - child_ns : 0;
+
     total->changed = true;
-    if (duration_ns > child_ns)
-        total->self_ns += duration_ns - child_ns;
+    total->self_ns += self_ns;
     total->raised += raised;
     if (duration_ns > total->max_ns)
         total->max_ns = duration_ns;
     if (!active)
         total->total_ns += duration_ns;
+    return self_ns;
+}
+
+/* Add the time of a frame that has ended, and of library code below it, to the function of the
+ * program that it belongs to: TOTAL is the frame's code object's. CALLER may be NULL. */
+static inline void library_time_add(struct decode_total *total, uint64_t self_ns,
+                                    uint64_t library_ns, struct decode_frame *caller)
+{
+    if (total->owner == OWNER_ITSELF)
+        total->library_ns += library_ns;
+    else if (total->owner == OWNER_CALLER && caller)
+        caller->library_ns += self_ns + library_ns;
 }
 
 inline void decode_pop(struct decoder *d)
@@ -218,9 +239,11 @@ inline void decode_pop(struct decoder *d)
     struct decode_frame *caller = innermost(d);
     struct decode_total *total = find_total(d, frame->code_id);
     uint32_t *active = active_of(d, frame->code_id);
+    uint64_t self_ns;
 
     *active -= *active > 0;
-    total_add(total, frame->duration_ns, frame->child_ns, frame->raised, *active);
+    self_ns = total_add(total, frame->duration_ns, frame->child_ns, frame->raised, *active);
+    library_time_add(total, self_ns, frame->library_ns, caller);
     total->skipped += frame->is_call && frame->outcome == OUTCOME_SKIP;
     if (caller)
         caller->child_ns += frame->duration_ns;
@@ -1226,7 +1249,7 @@ static const uint64_t *decode_run(struct decoder *d, const uint64_t *p, const ui
         struct frame_row *row;
         uint32_t code_id;
         uint32_t *active;
-        uint64_t id, next_ahead, slot;
+        uint64_t id, next_ahead, slot, self_ns;
         unsigned bytes;
 
         if (ahead >= far || tag == RING_CONTROL)
@@ -1244,7 +1267,8 @@ static const uint64_t *decode_run(struct decoder *d, const uint64_t *p, const ui
             active = &d->active.at[top->code_id];
             *active -= *active > 0;
             total = &session->totals.at[top->code_id];
-            total_add(total, ns, top->child_ns, exit == EXIT_RAISE, *active);
+            self_ns = total_add(total, ns, top->child_ns, exit == EXIT_RAISE, *active);
+            library_time_add(total, self_ns, top->library_ns, d->stack.count ? &top[-1] : NULL);
             total->skipped += top->is_call && top->outcome == OUTCOME_SKIP;
             if (d->stack.count)
                 top[-1].child_ns += ns;
@@ -1279,7 +1303,8 @@ static const uint64_t *decode_run(struct decoder *d, const uint64_t *p, const ui
             now->clock += next_ahead;
             row = row_begin(d, code_id, FRAME_CELL_MOST, tag, ns);
             row_end(d, now->rows - 1, ns_of(session, now->clock), exit);
-            total_add(total, row->end_ns - ns, 0, exit == EXIT_RAISE, *active);
+            self_ns = total_add(total, row->end_ns - ns, 0, exit == EXIT_RAISE, *active);
+            library_time_add(total, self_ns, 0, d->stack.count ? &top[-1] : NULL);
             if (d->stack.count)
                 top[-1].child_ns += row->end_ns - ns;
             continue;

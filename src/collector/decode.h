@@ -73,10 +73,19 @@ struct decode_place {
     struct decode_check checks[DECODE_CHECKS_MAX];
 };
 
-/* Totals of one code object, over all threads, that are not in its row yet. */
+/* To which function of the program the time of a code object belongs (decode_total.library_ns). */
+enum decode_owner {
+    OWNER_ITSELF, /* to itself: it is one of the program's functions */
+    OWNER_CALLER, /* to the one that called it, perhaps through others: it is library code */
+    OWNER_NOBODY, /* to none: it imports modules, or is library code that waits (view waits) */
+};
+
+/* Totals of one code object, over all threads, that are not in its row yet. library_ns: own time of
+ * library code that it called, if it is one of the program's functions. */
 struct decode_total {
-    uint64_t calls, total_ns, self_ns, raised, max_ns, skipped;
+    uint64_t calls, total_ns, self_ns, raised, max_ns, skipped, library_ns;
     bool changed;
+    uint8_t owner; /* enum decode_owner; is not reset */
 };
 
 /* With `run --thin`: the number of calls of a function, on all threads together, and how long its
@@ -120,6 +129,7 @@ struct decode_session {
 
 struct decode_frame {
     uint64_t frame_id, start_ns, child_ns;
+    uint64_t library_ns;  /* own time of the library code that the frame has called so far */
     uint64_t duration_ns; /* duration of the frame; set when it has ended */
     uint32_t code_id, ordinal;
     uint8_t outcome;
@@ -186,6 +196,9 @@ struct decoder {
  * are known so far. */
 void decode_open(struct decoder *d, struct decode_session *session, struct traced *owner,
                  const decode_ids *codes, struct decode_place *place);
+
+/* Set the owner of code object CODE_ID, before its first frame is decoded. */
+void decode_set_owner(struct decode_session *session, uint32_t code_id, enum decode_owner owner);
 
 /* Decode the records in WORDS (COUNT words) and commit. Returns how many words were taken, which is
  * COUNT unless the last record is incomplete. */

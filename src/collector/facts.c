@@ -456,12 +456,71 @@ void traced_failed(struct traced *t)
     trigger_if_failed(t);
 }
 
+static bool text_is(struct fact_text text, const char *other)
+{
+    size_t bytes = strlen(other);
+
+    return (size_t)text.bytes == bytes && memcmp(text.text, other, bytes) == 0;
+}
+
+/* Does PATH end in '/' and the first BYTES of FILE? */
+static bool path_ends_in(struct fact_text path, const char *file, size_t bytes)
+{
+    const char *end = path.text + path.bytes - bytes;
+
+    if ((size_t)path.bytes <= bytes)
+        return false;
+    return end[-1] == '/' && memcmp(end, file, bytes) == 0;
+}
+
+/* Is FACT's code object in the view `waits`? */
+static bool is_wait(const struct fact_CODE *fact)
+{
+#define X(number, NAME, words) words,
+    static const char *const waits[] = {WAIT_ROWS(X)};
+#undef X
+
+    for (size_t i = 0; i < array_count(waits); i++) {
+        const char *colon = strchr(waits[i], ':');
+        if (!text_is(fact->qualname, colon + 1))
+            continue;
+        if (path_ends_in(fact->filename, waits[i], (size_t)(colon - waits[i])))
+            return true;
+    }
+    return false;
+}
+
+/* Is FACT's code object the function that imports a module? */
+static bool is_importer(const struct fact_CODE *fact)
+{
+    return text_is(fact->qualname, "_find_and_load") &&
+           text_is(fact->filename, "<frozen importlib._bootstrap>");
+}
+
+/* Return to which function the time of FACT's code object belongs. The statement recover/owners
+ * finds the same from the rows of a trace. */
+static enum decode_owner find_owner(const struct fact_CODE *fact)
+{
+    if (!(fact->place & CODE_OF_LIBRARY))
+        return OWNER_ITSELF;
+    /* Libraries make code of this name, but so does a program. The view `functions` takes it for
+     * the program's. */
+    if (text_is(fact->filename, "<string>"))
+        return OWNER_ITSELF;
+    if (is_importer(fact))
+        return OWNER_NOBODY;
+    if (is_wait(fact))
+        return OWNER_NOBODY;
+    return OWNER_CALLER;
+}
+
 static void store_code(struct traced *t, const struct fact_CODE *fact, struct fact *shared)
 {
     struct state_header *next = &t->collector->state.file->header;
     uint32_t id = give_new_id(t, &t->codes, fact->code, shared, &next->next_code);
 
     counts_set_place(&t->collector->counts, id, fact->place);
+    decode_set_owner(&t->collector->decode, id, find_owner(fact));
     limit_set(t->collector, id, fact);
     recorder_put(t->collector->recorder, CODE,
                  {

@@ -172,6 +172,11 @@ static bool totals_rebuild(sqlite3 *db)
     sqlite3_stmt *insert = NULL;
     int step = SQLITE_ERROR;
 
+    sqlite3_prepare_v2(db, schema_statement("recover/owners"), -1, &rows, NULL);
+    while (sqlite3_step(rows) == SQLITE_ROW)
+        decode_set_owner(&session, (uint32_t)sqlite3_column_int64(rows, 0),
+                         (enum decode_owner)sqlite3_column_int(rows, 1));
+    sqlite3_finalize(rows);
     sqlite3_prepare_v2(db, schema_statement("recover/frames"), -1, &rows, NULL);
     sqlite3_prepare_v2(db, schema_statement("recover/orphan"), -1, &orphan, NULL);
     sqlite3_prepare_v2(db, schema_statement("recover/total"), -1, &insert, NULL);
@@ -215,6 +220,7 @@ static bool totals_rebuild(sqlite3 *db)
         sqlite3_bind_int64(insert, 5, (sqlite3_int64)total->raised);
         sqlite3_bind_int64(insert, 6, (sqlite3_int64)total->max_ns);
         sqlite3_bind_int64(insert, 7, (sqlite3_int64)total->skipped);
+        sqlite3_bind_int64(insert, 8, (sqlite3_int64)total->library_ns);
         step = sqlite3_step(insert);
         sqlite3_reset(insert);
     }
