@@ -28,8 +28,18 @@ FROM run_times t;
 --+ [[{?before_break};] breaks in line {break_line}[ and {other_breaks:count} more][, met by {break_calls:count~call}]]
 --+ [{?time}: {time:duration} [{-library_ns}of its own ]in {calls:count~call}[, {library_ns:duration} of that in its library calls], {share:rough} % of all functions' own time]
 --+ [{?slow}: one call took {slow:duration}, all {calls:count} took {ns_per_call:duration} on average]
---| [{?waits} waited at least {waits:duration} in {calls:count~call}, {share:rough} % of all functions' own time]
+--| [{?waits} waited at least {waits:duration} in {calls:count~call}[, longest for {waiter:100}], {share:rough} % of all functions' own time]
 --|    [{?compiles}{cost_ns:duration} in these compiles; ]dyntrace why {ask:shell}[ {file:shell}]
+WITH RECURSIVE longest AS ( -- the longest wait of a library function that waited
+    SELECT s.frame_id FROM findings f JOIN functions u ON u.function_id = f.code_id JOIN stretch s ON s.code_id = u.code_id
+    WHERE f.kind = 'waits' AND NOT u.is_own ORDER BY s.waited_ns - s.queued_ns DESC LIMIT 1
+),
+up(frame_id, parent_id, code_id, is_own) AS ( -- and its callers, up to the first function of the program
+    SELECT r.frame_id, r.parent_id, r.code_id, 0 FROM longest JOIN frame r USING (frame_id)
+    UNION ALL
+    SELECT r.frame_id, r.parent_id, r.code_id, c.is_own FROM up JOIN frame r ON r.frame_id = up.parent_id JOIN own c ON c.code_id = r.code_id WHERE NOT up.is_own
+),
+own AS MATERIALIZED (SELECT code_id, qualname, is_own FROM functions)
 SELECT number, COALESCE(resume_words(qualname), iif(qualname = '', '''''', qualname), '?') AS name, iif(kind = 'compiles', 1, NULL) AS compiles, cost_ns, calls, recompiles,
        as_written(source) AS source, errors, eager, eager_ns, iif(recompiles > 0, ';', ':') AS before_errors, iif(recompiles > 0 OR errors > 0, ';', ':') AS before_eager,
        iif(recompiles > 0 OR errors > 0 OR eager > 0, 1, NULL) AS before_break,
@@ -38,5 +48,6 @@ SELECT number, COALESCE(resume_words(qualname), iif(qualname = '', '''''', qualn
                       WHEN 'declined' THEN 'as the compiler gave no code for it' END AS reason,
        break_line, NULLIF(breaks - 1, 0) AS other_breaks, break_calls,
        iif(kind = 'time', cost_ns, NULL) AS time, iif(library_ns > cost_ns / 10, library_ns, NULL) AS library_ns, iif(kind = 'slow', cost_ns, NULL) AS slow, iif(kind = 'waits', cost_ns, NULL) AS waits,
-       100.0 * share AS share, ns_per_call, exception, ended_line, filename AS ended_file, ended_ns, NULLIF(processes - 1, 0) AS others, ask, ?2 AS file
+       100.0 * share AS share, ns_per_call, iif(kind = 'waits', (SELECT c.qualname FROM up JOIN own c USING (code_id) WHERE up.is_own), NULL) AS waiter,
+       exception, ended_line, filename AS ended_file, ended_ns, NULLIF(processes - 1, 0) AS others, ask, ?2 AS file
 FROM findings;

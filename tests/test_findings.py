@@ -70,6 +70,12 @@ def test_the_first_finding_is_the_function_whose_library_calls_take_the_time(run
     assert text.split("\n")[1].split("\t")[-2] == "day_of"
 
 
+def test_a_library_function_that_waits_is_named_with_the_function_that_called_it(run, record):
+    path = record(["-c", "import threading\nevent = threading.Event()\ndef pause(n): event.wait(n)\ndef main(): pause(0.01); pause(0.3)\nmain()"]).path
+    assert re.fullmatch(r"1\. Condition.wait waited at least [23]\d\d ms in 2 calls, longest for pause, [\d.]+ % of all functions' own time",
+                        run("why", path).stdout.splitlines()[3])
+
+
 def library_times(path):
     """{code_id: library_ns} of the trace PATH, from its frames: the own time of each frame of a library belongs to the nearest
     function of the program around it, if no import and no waiting function is between them."""
