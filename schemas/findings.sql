@@ -20,7 +20,7 @@ FROM run_times t;
 --# {!b}What to look at first{!n}
 --fill 3
 --none Nothing stands out.
---+ {number:integer}. {!b}{name:100}{!n}
+--+ {number:integer}. [{-imported}{!b}{name:100}{!n}][{?imported}{!b}{module:path}{!n}]
 --+ [{?exception}: an uncaught {exception:100} ended the program in line {ended_line} of {ended_file:100}, {ended_ns:duration} after its start[; {others:count~process} more ended so]]
 --+ [ was compiled again {recompiles:count~time}[, most often for {source:80}]]
 --+ [{before_errors} {errors:count~compile} failed]
@@ -28,6 +28,7 @@ FROM run_times t;
 --+ [[{?before_break};] breaks in line {break_line}[ and {other_breaks:count} more][, met by {break_calls:count~call}]]
 --+ [{?time}: {time:duration} [{-library_ns}of its own ]in {calls:count~call}[, {library_ns:duration} of that in its library calls], {share:rough} % of all functions' own time]
 --+ [{?slow}: one call took {slow:duration}, all {calls:count} took {ns_per_call:duration} on average]
+--+ [{?imported}: its import took {imported:duration}; all imports took {imports:duration}, {share:rough} % of the time]
 --| [{?waits} waited at least {waits:duration} in {calls:count~call}[, longest for {waiter:100}], {share:rough} % of all functions' own time]
 --|    [{?compiles}{cost_ns:duration} in these compiles; ]dyntrace why {ask:shell}[ {file:shell}]
 WITH RECURSIVE longest AS ( -- the longest wait of a library function that waited
@@ -47,7 +48,8 @@ SELECT number, COALESCE(resume_words(qualname), iif(qualname = '', '''''', qualn
        CASE why_eager WHEN 'limit' THEN 'when the limit was reached' WHEN 'error' THEN 'as its compile failed'
                       WHEN 'declined' THEN 'as the compiler gave no code for it' END AS reason,
        break_line, NULLIF(breaks - 1, 0) AS other_breaks, break_calls,
-       iif(kind = 'time', cost_ns, NULL) AS time, iif(library_ns > cost_ns / 10, library_ns, NULL) AS library_ns, iif(kind = 'slow', cost_ns, NULL) AS slow, iif(kind = 'waits', cost_ns, NULL) AS waits,
+       iif(kind = 'time', cost_ns, NULL) AS time, iif(library_ns > cost_ns / 10, library_ns, NULL) AS library_ns, iif(kind = 'slow', cost_ns, NULL) AS slow, iif(kind = 'import', cost_ns, NULL) AS imported, filename AS module,
+       iif(kind = 'import', ns_per_call, NULL) AS imports, iif(kind = 'waits', cost_ns, NULL) AS waits,
        100.0 * share AS share, ns_per_call, iif(kind = 'waits', (SELECT c.qualname FROM up JOIN own c USING (code_id) WHERE up.is_own), NULL) AS waiter,
        exception, ended_line, filename AS ended_file, ended_ns, NULLIF(processes - 1, 0) AS others, ask, ?2 AS file
 FROM findings;

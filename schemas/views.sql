@@ -531,16 +531,17 @@ ORDER BY u.at_ns, u.process_id;
 
 
 -- findings: what to look at first: an uncaught exception that ended a process, then the most costly. If the program used a compiler: a row for each
--- function that was compiled again, ran eagerly, or broke its graph. Otherwise up to three rows: the program's
--- function with most own time; its function with the slowest call, if that is far above the mean; and the
--- function that waited longest. All figures were measured:
+-- function that was compiled again, ran eagerly, or broke its graph. Otherwise up to four rows: the program's
+-- function with most own time; its function with the slowest call, if that is far above the mean; the
+-- function that waited longest; and the module whose import took longest, if imports took a quarter of the
+-- run and 100 ms. All figures were measured:
 --   kind        'ended', of the first process that an uncaught exception ended; 'compiles' with a compiler; otherwise 'time',
---               'slow' or 'waits'
+--               'slow', 'waits' or 'import'
 --   exception, ended_line, ended_ns, processes   ended: the class of the exception, where it was, and how long after the start of
 --               its process; and how many processes ended so
 --   cost_ns     compiles: time of recompiles and of compiles that raised; NULL: none. time: own time without waits, and
 --               library_ns. slow: the longest call. waits: how long the function waited at least, without the waits for a
---               processor
+--               processor. import: the time of the module's body and all that it imported
 --   library_ns  time: own time of library code that the function called, as in hot_functions; NULL: not known
 --   calls       compiles: calls that wanted compiled code; otherwise all calls
 --   recompiles, again_ns, source   the number and the time of recompiles, and the guard source that most of them were for
@@ -549,7 +550,8 @@ ORDER BY u.at_ns, u.process_id;
 --   errors      compiles that raised
 --   breaks, break_line, break_calls   the lines with graph breaks: their number, the line that most calls met, and how many
 --                                  calls met it; break_calls is NULL if no lookups are recorded
---   ns_per_call, share             slow: the mean time of a call. time, waits: share of the own time of all functions, 0 to 1
+--   ns_per_call, share             slow: the mean time of a call. time, waits: share of the own time of all functions, 0 to 1.
+--                                  import: the time of all imports (run_times.import_ns), and its share of run_times.ran_ns
 --   ask         the function as an argument for `dyntrace why`: its name, or FILE:LINE if other functions have this name,
 --               or FILE:LINE:NAME if also several functions begin in that line
 -- Reads `lookup`, and `frame` if any function was given up.
@@ -593,7 +595,7 @@ compiled AS (
     LEFT JOIN broke b ON b.function_id = a.function_id
 ),
 spent AS MATERIALIZED (
-    SELECT h.code_id AS function_id, h.calls, h.self_ns, h.ns_per_call, h.max_ns, h.is_own, h.waited_ns - h.queued_ns AS waited_ns,
+    SELECT h.code_id AS function_id, h.kind, h.calls, h.self_ns, h.ns_per_call, h.max_ns, h.is_own, h.waited_ns - h.queued_ns AS waited_ns,
            h.self_ns - COALESCE(h.waited_ns, 0) + COALESCE(h.library_ns, 0) AS busy_ns, h.library_ns, MAX(SUM(h.self_ns) OVER (), 1) / 100 AS percent_ns
     FROM hot_functions h
     WHERE NOT EXISTS (SELECT 1 FROM compile) AND NOT EXISTS (SELECT 1 FROM lookup)
@@ -603,11 +605,17 @@ plain AS (
                    FROM spent WHERE is_own AND busy_ns >= percent_ns ORDER BY busy_ns DESC LIMIT 1)
     UNION ALL
     SELECT * FROM (SELECT 'slow', function_id, max_ns, calls, ns_per_call, NULL, NULL
-                   FROM spent WHERE is_own AND calls >= 10 AND max_ns >= 1000000 AND max_ns >= ns_per_call * 10
+                   FROM spent WHERE is_own AND kind IS NOT 'module' AND calls >= 10 AND max_ns >= 1000000 AND max_ns >= ns_per_call * 10
                    ORDER BY max_ns DESC, function_id LIMIT 1)
     UNION ALL
     SELECT * FROM (SELECT 'waits', function_id, waited_ns, calls, NULL, 0.01 * waited_ns / percent_ns, NULL
                    FROM spent WHERE waited_ns >= percent_ns ORDER BY waited_ns DESC LIMIT 1)
+    UNION ALL
+    SELECT * FROM (SELECT 'import', h.code_id, h.total_ns, h.calls, t.import_ns, 1.0 * t.import_ns / t.ran_ns, NULL
+                   FROM hot_functions h, run_times t
+                   WHERE h.kind = 'module' AND NOT h.is_own AND t.import_ns >= 100000000 AND t.import_ns >= t.ran_ns / 4
+                     AND EXISTS (SELECT 1 FROM spent)
+                   ORDER BY h.total_ns DESC, h.code_id LIMIT 1)
 ),
 found AS (
     SELECT kind, function_id, cost_ns, calls, recompiles, again_ns, source, eager, eager_ns, why_eager, errors, breaks, break_line, break_calls, ns_per_call,

@@ -76,6 +76,19 @@ def test_a_library_function_that_waits_is_named_with_the_function_that_called_it
                         run("why", path).stdout.splitlines()[3])
 
 
+def test_a_program_that_mostly_imports_is_told_which_module_takes_the_time(run, record, tmp_path):
+    (tmp_path / "slow").mkdir()
+    (tmp_path / "slow/__init__.py").write_text("import slow.part")
+    (tmp_path / "slow/part.py").write_text("import time; time.sleep(0.2)")
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "slow").rename(tmp_path / "site-packages/slow")
+    path = record(["-c", f"import sys; sys.path.insert(0, '{tmp_path}/site-packages')\nimport json, slow"]).path
+    lines = run("why", path).stdout.splitlines()
+    at = next(n for n, line in enumerate(lines) if "import took" in line)
+    assert re.fullmatch(r"\d\. slow/__init__.py: its import took 2\d\d ms; all imports took 2\d\d ms, \d\d % of the time", lines[at])
+    assert run(*shlex.split(lines[at + 1])[1:]).stdout.startswith("<module>  slow/__init__.py:1")
+
+
 def library_times(path):
     """{code_id: library_ns} of the trace PATH, from its frames: the own time of each frame of a library belongs to the nearest
     function of the program around it, if no import and no waiting function is between them."""
