@@ -400,6 +400,34 @@ def test_a_span_in_a_suspended_generator_is_no_parent_of_others(spans):
     assert all(row["end_ns"] for row in found.values())
 
 
+@pytest.mark.parametrize("frames, generators", [(6000, 0), (0, 700)])
+def test_a_span_in_a_generator_is_the_parent_however_far_below_it_another_begins(spans, frames, generators):
+    _, found = spans(
+        f"""
+        import sys, dyntrace
+        sys.setrecursionlimit(20000)
+        def call(frames):
+            if frames:
+                return call(frames - 1)
+            with dyntrace.span("inner"): pass
+            with dyntrace.span("inner once more"): pass
+        def delegate(generators):
+            if generators:
+                yield from delegate(generators - 1)
+            else:
+                call({frames})
+                yield 1
+        def generator():
+            with dyntrace.span("generator"):
+                yield from delegate({generators})
+        with dyntrace.span("outer"):
+            assert list(generator()) == [1]
+        """
+    )
+    parents = {name: row["parent"] for name, row in found.items()}
+    assert parents == {"outer": None, "generator": "outer", "inner": "generator", "inner once more": "generator"}
+
+
 def test_greenlets_have_spans_of_their_own(spans, python):
     if subprocess.run([python, "-c", "import greenlet"], capture_output=True).returncode:
         pytest.skip("no greenlet for this Python")

@@ -29,8 +29,7 @@
 
 enum {
     NAME_BYTES = 200,      /* a longer name of a span is cut */
-    FRAMES_MOST = 4096,    /* the most frames that find_generators() searches */
-    GENERATORS_MOST = 512, /* the most generators that find_generators() can find */
+    GENERATORS_MOST = 512, /* the most generators that struct generators remembers */
 };
 _Static_assert(NAME_BYTES + ATTRIBUTES_BYTES <= RING_SPAN_BYTES, "a span fits into its words");
 _Static_assert(4 + RING_SPAN_BYTES / 8 + 16 <= RING_MARGIN, "a span fits into the margin");
@@ -110,22 +109,31 @@ static bool is_generator(compat_frame *frame)
     return flags & kinds && !(flags & CO_ITERABLE_COROUTINE);
 }
 
-/* The frames of the generators that run in this thread, innermost first. */
+/* The frames of the generators that run in this thread, innermost first, as far as they have been
+ * searched. */
 struct generators {
-    int count; /* number of frames; -1 before the first search */
+    compat_frame *next; /* the first frame that has not been searched; NULL: all have been */
+    int count;          /* of `frames`; once it is GENERATORS_MOST, `next` stays where it is */
     const compat_frame *frames[GENERATORS_MOST];
 };
 
-static void find_generators(struct generators *running)
+/* Is GENERATOR, the address of a frame, the frame of a generator that runs in this thread? */
+static bool is_running(const compat_frame *generator, struct generators *running)
 {
-    compat_frame *frame = compat_current_frame(PyThreadState_Get());
-
-    running->count = 0;
-    for (int depth = 0; frame && depth < FRAMES_MOST; depth++) {
-        if (running->count < GENERATORS_MOST && is_generator(frame))
-            running->frames[running->count++] = frame;
-        frame = frame->previous;
+    for (int i = 0; i < running->count; i++)
+        if (running->frames[i] == generator)
+            return true;
+    for (compat_frame *frame = running->next; frame; frame = frame->previous) {
+        const bool is_here = is_generator(frame);
+        if (running->count < GENERATORS_MOST) {
+            running->next = frame->previous;
+            if (is_here)
+                running->frames[running->count++] = frame;
+        }
+        if (is_here && frame == generator)
+            return true;
     }
+    return false;
 }
 
 /* Does span OPEN contain the code that runs now? If it began in a generator, only while this
@@ -134,14 +142,7 @@ static bool is_around(const struct open *open, struct generators *running)
 {
     if (world_get(open->ended) || open->session != P.sessions)
         return false;
-    if (!open->generator)
-        return true;
-    if (running->count < 0)
-        find_generators(running);
-    for (int i = 0; i < running->count; i++)
-        if (running->frames[i] == open->generator)
-            return true;
-    return false;
+    return !open->generator || is_running(open->generator, running);
 }
 
 /* Return the span around OPEN: a new reference, or NULL. */
@@ -214,12 +215,13 @@ static struct open *find_innermost(void)
  * runs now. Returns 0 if there is none. */
 static uint64_t find_parent(struct open *open)
 {
-    /* `frames` stays uninitialised, because clearing it would take long */
+    /* its `frames` stay uninitialised, because clearing them would take long */
     struct generators running;
     struct open *around = get_outer(open);
     uint64_t id;
 
-    running.count = -1;
+    running.next = compat_current_frame(PyThreadState_Get());
+    running.count = 0;
     while (around && !is_around(around, &running)) {
         struct open *outer = get_outer(around);
         Py_DECREF((PyObject *)around);
