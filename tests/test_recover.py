@@ -568,6 +568,7 @@ def test_lookups_that_a_reader_saw_survive_a_reboot(dyntrace, python, tmp_path):
     run.stdin.close()
     until(lambda: rows(trace, "SELECT count(*) FROM lookup JOIN code USING (code_id) WHERE"
                               " qualname = 'f'") == [(500,)], "a reader sees all")
+    os.kill(run.pid, signal.SIGSTOP)  # or it starts another collector, which nobody kills
     pids = [collector_of(run.pid), *map(int, open(f"/proc/{run.pid}/task/{run.pid}/children").read().split()), run.pid]
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
