@@ -137,7 +137,7 @@ static bool wait_all_left(const struct session *session, const struct target *ta
         struct members members = {0};
         struct target other;
         bool any = false;
-        session_processes(session, add_recorded_member, &members);
+        session_visit_processes(session, add_recorded_member, &members);
         list_each(member, &members.all)
             any |= target_read_same_user(&other, target, member->pid);
         list_free(&members.all);
@@ -156,7 +156,7 @@ static void members_leave(const struct session *session, const struct injector *
 {
     struct members members = {0};
 
-    session_processes(session, add_recorded_member, &members);
+    session_visit_processes(session, add_recorded_member, &members);
     list_each(member, &members.all) {
         struct target other;
         if (!target_read_same_user(&other, target, member->pid))
@@ -238,7 +238,7 @@ static bool has_joined(const struct session *session, const struct target *targe
 {
     struct members members = {.wanted = target->own_pid};
 
-    session_processes(session, add_recorded_member, &members);
+    session_visit_processes(session, add_recorded_member, &members);
     list_free(&members.all);
     return members.joined;
 }
@@ -387,7 +387,7 @@ static int record_process(const struct injector *injector, const struct target *
     if (trace_begin(&session, choose_trace_name(target, words)) ||
         launch_collector(&l, &session, command))
         goto done;
-    launch_order(&l, &(struct collector_order){.what = ORDER_BEGAN, .pid = target->pid});
+    launch_send_order(&l, &(struct collector_order){.what = ORDER_BEGAN, .pid = target->pid});
     made = true;
     joined = session_join(&session, injector, target);
     if (joined) {
@@ -398,7 +398,7 @@ static int record_process(const struct injector *injector, const struct target *
         stopped = 0;
     }
     session_leave(&session, injector, target);
-    launch_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = target->pid});
+    launch_send_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = target->pid});
     if (!trace_end(&l, &stopped, &said))
         goto done;
     if (said.error[0])

@@ -143,7 +143,7 @@ static void recorder_check(struct db *db)
     char here[256] = "";
     bool elsewhere = gethostname(here, sizeof here - 1) == 0 && host && strcmp(host, here);
 
-    if (session && !elsewhere && session_live(session) == LIVE_NO)
+    if (session && !elsewhere && session_has_running_collector(session) == LIVE_NO)
         count_broken_row(RULE_RECORDER,
                          given.recover ? "its session cannot be read, so what was committed before "
                                          "it was killed is all there is"
@@ -235,7 +235,7 @@ static int64_t *active_count_find(struct pass *pass, const struct thread_state *
 }
 
 /* Pop THREAD's innermost frame, and add the frame's times to the totals of its code object. The
- * collector does the same (decode_pop). */
+ * collector does the same (decode_pop_frame). */
 static void frame_pop(struct pass *pass, struct thread_state *thread)
 {
     struct frame *frame = &thread->stack.at[--thread->stack.count];

@@ -64,16 +64,17 @@ static void recording_add(const char *directory, void *context)
     struct recording recording = {0};
     struct state_header state;
 
-    if (session_live(directory) != LIVE_YES || session_open_to_read(&recording.session, directory))
+    if (session_has_running_collector(directory) != LIVE_YES ||
+        session_open_to_read(&recording.session, directory))
         return;
     state = collector_state_read_header(&recording.session);
     if (recording.session.file->closed || access(recording.session.trace, F_OK)) {
         session_close(&recording.session);
         return;
     }
-    session_processes(&recording.session, process_pid_add, &recording);
+    session_visit_processes(&recording.session, process_pid_add, &recording);
     recording.pid = state.command;
-    if (!process_is(state.command, state.command_started) && recording.pids.count)
+    if (!process_is_same(state.command, state.command_started) && recording.pids.count)
         /* the command has ended, but its children are still recorded */
         recording.pid = recording.pids.at[0];
     recording.program = command_line_read(recording.pid);
@@ -90,7 +91,7 @@ static int by_age(const void *a, const void *b)
 
 void recordings_find(recording_list *list)
 {
-    session_each(recording_add, list);
+    session_visit_all(recording_add, list);
     list_sort(list, by_age);
 }
 

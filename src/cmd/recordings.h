@@ -1,6 +1,7 @@
 /* cmd/recordings.h -- this user's running recordings on this machine.
  *
- * Recordings are found by their session directories (session_each); there is no other registry. */
+ * Recordings are found by their session directories (session_visit_all); there is no other
+ * registry. */
 #ifndef DYNTRACE_RECORDINGS_H
 #define DYNTRACE_RECORDINGS_H
 

@@ -236,7 +236,7 @@ static bool report_make(struct report *report)
     report->state = db_meta(report->db, "state");
     if (report->state && !strcmp(report->state, "recording")) {
         directory = db_meta(report->db, "session");
-        report->live = session_live(directory);
+        report->live = session_has_running_collector(directory);
         free(directory);
     }
     report->progress = progress_begin("reading");

@@ -435,7 +435,7 @@ int trace_begin(struct session *session, const char *name)
 
 bool trace_end(struct launch *l, volatile sig_atomic_t *interrupted, struct collector_result *said)
 {
-    if (launch_wait(l, interrupted, said))
+    if (launch_wait_for_result(l, interrupted, said))
         return true;
     if (l->why[0])
         say_error("%s; `dyntrace fsck --recover %s` tries again", l->why, l->session->trace);
@@ -575,8 +575,8 @@ static int record_program(const struct program *t, int argc, char **argv)
     job_snapshot_on(given.snapshot_signal);
     if (job_start(t, &l, given.live)) {
         status = 126;
-        launch_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = -1});
-        launch_wait(&l, job_end(), &said);
+        launch_send_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = -1});
+        launch_wait_for_result(&l, job_end(), &said);
         goto done;
     }
     made = false;
@@ -585,8 +585,8 @@ static int record_program(const struct program *t, int argc, char **argv)
     l.began = (struct collector_order){.what = ORDER_BEGAN, .pid = job_pid()};
     live_show(session.trace);
     status = job_wait(&l, &ended);
-    launch_order(&l,
-                 &(struct collector_order){.what = ORDER_ENDED, .pid = job_pid(), .status = ended});
+    launch_send_order(
+        &l, &(struct collector_order){.what = ORDER_ENDED, .pid = job_pid(), .status = ended});
     /* end the trace; if other processes are still running, Ctrl-C ends the wait for them */
     if (!trace_end(&l, job_end(), &said))
         goto done;
@@ -789,7 +789,7 @@ static void recorded_add(void *context, const char *name, enum session_place pla
     /* count the process as recorded until the collector has looked for it */
     recorded->any |= !header->looked;
     is_recorded = !header->left && !header->finished && header->seen_pid;
-    if (!is_recorded || !process_is(header->seen_pid, header->seen_start_time))
+    if (!is_recorded || !process_is_same(header->seen_pid, header->seen_start_time))
         return;
     recorded->any |= !recorded->maps || has_mapped_below(header->seen_pid, recorded->name);
 }
@@ -803,7 +803,7 @@ static bool program_is_recorded(const struct session *session, unsigned looks)
         .maps = looks % MAPS_LOOKS == 0,
     };
 
-    session_processes(session, recorded_add, &recorded);
+    session_visit_processes(session, recorded_add, &recorded);
     return recorded.any && !recorded.left;
 }
 
@@ -855,12 +855,13 @@ static int collect_main(int count, char **operands)
     status = 1;
     if (launch_collector(&l, &session, "[\"dyntrace.record\"]"))
         goto done;
-    launch_order(&l, &(struct collector_order){.what = ORDER_BEGAN, .pid = (int32_t)given.pid});
+    launch_send_order(&l,
+                      &(struct collector_order){.what = ORDER_BEGAN, .pid = (int32_t)given.pid});
     /* a NUL ends each path, because a path may have all other bytes */
     printf("%s%c%s%c", session.directory, 0, session.destination, 0);
     fflush(stdout);
     wait_for_program(&l, &session);
-    launch_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = (int32_t)given.pid});
+    launch_send_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = (int32_t)given.pid});
     if (!trace_end(&l, NULL, &said))
         goto done;
     if (said.error[0]) {

@@ -60,7 +60,10 @@ enum {
     SNAPSHOT_WAIT_US = 200,
     COMMAND_ID = 1 /* process_id of the command */
 };
-enum { SHOW_ROOM = 64 << 20 /* show_lookups() copies nothing if the disk has fewer free bytes */ };
+enum {
+    SHOW_ROOM =
+        64 << 20 /* copy_lookups_to_live_trace() copies nothing if the disk has fewer free bytes */
+};
 
 /* The CPU's counter and CLOCK_MONOTONIC, read at one moment. */
 struct clocks {
@@ -76,7 +79,7 @@ struct run {
     int64_t cpu_before_ns; /* processor time that killed collectors of this recording used */
     uint64_t last_commit;  /* time of the last commit (CLOCK_MONOTONIC) */
     uint64_t last_counts;  /* time of the last write of the frame counts (CLOCK_MONOTONIC) */
-    /* without a parent: descriptor to poll for the command's end (process_watch); else -1 */
+    /* without a parent: descriptor to poll for the command's end (process_open_pidfd); else -1 */
     int command_watch;
     bool orphan; /* the `run` or `collect` that started us is dead */
     bool ended, stop, said;
@@ -95,7 +98,7 @@ struct run {
 
 /* ---- set the clock that programs read with --clock coarse ---- */
 
-static void *coarse_clock_run(void *of)
+static void *update_coarse_clock(void *of)
 {
     struct run *run = of;
     struct session_file *file = run->c.session->file;
@@ -118,7 +121,7 @@ static void *coarse_clock_run(void *of)
 
 /* With --clock coarse start the thread that sets the clock. Returns false if the thread cannot be
  * made. */
-static bool coarse_clock_start(struct run *run)
+static bool start_coarse_clock_thread(struct run *run)
 {
     const struct session_file *file = run->c.session->file;
     sigset_t all, old;
@@ -126,16 +129,17 @@ static bool coarse_clock_start(struct run *run)
     if (!file->coarse)
         return true;
     /* between two collectors nobody set the clock */
-    run->still_ns = decode_ns(&run->c.decode, file->start_clock + (session_now(file) - file->now));
+    run->still_ns =
+        decode_clock_to_ns(&run->c.decode, file->start_clock + (session_now(file) - file->now));
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
     run->ticking = true; /* set before the thread starts, which ends when `ticking` is false */
-    run->ticking = pthread_create(&run->ticker, NULL, coarse_clock_run, run) == 0;
+    run->ticking = pthread_create(&run->ticker, NULL, update_coarse_clock, run) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return run->ticking;
 }
 
-static void coarse_clock_stop(struct run *run)
+static void stop_coarse_clock_thread(struct run *run)
 {
     if (!run->ticking)
         return;
@@ -153,12 +157,13 @@ static void coarse_clock_stop(struct run *run)
 
 /* ---- record until the command and its children have ended ---- */
 
-static void show_row(void *context, enum lookup_table table, int64_t *values, const char *word)
+static void copy_row_to_live_trace(void *context, enum lookup_table table, int64_t *values,
+                                   const char *word)
 {
     recorder_write_values(context, table == PAGES_LOOKUP ? PUT_LOOKUP : PUT_CHECK, values, &word);
 }
 
-static bool has_room(const struct collector *c)
+static bool has_room_on_disk(const struct collector *c)
 {
     struct statvfs disk;
 
@@ -168,16 +173,16 @@ static bool has_room(const struct collector *c)
 /* Copy some rows of lookup and guard_check from our pages to trace.db, where readers of the running
  * recording see them. This takes at most a sixth of POLL_MS. On a nearly full disk copy nothing,
  * because the pages need the room. */
-static void show_lookups(struct collector *c)
+static void copy_lookups_to_live_trace(struct collector *c)
 {
-    if (keep_is_on(&c->keep))
+    if (keep_is_set(&c->keep))
         return; /* with --keep SQLite has written these rows already */
     for (int table = 0; table < LOOKUP_TABLES; table++)
-        if (c->lookups.shown[table] < c->lookups.next[table] && has_room(c))
-            lookup_pages_show(&c->lookups, table, show_row, c->recorder);
+        if (c->lookups.shown[table] < c->lookups.next[table] && has_room_on_disk(c))
+            lookup_pages_visit_new_rows(&c->lookups, table, copy_row_to_live_trace, c->recorder);
 }
 
-static void read_orders(struct run *run);
+static void read_orders_of_parent(struct run *run);
 
 /* Read the CPU's counter and CLOCK_MONOTONIC at one moment. */
 static struct clocks clocks_read(void)
@@ -217,7 +222,7 @@ static void calibrate_clock(struct run *run)
     for (now = clocks_read(); !run->ended && now.ns - run->then.ns < CALIBRATE_NS * CLOCK_TIMES;
          now = clocks_read()) {
         poll(&(struct pollfd){run->orders, POLLIN, 0}, 1, 1);
-        read_orders(run);
+        read_orders_of_parent(run);
     }
     ticks = MAX(now.ticks - run->then.ticks, UINT64_C(1));
     file->ns_per_tick_32 = c->decode.ns_per_tick_32 =
@@ -225,10 +230,10 @@ static void calibrate_clock(struct run *run)
 }
 
 /* Set stretch_ns: if a thread begins and ends no frame for this long, decoders report a stretch
- * (traced_stretch). The row of a stretch refers to a frame, and frames shorter than --min-duration
- * may have no row. So stretch_ns is at least --min-duration. The clock must be calibrated, because
- * decoders compare ticks. */
-static void stretch_length_set(struct decode_session *session)
+ * (traced_write_quiet_stretch). The row of a stretch refers to a frame, and frames shorter than
+ * --min-duration may have no row. So stretch_ns is at least --min-duration. The clock must be
+ * calibrated, because decoders compare ticks. */
+static void set_stretch_length(struct decode_session *session)
 {
     uint64_t ns = MAX((uint64_t)STRETCH_NS, session->min_duration_ns);
 
@@ -236,12 +241,12 @@ static void stretch_length_set(struct decode_session *session)
     session->stretch_ticks = (uint64_t)(((unsigned __int128)ns << 32) / session->ns_per_tick_32);
 }
 
-static bool has_left_session(const struct traced *t)
+static bool has_process_left_session(const struct traced *t)
 {
     return t->file && !t->broken && atomic_load(&t->file->left);
 }
 
-static void write_totals(struct collector *c)
+static void write_code_totals(struct collector *c)
 {
     for (uint32_t id = 1; id < c->decode.totals.count; id++) {
         struct decode_total *total = &c->decode.totals.at[id];
@@ -265,10 +270,10 @@ static void write_totals(struct collector *c)
 
 /* Write the sums of counted frames that have changed since they were last written. The rowid of a
  * sum is its index + 1. */
-static void write_counts(struct collector *c)
+static void write_frame_counts(struct collector *c)
 {
     for (uint32_t i = 0; i < c->counts.cells; i++) {
-        const struct count_cell *cell = counts_at(&c->counts, i);
+        const struct count_cell *cell = counts_get_cell(&c->counts, i);
         const bool has_frames = cell->frames > 0;
         bool *changed = &c->counts.changed.at[i];
         if (!*changed)
@@ -304,10 +309,10 @@ static void become_orphan(struct run *run)
     if (run->orders >= 0)
         close(run->orders);
     run->orders = -1;
-    run->command_watch = process_watch(header->command, header->command_started);
+    run->command_watch = process_open_pidfd(header->command, header->command_started);
 }
 
-static bool is_command(const struct run *run, const struct traced *t)
+static bool is_process_of_command(const struct run *run, const struct traced *t)
 {
     return t == run->c.command || (t->row.pid && t->row.pid == run->c.state.file->header.command);
 }
@@ -316,9 +321,9 @@ static bool is_command(const struct run *run, const struct traced *t)
 static bool is_command_recording(struct run *run)
 {
     for (struct traced *t = run->c.traced; t; t = t->next)
-        if (is_command(run, t) && !t->row.ended && has_left_session(t))
+        if (is_process_of_command(run, t) && !t->row.ended && has_process_left_session(t))
             return false;
-    return process_lives(run->command_watch);
+    return process_is_alive(run->command_watch);
 }
 
 /* Write the processor time of all collectors so far to the state file and to `meta`. The time that
@@ -333,7 +338,7 @@ static void write_cpu_time(struct run *run)
     recorder_set_meta(run->c.recorder, "recorder_cpu_ns", NULL, cpu_ns);
 }
 
-static void commit_if_due(struct run *run, bool now)
+static void commit_if_time_has_come(struct run *run, bool now)
 {
     struct collector *c = &run->c;
     uint64_t at = clock_monotonic_ns();
@@ -341,17 +346,17 @@ static void commit_if_due(struct run *run, bool now)
     if (!now && at - run->last_commit < COMMIT_NS)
         return;
     watch_retry_exit_statuses(c);
-    keep_trim(c);
-    write_totals(c);
+    keep_drop_old_rows(c);
+    write_code_totals(c);
     if (now || at - run->last_counts >= COUNTS_NS) {
-        write_counts(c);
+        write_frame_counts(c);
         run->last_counts = at;
     }
     recorder_set_meta(c->recorder, "span_ns", NULL, (int64_t)c->decode.last_ns);
     write_cpu_time(run);
     /* a collector that has only the two files knows no processes */
     if (recorder_commit(c->recorder) && !c->salvaged)
-        watch_after_commit(&run->watch);
+        watch_free_ended_processes(&run->watch);
     metrics_write(c, false);
     if (getppid() != run->parent)
         become_orphan(run);
@@ -359,7 +364,7 @@ static void commit_if_due(struct run *run, bool now)
 }
 
 /* Note that the command has ended. STATUS is from waitpid(), or -1 if the status is not known. */
-static void command_note_end(struct run *run, int status)
+static void record_command_end(struct run *run, int status)
 {
     run->ended = true;
     run->status = status;
@@ -368,7 +373,7 @@ static void command_note_end(struct run *run, int status)
 
 /* Write the row of the command. Later the command's interpreter makes a process file, and its facts
  * fill in the same row. */
-static void command_write_row(struct run *run)
+static void write_row_of_command(struct run *run)
 {
     struct collector *c = &run->c;
 
@@ -383,7 +388,7 @@ static void command_write_row(struct run *run)
                  });
 }
 
-static void read_orders(struct run *run)
+static void read_orders_of_parent(struct run *run)
 {
     struct collector *c = &run->c;
     struct state_header *header = &c->state.file->header;
@@ -394,10 +399,10 @@ static void read_orders(struct run *run)
     while (run->orders >= 0 && (got = read(run->orders, &order, sizeof order)) == sizeof order) {
         if (order.what == ORDER_BEGAN) {
             header->command = (uint32_t)order.pid;
-            process_stat(header->command, &parent, &header->command_started);
-            command_write_row(run);
+            process_read_parent_and_start(header->command, &parent, &header->command_started);
+            write_row_of_command(run);
         } else if (order.what == ORDER_ENDED) {
-            command_note_end(run, order.status);
+            record_command_end(run, order.status);
         } else if (order.what == ORDER_SNAPSHOT) {
             snprintf(c->decode.why_tripped, sizeof c->decode.why_tripped, "signal");
             c->decode.tripped = true;
@@ -406,23 +411,23 @@ static void read_orders(struct run *run)
         }
         if (order.what == ORDER_DONE) {
             run->done = true;
-            command_note_end(run, -1);
+            record_command_end(run, -1);
         }
     }
     if (got == 0)
         become_orphan(run);
     if (run->orphan && !run->ended && !is_command_recording(run))
-        command_note_end(run, -1);
+        record_command_end(run, -1);
 }
 
 /* After the command's end: should we wait for process T? */
-static bool should_wait_for(struct run *run, struct traced *t, uint64_t now)
+static bool should_wait_for_process(struct run *run, struct traced *t, uint64_t now)
 {
     uint64_t since = now - run->ended_ns;
     const pid_t ours = run->c.state.file->header.session_id;
     pid_t session = t->row.pid ? getsid((pid_t)t->row.pid) : ours;
 
-    if (has_left_session(t))
+    if (has_process_left_session(t))
         return false;
     if (since < DETACHED_NS)
         return true;
@@ -432,7 +437,7 @@ static bool should_wait_for(struct run *run, struct traced *t, uint64_t now)
 }
 
 /* After the command's end: should some child still be recorded? */
-static bool has_stragglers(struct run *run)
+static bool is_child_still_recording(struct run *run)
 {
     uint64_t now = clock_monotonic_ns();
     uint32_t waiting = 0;
@@ -443,7 +448,7 @@ static bool has_stragglers(struct run *run)
     if (run->stop)
         return false;
     for (struct traced *t = run->c.traced; t; t = t->next)
-        if (!t->row.ended && should_wait_for(run, t, now)) {
+        if (!t->row.ended && should_wait_for_process(run, t, now)) {
             waiting++;
             pid = t->row.pid ? t->row.pid : t->row.own_pid;
         } else if (t->forking) {
@@ -459,7 +464,7 @@ static bool has_stragglers(struct run *run)
 }
 
 /* Has process T ended? SEEN: poll() has reported that its pidfd is readable. */
-static bool has_ended(const struct traced *t, bool seen)
+static bool has_process_ended(const struct traced *t, bool seen)
 {
     if (t->pidfd >= 0)
         return seen;
@@ -483,19 +488,19 @@ static void wait_and_record_exits(struct run *run, int milliseconds)
     for (struct traced *t = run->c.traced; t; t = t->next)
         if (!t->row.ended)
             /* Do not wake up for the command's end until `ended` is set: the parent reports the
-             * end, and an orphan checks for it in read_orders(). */
-            fds.at[count++] =
-                (struct pollfd){is_command(run, t) && !run->ended ? -1 : t->pidfd, POLLIN, 0};
+             * end, and an orphan checks for it in read_orders_of_parent(). */
+            fds.at[count++] = (struct pollfd){
+                is_process_of_command(run, t) && !run->ended ? -1 : t->pidfd, POLLIN, 0};
     poll(fds.at, count, milliseconds);
     count = 1;
     for (struct traced *t = run->c.traced; t; t = t->next) {
-        if (t->row.ended || !has_ended(t, fds.at[count++].revents))
+        if (t->row.ended || !has_process_ended(t, fds.at[count++].revents))
             continue;
-        if (is_command(run, t) && !run->ended)
+        if (is_process_of_command(run, t) && !run->ended)
             continue; /* the parent will report the status */
-        if (is_command(run, t))
+        if (is_process_of_command(run, t))
             traced_write_status(t, run->status);
-        if (!is_command(run, t) || run->orphan)
+        if (!is_process_of_command(run, t) || run->orphan)
             watch_record_exit_status(t);
         watch_record_end(t, collector_now_ns(&run->c));
     }
@@ -507,12 +512,12 @@ struct drained {
 };
 
 /* Take what all processes have written, and find new processes. */
-static struct drained drain_all(struct run *run)
+static struct drained drain_all_processes(struct run *run)
 {
     struct drained drained = {0};
 
     for (struct traced *t = run->c.traced; t; t = t->next) {
-        watch_drain(t);
+        watch_drain_process(t);
         drained.words += t->words;
         drained.fullest = MAX(drained.fullest, t->fullest);
         watch_find_nested(&run->watch, t);
@@ -533,13 +538,14 @@ static void serve_snapshot_request(struct run *run)
 
     if (asked == atomic_load(&header->snapshot_ready))
         return;
-    drain_all(run); /* what the program wrote after the last drain and before the question */
+    drain_all_processes(
+        run); /* what the program wrote after the last drain and before the question */
     for (struct traced *t = c->traced; t; t = t->next)
         list_each(r, &t->rings)
-            decode_store(&r->decoder);
-    lookup_pages_store(&c->lookups);
-    frame_pages_flush(&c->pages);
-    commit_if_due(run, true);
+            decode_store_open_page(&r->decoder);
+    lookup_pages_store_unfinished_pages(&c->lookups);
+    frame_pages_write_window(&c->pages);
+    commit_if_time_has_come(run, true);
     header->snapshot_held = recorder_is_held(c->recorder);
     header->snapshot_ns = c->decode.last_ns;
     atomic_store(&header->snapshot_ready, asked);
@@ -557,20 +563,20 @@ static void drain_until_end(struct run *run)
         struct drained drained;
         bool go_on = true;
 
-        read_orders(run);
-        drained = drain_all(run);
-        trigger_serve(&run->c);
+        read_orders_of_parent(run);
+        drained = drain_all_processes(run);
+        trigger_serve_requests(&run->c);
         serve_snapshot_request(run);
         if (drained.fullest <= 64 && !run->ended)
-            show_lookups(&run->c);
-        commit_if_due(run, false);
+            copy_lookups_to_live_trace(&run->c);
+        commit_if_time_has_come(run, false);
         idle = drained.words ? 0 : idle + 1;
         if (run->ended) {
-            /* notice the end of processes first: has_stragglers() must not wait for these
+            /* notice the end of processes first: is_child_still_recording() must not wait for these
              * processes */
             wait_and_record_exits(run, 0);
             /* go on, because a process that came or ended may have forked */
-            go_on = has_stragglers(run) || run->c.changes != changes;
+            go_on = is_child_still_recording(run) || run->c.changes != changes;
         }
         /* Do not sleep if a ring is a quarter full or more, because it could overflow meanwhile.
          * Nor if a process came or ended, because it may have forked. */
@@ -585,7 +591,7 @@ static void drain_until_end(struct run *run)
 /* ---- finish the trace ---- */
 
 /* Set the error message of RESULT. An earlier message stays. */
-static __attribute__((format(printf, 2, 3))) void result_set_error(struct collector_result *result,
+static __attribute__((format(printf, 2, 3))) void set_result_error(struct collector_result *result,
                                                                    const char *format, ...)
 {
     va_list arguments;
@@ -602,25 +608,25 @@ static void move_trace_to_destination(const char *trace, struct collector_result
     const char *why = NULL;
 
     if (!recorder_move(trace, &why))
-        result_set_error(result, "%s: is whole, but cannot be moved to its place: %s", trace, why);
+        set_result_error(result, "%s: is whole, but cannot be moved to its place: %s", trace, why);
 }
 
 /* Set the error message of RESULT: the two files of SESSION could not be joined, because of
  * END->error. */
-static void fail_to_join(const struct session *session, const struct recorder_end *end,
-                         struct collector_result *result)
+static void report_join_failure(const struct session *session, const struct recorder_end *end,
+                                struct collector_result *result)
 {
     const char *trace = session->trace;
 
     result->error[0] = 0;
     if (access(session->frames, F_OK) && (errno == ENOENT || errno == ENOTDIR))
-        result_set_error(
+        set_result_error(
             result,
             "%s: cannot be finished: the trace or its directory was deleted or renamed while it "
             "was recorded; with %s in its place again `dyntrace fsck --recover %s` finishes it",
             trace, session->frames, trace);
     else
-        result_set_error(result,
+        set_result_error(result,
                          "%s: cannot be finished: %s; %s`dyntrace fsck --recover %s` tries again",
                          trace, end->error, end->full ? "make room, then " : "", trace);
     result->frames = 0;
@@ -635,20 +641,20 @@ static unsigned choose_join_flags(const struct collector *c)
         how |= JOIN_RECOVERED;
     if (c->salvaged)
         how |= JOIN_SALVAGED;
-    if (c->pages.indexed || keep_is_on(&c->keep))
+    if (c->pages.indexed || keep_is_set(&c->keep))
         how |= JOIN_INDEXED;
-    if (keep_is_on(&c->keep))
+    if (keep_is_set(&c->keep))
         how |= JOIN_KEPT;
     return how;
 }
 
 /* For a torch program, estimate how many bytes of the trace are rows of frames without a cache
  * lookup. FRAMES is the number of all frames. Returns 0 for other programs. */
-static uint64_t undecided_bytes(const struct collector *c, uint64_t frames)
+static uint64_t estimate_bytes_without_lookups(const struct collector *c, uint64_t frames)
 {
     uint64_t lookups = c->lookups.next[PAGES_LOOKUP] - 1;
 
-    if (keep_is_on(&c->keep))
+    if (keep_is_set(&c->keep))
         return 0;
     if (!c->torch || frames <= lookups)
         return 0;
@@ -667,28 +673,29 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
     bool moves;
 
     result->frames = (uint64_t)frames;
-    result->undecided = undecided_bytes(c, (uint64_t)frames);
+    result->undecided = estimate_bytes_without_lookups(c, (uint64_t)frames);
     recorder_set_meta(c->recorder, "frame_count", NULL, frames);
     recorder_set_meta(c->recorder, "open_frame_count", NULL, (int64_t)c->decode.open_frames);
-    if (counts_frames(&c->counts))
-        recorder_set_meta(c->recorder, "counted_frame_count", NULL, counts_frames(&c->counts));
-    settings_end(c, result);
+    if (counts_total_frames(&c->counts))
+        recorder_set_meta(c->recorder, "counted_frame_count", NULL,
+                          counts_total_frames(&c->counts));
+    settings_report_without_effect(c, result);
     recorder_run(c->recorder, "recorder/stretches");
-    commit_if_due(run, true);
-    metrics_end(c);
+    commit_if_time_has_come(run, true);
+    metrics_write_last(c);
     result->over = c->keep.over_bytes;
     result->missing = recorder_count_losses(c->recorder, result->worst, sizeof result->worst);
     why = recorder_error(c->recorder);
     if (why) {
         how |= JOIN_TOTALS;
-        result_set_error(result, "%s: %s", trace, why);
+        set_result_error(result, "%s: %s", trace, why);
     }
     frame_pages_close(&c->pages);
     lookup_pages_close(&c->lookups);
-    if (!recorder_join(c->recorder, trace, c->session->frames, how, &end))
-        fail_to_join(c->session, &end, result);
+    if (!recorder_join_files(c->recorder, trace, c->session->frames, how, &end))
+        report_join_failure(c->session, &end, result);
     else if (c->resumed)
-        recorder_finished(trace, &result->frames, &result->processes);
+        recorder_is_trace_finished(trace, &result->frames, &result->processes);
     result->cpu_ns = c->salvaged ? 0 : end.cpu_ns;
     /* moving opens the trace again: do it only if there may be a destination (after a kill only
      * `meta` knows) */
@@ -709,29 +716,29 @@ static void finish_recording(struct run *run, struct collector_result *result)
     }
     trigger_end(c);
     atomic_store(&c->session->file->closed, 1);
-    coarse_clock_stop(run);
+    stop_coarse_clock_thread(run);
     for (struct traced *t = c->traced; t; t = t->next) {
         if (t->row.ended)
             continue;
-        if (!run->done && !has_left_session(t))
+        if (!run->done && !has_process_left_session(t))
             collector_record_loss(c, t->row.process_id, 0,
                                   "recording ended: process %u was still running",
                                   t->row.pid ? t->row.pid : t->row.own_pid);
-        watch_finish(t);
+        watch_finish_process(t);
     }
     watch_record_unopened(&run->watch);
     for (int i = 0; i < STATUS_TRIES && watch_retry_exit_statuses(c); i++)
         usleep(1000);
     lookup_pages_finish(&c->lookups);
     keep_end(c);
-    frames = frame_pages_finish(&c->pages);
+    frames = frame_pages_finish_file(&c->pages);
     if (c->pages.error) {
         why = strerror(c->pages.error);
         collector_record_loss(
             c, 0, c->pages.lost,
             "disk: the trace could not grow (%s); the frames and lookups after that are not in it",
             why);
-        result_set_error(
+        set_result_error(
             result,
             "%s: %s; the program went on, %lu rows could not be stored, the trace holds those "
             "before",
@@ -748,7 +755,7 @@ static void finish_recording(struct run *run, struct collector_result *result)
 /* Open the state that a killed collector left, or make a new one. If the session is damaged or
  * gone, the recording cannot go on: only the rows in the two files are recovered, and the pages of
  * the window if the state file is still there. Returns false with *ERROR. */
-static bool state_open(struct collector *c, const char **error)
+static bool open_state(struct collector *c, const char **error)
 {
     /* stands in for the session's file, which was cut short, so that reading it would raise
      * SIGBUS */
@@ -756,7 +763,7 @@ static bool state_open(struct collector *c, const char **error)
     struct session *session = c->session;
     int failed;
 
-    if (!session_is_whole(session)) {
+    if (!session_has_full_file(session)) {
         c->salvaged = c->resumed = true;
         session->file = &damaged;
     }
@@ -772,11 +779,11 @@ static bool state_open(struct collector *c, const char **error)
                    sizeof c->state.file->header.sure);
     }
     *error = failed ? strerror(errno) : "its frames are not there, or damaged";
-    return !failed && recorder_window(session->frames, !c->resumed, &c->state.file->window);
+    return !failed && recorder_open_window(session->frames, !c->resumed, &c->state.file->window);
 }
 
 /* Open the file of frames, and start to watch the session's processes. Returns false with errno. */
-static bool frames_open(struct run *run, const struct session *session)
+static bool open_frames_file(struct run *run, const struct session *session)
 {
     struct collector *c = &run->c;
     int fd = open(session->frames, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -785,7 +792,7 @@ static bool frames_open(struct run *run, const struct session *session)
     if (fd < 0)
         return false;
     keep_read_bounds(c);
-    keep = keep_window(c);
+    keep = keep_page_window(c);
     if (frame_pages_open_window(&c->pages, fd, &c->state.file->window, c->resumed, &keep))
         return false;
     return c->salvaged || watch_open(&run->watch, c);
@@ -799,9 +806,9 @@ static bool collector_open(struct run *run, struct session *session, bool resume
 
     *c = (struct collector){.session = session, .resumed = resume};
     run->then = clocks_read();
-    if (!state_open(c, error))
+    if (!open_state(c, error))
         return false;
-    if (!frames_open(run, session)) {
+    if (!open_frames_file(run, session)) {
         *error = strerror(errno);
         return false;
     }
@@ -809,7 +816,7 @@ static bool collector_open(struct run *run, struct session *session, bool resume
         collector_state_restore_ids(&c->state);
     run->cpu_before_ns = c->state.file->header.cpu_ns;
     lookup_pages_open(&c->lookups, &c->pages, &c->state.file->lookups, c->state.file->header.next,
-                      c->resumed && !keep_is_on(&c->keep));
+                      c->resumed && !keep_is_set(&c->keep));
     c->recorder = recorder_open(session->trace, error);
     if (!c->recorder)
         return false;
@@ -851,7 +858,7 @@ static void write_stats(const struct collector *c, const struct collector_result
 
 /* Make the struct that stands for the command until its interpreter's process file is found.
  * Returns false without memory. */
-static bool command_new(struct collector *c)
+static bool new_command_process(struct collector *c)
 {
     c->command = traced_new(c, SESSION_MAIN, "");
     c->traced = c->command;
@@ -891,7 +898,7 @@ static void write_job_ids(struct recorder *r)
     }
 }
 
-static const char *clock_word(const struct session_file *file)
+static const char *name_of_clock(const struct session_file *file)
 {
     if (file->coarse)
         return "coarse";
@@ -899,7 +906,7 @@ static const char *clock_word(const struct session_file *file)
 }
 
 /* Write the first rows of a new recording. Returns false if that failed. */
-static bool recording_begin(struct collector *c, const char *argv)
+static bool write_first_rows(struct collector *c, const char *argv)
 {
     /* words for enum session_values */
     static const char *const values[] = {"all", "types", "off"};
@@ -912,7 +919,7 @@ static bool recording_begin(struct collector *c, const char *argv)
     header->next_process = COMMAND_ID + 1;
     header->session_id = getsid(getppid());
     header->parent = (uint32_t)getppid();
-    process_stat(header->parent, &parent, &header->parent_started);
+    process_read_parent_and_start(header->parent, &parent, &header->parent_started);
     gethostname(host, sizeof host - 1);
     recorder_put(r, PROCESS,
                  {
@@ -929,9 +936,9 @@ static bool recording_begin(struct collector *c, const char *argv)
     recorder_set_meta(r, "command", argv, 0);
     write_rerun_command(r, &c->session->again);
     recorder_set_meta(r, "values", values[MIN(file->values, SESSION_VALUES_OFF)], 0);
-    recorder_set_meta(r, "clock", clock_word(file), 0);
+    recorder_set_meta(r, "clock", name_of_clock(file), 0);
     if (file->coarse)
-        /* coarse_clock_stop writes the measured resolution over this value */
+        /* stop_coarse_clock_thread writes the measured resolution over this value */
         recorder_set_meta(r, "clock_resolution_ns", NULL, TICK_NS);
     recorder_set_meta(r, "session", c->session->directory, 0);
     recorder_set_meta(r, "started_unix_ns", NULL, (int64_t)file->start_unix_ns);
@@ -947,37 +954,37 @@ static bool recording_begin(struct collector *c, const char *argv)
         recorder_set_meta(r, "clock_offset_ns", NULL, c->session->clock_offset_ns);
         recorder_set_meta(r, "clock_doubt_ns", NULL, c->session->clock_doubt_ns);
     }
-    return command_new(c) && recorder_commit(r);
+    return new_command_process(c) && recorder_commit(r);
 }
 
 /* ---- continue the recording of a killed collector ---- */
 
 /* Read the processes of a killed collector's recording, and record which of them have ended. */
-static void take_over_processes(struct run *run)
+static void take_over_from_killed_collector(struct run *run)
 {
     struct collector *c = &run->c;
     const struct state_header *header = &c->state.file->header;
     uint64_t last_ns = c->decode.last_ns;
     /* Can the recording go on? Yes, if the command is alive, or if its start may still be
      * ordered. */
-    bool lives =
-        header->command ? process_is(header->command, header->command_started) : run->orders >= 0;
+    bool lives = header->command ? process_is_same(header->command, header->command_started)
+                                 : run->orders >= 0;
 
-    command_new(c);
+    new_command_process(c);
     if (c->state.file->header.command)
-        command_write_row(run);
-    watch_find_left(&run->watch);
+        write_row_of_command(run);
+    watch_add_processes_of_killed_recording(&run->watch);
     for (struct traced *t = c->traced; t; t = t->next) {
         if (t->row.ended || t == c->command)
             continue;
-        if (!has_ended(t, !process_lives(t->pidfd))) {
+        if (!has_process_ended(t, !process_is_alive(t->pidfd))) {
             lives = true;
             continue;
         }
         do
-            watch_drain(t);
+            watch_drain_process(t);
         while (t->words && !t->broken);
-        if (is_command(run, t) && !run->orphan)
+        if (is_process_of_command(run, t) && !run->orphan)
             continue; /* do not record the command's exit status, which the parent will report */
         watch_record_exit_status(t);
         watch_record_end(t, c->decode.last_ns);
@@ -994,15 +1001,15 @@ static bool finish_written_trace(struct session *session, struct collector_resul
 {
     const char *error = NULL;
 
-    if (recorder_finished(session->trace, &result->frames, &result->processes)) {
+    if (recorder_is_trace_finished(session->trace, &result->frames, &result->processes)) {
         unlink(session->frames);
         move_trace_to_destination(session->trace, result);
         return true;
     }
-    if (!recorder_finished(session->frames, &result->frames, &result->processes))
+    if (!recorder_is_trace_finished(session->frames, &result->frames, &result->processes))
         return false;
-    if (!recorder_publish(session->trace, session->frames, &error))
-        result_set_error(result, "%s: cannot be recovered: %s", session->trace, error);
+    if (!recorder_rename_joined_file(session->trace, session->frames, &error))
+        set_result_error(result, "%s: cannot be recovered: %s", session->trace, error);
     else
         move_trace_to_destination(session->trace, result);
     return true;
@@ -1017,11 +1024,11 @@ static bool record_until_end(struct run *run, const char *argv, int to,
 {
     struct collector *c = &run->c;
 
-    if (!c->resumed && !recording_begin(c, argv)) {
+    if (!c->resumed && !write_first_rows(c, argv)) {
         *error = recorder_error(c->recorder);
         return false;
     }
-    if (!coarse_clock_start(run)) {
+    if (!start_coarse_clock_thread(run)) {
         *error = "there is no thread for --clock coarse";
         return false;
     }
@@ -1051,9 +1058,9 @@ static bool record_until_end(struct run *run, const char *argv, int to,
                         "yet written, and what the programs had not handed over, are missing");
     } else {
         calibrate_clock(run);
-        stretch_length_set(&c->decode);
+        set_stretch_length(&c->decode);
         if (c->resumed)
-            take_over_processes(run);
+            take_over_from_killed_collector(run);
         drain_until_end(run);
     }
     finish_recording(run, result);
@@ -1075,7 +1082,7 @@ int collector_run(struct session *session, const char *argv, int orders, int to)
     } else if (!collector_open(&run, session, !argv, &error) ||
                !record_until_end(&run, argv, to, &result, &error)) {
         recorder_close(run.c.recorder);
-        result_set_error(&result, "%s: %s", session->trace, error ? error : strerror(ENOMEM));
+        set_result_error(&result, "%s: %s", session->trace, error ? error : strerror(ENOMEM));
         if (write(to, &result, sizeof result)) {
             /* writing fails if the parent is gone; then nobody would read the result */
         }

@@ -9,23 +9,23 @@
 
 /* Keep the compiler from moving stores across this call. The CPU needs no barrier: when a process
  * is killed, all stores before some instruction are done, and none after it. */
-static inline void keep_store_order(void)
+static inline void prevent_store_reordering(void)
 {
     atomic_signal_fence(memory_order_seq_cst);
 }
 
 /* ---- make and map blocks of the file ---- */
 
-static off_t block_offset(size_t index)
+static off_t offset_of_block(size_t index)
 {
     return (off_t)(index * COUNT_BLOCK_BYTES);
 }
 
 /* Map the next block of the file, which must be long enough for it. Returns NULL on failure. */
-static struct count_block *block_map(struct counts *c)
+static struct count_block *map_next_block(struct counts *c)
 {
     void *mapped = mmap(NULL, COUNT_BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, c->fd,
-                        block_offset(c->blocks.count));
+                        offset_of_block(c->blocks.count));
     struct count_block **block;
 
     if (mapped == MAP_FAILED)
@@ -39,9 +39,9 @@ static struct count_block *block_map(struct counts *c)
 }
 
 /* Append a block of KIND to the file. Returns NULL without room. */
-static struct count_block *block_add(struct counts *c, enum count_block_kind kind)
+static struct count_block *append_block(struct counts *c, enum count_block_kind kind)
 {
-    const off_t at = block_offset(c->blocks.count);
+    const off_t at = offset_of_block(c->blocks.count);
     struct count_block *block = NULL;
 
     if (c->blocks.count >= COUNT_BLOCKS)
@@ -54,7 +54,7 @@ static struct count_block *block_add(struct counts *c, enum count_block_kind kin
     /* reserve memory here, where a full filesystem gives an error; a later store would raise
      * SIGBUS */
     if (c->fd >= 0 && !posix_fallocate(c->fd, at, COUNT_BLOCK_BYTES))
-        block = block_map(c);
+        block = map_next_block(c);
     if (!block)
         c->full = true;
     else
@@ -64,7 +64,7 @@ static struct count_block *block_add(struct counts *c, enum count_block_kind kin
 
 /* ---- find and make cells: the sums for one code object, phase and outcome ---- */
 
-struct count_cell *counts_at(struct counts *c, uint32_t cell)
+struct count_cell *counts_get_cell(struct counts *c, uint32_t cell)
 {
     const uint32_t block = c->cell_blocks.at[cell / COUNT_BLOCK_CELLS];
 
@@ -72,7 +72,7 @@ struct count_cell *counts_at(struct counts *c, uint32_t cell)
 }
 
 /* Add cell number CELL to the list of CODE_ID's cells. Returns false without memory. */
-static bool cell_list_add(struct counts *c, uint32_t cell, uint32_t code_id)
+static bool add_cell_to_list(struct counts *c, uint32_t cell, uint32_t code_id)
 {
     uint32_t *first = list_reach(&c->first, code_id);
     uint32_t *next = list_reach(&c->next, cell);
@@ -97,7 +97,7 @@ static struct count_block *find_block_with_room(struct counts *c)
 
     if (c->cells < c->cell_blocks.count * COUNT_BLOCK_CELLS)
         return c->blocks.at[c->cell_blocks.at[c->cells / COUNT_BLOCK_CELLS]];
-    block = block_add(c, COUNT_CELLS);
+    block = append_block(c, COUNT_CELLS);
     index = block ? list_add(&c->cell_blocks) : NULL;
     if (!index)
         return NULL;
@@ -105,7 +105,8 @@ static struct count_block *find_block_with_room(struct counts *c)
     return block;
 }
 
-uint32_t counts_cell(struct counts *c, uint32_t code_id, unsigned phase, unsigned outcome)
+uint32_t counts_find_or_make_cell(struct counts *c, uint32_t code_id, unsigned phase,
+                                  unsigned outcome)
 {
     struct count_block *block;
     struct count_cell *made;
@@ -114,35 +115,35 @@ uint32_t counts_cell(struct counts *c, uint32_t code_id, unsigned phase, unsigne
     if (code_id < c->first.count)
         at = c->first.at[code_id];
     while (at) {
-        const struct count_cell *cell = counts_at(c, at - 1);
+        const struct count_cell *cell = counts_get_cell(c, at - 1);
         if (cell->phase == phase && cell->outcome == outcome)
             return at - 1;
         at = c->next.at[at - 1];
     }
     block = find_block_with_room(c);
-    if (!block || !cell_list_add(c, c->cells, code_id))
+    if (!block || !add_cell_to_list(c, c->cells, code_id))
         return COUNT_NONE;
     made = &block->cells[block->used];
     *made = (struct count_cell){0};
     made->code_id = code_id;
     made->phase = (uint8_t)phase;
     made->outcome = (uint8_t)outcome;
-    keep_store_order();
+    prevent_store_reordering();
     block->used++;
     c->cells++;
     return c->cells - 1;
 }
 
-int64_t counts_frames(struct counts *c)
+int64_t counts_total_frames(struct counts *c)
 {
     int64_t frames = 0;
 
     for (uint32_t i = 0; i < c->cells; i++)
-        frames += counts_at(c, i)->frames;
+        frames += counts_get_cell(c, i)->frames;
     return frames;
 }
 
-void counts_set_place(struct counts *c, uint32_t code_id, int64_t place)
+void counts_set_code_place(struct counts *c, uint32_t code_id, int64_t place)
 {
     uint8_t *at = place ? list_reach(&c->places, code_id) : NULL;
 
@@ -152,7 +153,7 @@ void counts_set_place(struct counts *c, uint32_t code_id, int64_t place)
 
 /* ---- find the journal of a ring, and add its changes to cells ---- */
 
-struct count_ring *counts_ring(struct counts *c, const char *file, uint32_t ring, bool make)
+struct count_ring *counts_find_journal(struct counts *c, const char *file, uint32_t ring, bool make)
 {
     struct count_block *block;
 
@@ -162,17 +163,17 @@ struct count_ring *counts_ring(struct counts *c, const char *file, uint32_t ring
         if (is_ring && !strncmp(r->file, file, sizeof r->file))
             return r;
     }
-    block = make ? block_add(c, COUNT_RING) : NULL;
+    block = make ? append_block(c, COUNT_RING) : NULL;
     if (!block)
         return NULL;
     block->ring.ring = ring;
-    keep_store_order();
+    prevent_store_reordering();
     snprintf(block->ring.file, sizeof block->ring.file, "%s", file);
     return &block->ring;
 }
 
 /* Add a frame that has ended, described by CHANGE, to its CELL. */
-static void count_ended_frame(struct count_cell *cell, const struct count_change *change)
+static void add_ended_frame_to_cell(struct count_cell *cell, const struct count_change *change)
 {
     const int64_t start_ns = (int64_t)change->start_ns;
     const int64_t duration_ns = (int64_t)change->duration_ns;
@@ -192,52 +193,53 @@ static void count_ended_frame(struct count_cell *cell, const struct count_change
         cell->total_ns += duration_ns;
 }
 
-static bool is_cell(const struct counts *c, uint32_t cell)
+static bool is_cell_number(const struct counts *c, uint32_t cell)
 {
     return cell < c->cells;
 }
 
-void counts_apply(struct counts *c, struct count_ring *ring, uint32_t count)
+void counts_add_journal(struct counts *c, struct count_ring *ring, uint32_t count)
 {
     if (ring->undoing == ring->applied + 1 && ring->applied < COUNT_CHANGES) {
         /* an earlier collector was killed while it added this change to cells, so restore the cells
          * first */
         const struct count_change *change = &ring->journal[ring->applied];
-        if (is_cell(c, change->cell))
-            *counts_at(c, change->cell) = ring->undo[0];
-        if (is_cell(c, change->caller))
-            *counts_at(c, change->caller) = ring->undo[1];
+        if (is_cell_number(c, change->cell))
+            *counts_get_cell(c, change->cell) = ring->undo[0];
+        if (is_cell_number(c, change->caller))
+            *counts_get_cell(c, change->caller) = ring->undo[1];
     }
     for (uint32_t i = ring->applied; i < MIN(count, COUNT_CHANGES); i++) {
         const struct count_change *change = &ring->journal[i];
-        struct count_cell *own = is_cell(c, change->cell) ? counts_at(c, change->cell) : NULL;
+        struct count_cell *own =
+            is_cell_number(c, change->cell) ? counts_get_cell(c, change->cell) : NULL;
         struct count_cell *caller =
-            is_cell(c, change->caller) ? counts_at(c, change->caller) : NULL;
+            is_cell_number(c, change->caller) ? counts_get_cell(c, change->caller) : NULL;
         if (own)
             ring->undo[0] = *own;
         if (caller)
             ring->undo[1] = *caller;
-        keep_store_order();
+        prevent_store_reordering();
         ring->undoing = i + 1;
-        keep_store_order();
+        prevent_store_reordering();
         if (own) {
-            count_ended_frame(own, change);
+            add_ended_frame_to_cell(own, change);
             c->changed.at[change->cell] = true;
         }
         if (caller) {
             caller->inner_ns += change->inner_ns;
             c->changed.at[change->caller] = true;
         }
-        keep_store_order();
+        prevent_store_reordering();
         ring->applied = i + 1;
     }
 }
 
-void counts_end_apply(struct count_ring *ring)
+void counts_reset_journal(struct count_ring *ring)
 {
-    keep_store_order();
+    prevent_store_reordering();
     ring->undoing = 0;
-    keep_store_order();
+    prevent_store_reordering();
     ring->applied = 0;
 }
 
@@ -258,7 +260,7 @@ static void list_existing_cells(struct counts *c)
             /* limit the id, because memory is allocated for all ids up to it, and the program could
              * have changed this file */
             const uint32_t code_id = MIN(block->cells[k].code_id, RING_ID_MASK);
-            if (cell_list_add(c, c->cells, code_id))
+            if (add_cell_to_list(c, c->cells, code_id))
                 c->cells++;
         }
     }
@@ -275,12 +277,12 @@ void counts_open(struct counts *c, const struct session *session, bool resume)
     if (c->fd < 0 || fstat(c->fd, &status))
         return;
     for (off_t end = COUNT_BLOCK_BYTES; end <= status.st_size; end += COUNT_BLOCK_BYTES)
-        if (!block_map(c))
+        if (!map_next_block(c))
             break;
     list_existing_cells(c);
 }
 
-bool counts_holds(const struct counts *c, const void *address)
+bool counts_contains_address(const struct counts *c, const void *address)
 {
     list_each(block, &c->blocks)
         if ((uintptr_t)address - (uintptr_t)*block < COUNT_BLOCK_BYTES)

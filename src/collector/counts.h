@@ -139,27 +139,29 @@ void counts_open(struct counts *c, const struct session *session, bool resume);
 void counts_close(struct counts *c);
 /* Store PLACE, an enum code_place, for code object CODE_ID. It tells library code from user
  * code. */
-void counts_set_place(struct counts *c, uint32_t code_id, int64_t place);
+void counts_set_code_place(struct counts *c, uint32_t code_id, int64_t place);
 /* Return the number of the cell for CODE_ID, PHASE and OUTCOME. Makes the cell if there is none.
  * Returns COUNT_NONE without room. */
-uint32_t counts_cell(struct counts *c, uint32_t code_id, unsigned phase, unsigned outcome);
+uint32_t counts_find_or_make_cell(struct counts *c, uint32_t code_id, unsigned phase,
+                                  unsigned outcome);
 /* Return the cell with the number CELL. */
-struct count_cell *counts_at(struct counts *c, uint32_t cell);
+struct count_cell *counts_get_cell(struct counts *c, uint32_t cell);
 /* Return the journal of ring RING of process file FILE. MAKE: make it if there is none. Returns
  * NULL if there is none, or no room to make it. */
-struct count_ring *counts_ring(struct counts *c, const char *file, uint32_t ring, bool make);
+struct count_ring *counts_find_journal(struct counts *c, const char *file, uint32_t ring,
+                                       bool make);
 /* Add the first COUNT changes of RING's journal to their cells, each exactly once, even if a killed
  * collector has already added some of them. The caller then commits an empty journal, and calls
- * counts_end_apply(). */
-void counts_apply(struct counts *c, struct count_ring *ring, uint32_t count);
-void counts_end_apply(struct count_ring *ring);
+ * counts_reset_journal(). */
+void counts_add_journal(struct counts *c, struct count_ring *ring, uint32_t count);
+void counts_reset_journal(struct count_ring *ring);
 /* Does ADDRESS lie in the mapped file of counts? */
-bool counts_holds(const struct counts *c, const void *address);
+bool counts_contains_address(const struct counts *c, const void *address);
 /* Return how many frames were counted. */
-int64_t counts_frames(struct counts *c);
+int64_t counts_total_frames(struct counts *c);
 
 /* Is CODE_ID library code, whose frames are counted inside torch's compiles and imports? */
-static inline bool counts_is_library(const struct counts *c, uint32_t code_id)
+static inline bool counts_is_library_code(const struct counts *c, uint32_t code_id)
 {
     return code_id < c->places.count && c->places.at[code_id] & CODE_OF_LIBRARY;
 }

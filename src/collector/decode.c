@@ -14,7 +14,7 @@ _Static_assert((int)RING_INHERITED == FRAME_INHERITED, "the tags of an ENTER are
  * overflow */
 enum { CLOCK_BITS_MAX = 60 };
 
-static inline uint64_t ns_of(const struct decode_session *session, uint64_t clock)
+static inline uint64_t clock_to_ns(const struct decode_session *session, uint64_t clock)
 {
     unsigned __int128 ticks = clock - session->start_clock;
     unsigned __int128 ns = ticks * session->ns_per_tick_32 >> 32;
@@ -27,16 +27,16 @@ static inline uint64_t ns_of(const struct decode_session *session, uint64_t cloc
     return MAX((uint64_t)ns, 1);
 }
 
-uint64_t decode_ns(const struct decode_session *session, uint64_t clock)
+uint64_t decode_clock_to_ns(const struct decode_session *session, uint64_t clock)
 {
-    return ns_of(session, clock);
+    return clock_to_ns(session, clock);
 }
 
 /* ---- commit what was decoded, so that a kill cannot lose it ---- */
 
 /* Write the open counted frames to open[WHICH], as far as they have changed since open[WHICH] was
  * last written. */
-static void write_counted(struct decoder *d, uint32_t which)
+static void write_counted_frames(struct decoder *d, uint32_t which)
 {
     const uint32_t from = MIN(d->changed_from, d->changed_before);
     uint32_t at = d->stack.count;
@@ -65,12 +65,12 @@ static void write_counted(struct decoder *d, uint32_t which)
     d->changed_from = d->now.counted;
 }
 
-static void commit(struct decoder *d)
+static void commit_decoded_state(struct decoder *d)
 {
     uint32_t next = d->place->which ^ 1;
 
     if (d->counts)
-        write_counted(d, next);
+        write_counted_frames(d, next);
 
     if (d->session->next) {
         traced_commit_rows(d->owner);
@@ -84,10 +84,11 @@ static void commit(struct decoder *d)
     atomic_signal_fence(memory_order_release);
 }
 
-static void close_page(struct decoder *d)
+static void close_filled_page(struct decoder *d)
 {
     if (d->now.page != DECODE_NO_PAGE && d->now.rows) {
-        frame_pages_put(d->session->pages, d->now.page, &d->place->fill, d->now.rows, d->now.cells);
+        frame_pages_store_filled_page(d->session->pages, d->now.page, &d->place->fill, d->now.rows,
+                                      d->now.cells);
         d->last_page = d->now.page;
     }
     d->now.page = DECODE_NO_PAGE;
@@ -95,45 +96,45 @@ static void close_page(struct decoder *d)
 }
 
 /* Add the changes in the journal of counted frames to their cells. */
-static void apply_journal(struct decoder *d)
+static void add_journal_to_cells(struct decoder *d)
 {
     if (!d->counts || !d->now.changes)
         return;
-    commit(d); /* commit the journal before its changes are added */
-    counts_apply(d->session->counts, d->counts, d->now.changes);
+    commit_decoded_state(d); /* commit the journal before its changes are added */
+    counts_add_journal(d->session->counts, d->counts, d->now.changes);
     d->now.changes = 0;
-    commit(d);
-    counts_end_apply(d->counts);
+    commit_decoded_state(d);
+    counts_reset_journal(d->counts);
 }
 
 /* If a killed collector was adding its journal to cells, finish that. */
-static void resume_journal(struct decoder *d)
+static void finish_journal_of_killed_collector(struct decoder *d)
 {
     bool is_begun = d->counts->applied || d->counts->undoing;
 
     if (!d->now.changes)
-        counts_end_apply(d->counts);
+        counts_reset_journal(d->counts);
     else if (is_begun)
-        apply_journal(d);
+        add_journal_to_cells(d);
 }
 
-void decode_store(struct decoder *d)
+void decode_store_open_page(struct decoder *d)
 {
     if (d->now.page == DECODE_NO_PAGE)
         return;
-    close_page(d);
-    commit(d);
+    close_filled_page(d);
+    commit_decoded_state(d);
 }
 
-void decode_store_old(struct decoder *d)
+void decode_store_old_page(struct decoder *d)
 {
-    if (d->now.page != DECODE_NO_PAGE && frame_pages_is_old(d->session->pages, d->now.page))
-        decode_store(d);
+    if (d->now.page != DECODE_NO_PAGE && frame_pages_is_page_old(d->session->pages, d->now.page))
+        decode_store_open_page(d);
 }
 
 /* Return the row of frame ID if it is on the page that is being filled; NULL if its page has been
  * stored already. */
-static struct frame_row *find_row_here(struct decoder *d, uint64_t id)
+static struct frame_row *find_row_on_open_page(struct decoder *d, uint64_t id)
 {
     uint64_t slot = id - 1 - (uint64_t)d->now.page * FRAME_PAGE_ROWS;
 
@@ -143,21 +144,21 @@ static struct frame_row *find_row_here(struct decoder *d, uint64_t id)
 /* ---- push and pop open frames, and add up totals ---- */
 
 /* Return the innermost open frame, or NULL if none is open. */
-static inline struct decode_frame *innermost(struct decoder *d)
+static inline struct decode_frame *innermost_frame(struct decoder *d)
 {
     return d->stack.count ? &d->stack.at[d->stack.count - 1] : NULL;
 }
 
-static inline uint64_t innermost_id(struct decoder *d)
+static inline uint64_t innermost_frame_id(struct decoder *d)
 {
-    struct decode_frame *frame = innermost(d);
+    struct decode_frame *frame = innermost_frame(d);
 
     return frame ? frame->frame_id : 0;
 }
 
 /* Return the total of code object CODE_ID. Without memory, return a dummy, which all code objects
  * then share. */
-static inline struct decode_total *find_total(struct decoder *d, uint32_t code_id)
+static inline struct decode_total *find_total_of_code(struct decoder *d, uint32_t code_id)
 {
     static struct decode_total nowhere;
     struct decode_total *total = list_reach(&d->session->totals, code_id);
@@ -165,15 +166,7 @@ static inline struct decode_total *find_total(struct decoder *d, uint32_t code_i
     return total ? total : &nowhere;
 }
 
-void decode_set_owner(struct decode_session *session, uint32_t code_id, enum decode_owner owner)
-{
-    struct decode_total *total = list_reach(&session->totals, code_id);
-
-    if (total)
-        total->owner = (uint8_t)owner;
-}
-
-static inline uint32_t *active_of(struct decoder *d, uint32_t code_id)
+static inline uint32_t *count_of_open_frames(struct decoder *d, uint32_t code_id)
 {
     static uint32_t nowhere;
     uint32_t *active = list_reach(&d->active, code_id);
@@ -181,21 +174,21 @@ static inline uint32_t *active_of(struct decoder *d, uint32_t code_id)
     return active ? active : &nowhere;
 }
 
-static inline struct decode_frame *push(struct decoder *d, uint32_t code_id)
+static inline struct decode_frame *push_frame(struct decoder *d, uint32_t code_id)
 {
     struct decode_frame *frame = d->stack.count < DECODE_DEPTH_MAX ? list_add(&d->stack) : NULL;
 
     if (frame) {
         frame->code_id = code_id;
-        ++*active_of(d, code_id);
+        ++*count_of_open_frames(d, code_id);
     }
     return frame;
 }
 
-inline struct decode_frame *decode_push(struct decoder *d, uint32_t code_id, bool call)
+inline struct decode_frame *decode_push_frame(struct decoder *d, uint32_t code_id, bool call)
 {
-    struct decode_frame *frame = push(d, code_id);
-    struct decode_total *total = find_total(d, code_id);
+    struct decode_frame *frame = push_frame(d, code_id);
+    struct decode_total *total = find_total_of_code(d, code_id);
 
     total->changed = true;
     total->calls += frame && call;
@@ -206,9 +199,9 @@ inline struct decode_frame *decode_push(struct decoder *d, uint32_t code_id, boo
 
 /* Add a frame that has ended to TOTAL, its code object's total. ACTIVE is how many other frames of
  * the code object are open on the thread: in a recursion only the outermost frame counts for
- * total_ns. Returns the frame's own time. */
-static inline uint64_t total_add(struct decode_total *total, uint64_t duration_ns,
-                                 uint64_t child_ns, bool raised, uint32_t active)
+ * total_ns. */
+static inline void add_ended_frame_to_total(struct decode_total *total, uint64_t duration_ns,
+                                            uint64_t child_ns, bool raised, uint32_t active)
 {
     const uint64_t self_ns = duration_ns > child_ns ? duration_ns - child_ns : 0;
 
@@ -233,17 +226,15 @@ static inline void library_time_add(struct decode_total *total, uint64_t self_ns
         caller->library_ns += self_ns + library_ns;
 }
 
-inline void decode_pop(struct decoder *d)
+inline void decode_pop_frame(struct decoder *d)
 {
     struct decode_frame *frame = &d->stack.at[--d->stack.count];
-    struct decode_frame *caller = innermost(d);
-    struct decode_total *total = find_total(d, frame->code_id);
-    uint32_t *active = active_of(d, frame->code_id);
-    uint64_t self_ns;
+    struct decode_frame *caller = innermost_frame(d);
+    struct decode_total *total = find_total_of_code(d, frame->code_id);
+    uint32_t *active = count_of_open_frames(d, frame->code_id);
 
     *active -= *active > 0;
-    self_ns = total_add(total, frame->duration_ns, frame->child_ns, frame->raised, *active);
-    library_time_add(total, self_ns, frame->library_ns, caller);
+    add_ended_frame_to_total(total, frame->duration_ns, frame->child_ns, frame->raised, *active);
     total->skipped += frame->is_call && frame->outcome == OUTCOME_SKIP;
     if (caller)
         caller->child_ns += frame->duration_ns;
@@ -251,7 +242,7 @@ inline void decode_pop(struct decoder *d)
 
 /* Reverse the order of the open frames, which were collected from the innermost to the
  * outermost. */
-static void reverse_stack(struct decoder *d)
+static void reverse_open_frames(struct decoder *d)
 {
     for (uint32_t i = 0; i < d->stack.count / 2; i++) {
         struct decode_frame *low = &d->stack.at[i];
@@ -264,23 +255,23 @@ static void reverse_stack(struct decoder *d)
 
 /* Read the row of frame ID, from the page that is being filled or from a stored page. Returns false
  * if there is no such row. */
-static bool read_row(struct decoder *d, uint64_t id, struct frame_row *row)
+static bool read_frame_row(struct decoder *d, uint64_t id, struct frame_row *row)
 {
-    struct frame_row *here = find_row_here(d, id);
+    struct frame_row *here = find_row_on_open_page(d, id);
 
     if (here) {
         *row = *here;
         return true;
     }
-    if (frame_pages_dropped(d->session->pages, id))
-        return traced_long_frame(d->owner, id, row);
-    return frame_pages_read(d->session->pages, id, row);
+    if (frame_pages_is_dropped(d->session->pages, id))
+        return traced_write_long_frame(d->owner, id, row);
+    return frame_pages_read_row(d->session->pages, id, row);
 }
 
 /* Return the phase of torch's work in which callees of a frame of CODE_ID are, if no CONTROL_PHASE
  * has set one. CALLER has called the frame. */
-static uint8_t find_phase_of_callees(struct decoder *d, const struct decode_frame *caller,
-                                     uint32_t code_id)
+static uint8_t phase_of_calls_from(struct decoder *d, const struct decode_frame *caller,
+                                   uint32_t code_id)
 {
     if (caller && caller->inside)
         return caller->inside;
@@ -291,13 +282,13 @@ static uint8_t find_phase_of_callees(struct decoder *d, const struct decode_fram
 
 /* After a restart: push the open counted frames from index FROM on, as long as their parent is
  * frame PARENT_ID. Returns the index of the first that was not pushed. */
-static uint32_t rebuild_counted(struct decoder *d, uint32_t from, uint64_t parent_id)
+static uint32_t push_counted_frames_again(struct decoder *d, uint32_t from, uint64_t parent_id)
 {
     const struct count_open *open = d->counts->open[d->place->which & 1];
 
     for (; from < d->now.counted && open[from].parent_id == parent_id; from++) {
         const struct count_open *left = &open[from];
-        struct decode_frame *frame = push(d, left->code_id);
+        struct decode_frame *frame = push_frame(d, left->code_id);
         if (!frame)
             break;
         frame->frame_id = parent_id;
@@ -316,7 +307,7 @@ static uint32_t rebuild_counted(struct decoder *d, uint32_t from, uint64_t paren
 
 /* After a restart: put the open counted frames between the open frames that have rows. Fill in the
  * members that follow from the frames around them. */
-static void insert_counted(struct decoder *d)
+static void insert_counted_frames(struct decoder *d)
 {
     struct decode_stack rows = {0};
     uint32_t done = 0;
@@ -324,17 +315,17 @@ static void insert_counted(struct decoder *d)
     memcpy(&rows.frames, &d->stack, sizeof rows.frames);
     memset(&d->stack, 0, sizeof d->stack);
     if (d->counts)
-        done = rebuild_counted(d, 0, 0);
+        done = push_counted_frames_again(d, 0, 0);
     list_each(row, &rows.frames) {
         struct decode_frame *caller = d->stack.count ? &d->stack.at[d->stack.count - 1] : NULL;
-        uint8_t inside = find_phase_of_callees(d, caller, row->code_id);
+        uint8_t inside = phase_of_calls_from(d, caller, row->code_id);
         struct decode_frame *frame = list_add(&d->stack);
         if (!frame)
             break;
         *frame = *row;
         frame->inside = inside;
         if (d->counts)
-            done = rebuild_counted(d, done, frame->frame_id);
+            done = push_counted_frames_again(d, done, frame->frame_id);
     }
     list_free(&rows.frames);
     d->now.counted = done;
@@ -343,15 +334,15 @@ static void insert_counted(struct decoder *d)
 
 /* After a restart: push the open frames that have rows. The innermost is frame ID; the others are
  * its parents. */
-static void rebuild_stack(struct decoder *d, uint64_t id)
+static void push_frames_with_rows_again(struct decoder *d, uint64_t id)
 {
     uint64_t previous = UINT64_MAX;
 
     while (id && id < previous && d->stack.count < DECODE_DEPTH_MAX) {
         struct frame_row row;
         struct decode_frame *frame = NULL;
-        if (read_row(d, id, &row))
-            frame = push(d, row.code_id);
+        if (read_frame_row(d, id, &row))
+            frame = push_frame(d, row.code_id);
         if (!frame)
             break;
         frame->frame_id = id;
@@ -363,32 +354,34 @@ static void rebuild_stack(struct decoder *d, uint64_t id)
         previous = id;
         id = row.parent_id;
     }
-    reverse_stack(d);
-    insert_counted(d);
+    reverse_open_frames(d);
+    insert_counted_frames(d);
 }
 
 /* ---- decode one word or record ---- */
 
-static void mark_broken(struct decoder *d, const char *why)
+static void mark_ring_broken(struct decoder *d, const char *why)
 {
     d->broken = true;
-    traced_loss(d->owner, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, why);
+    traced_write_loss(d->owner, d->now.thread_id, decode_clock_to_ns(d->session, d->now.clock), 0,
+                      why);
 }
 
 /* Report a stretch, in which the thread began and ended no frame: the next event comes AHEAD ticks
  * after the last one. */
-static void report_stretch(struct decoder *d, uint64_t ahead)
+static void report_quiet_stretch(struct decoder *d, uint64_t ahead)
 {
-    const struct decode_frame *frame = innermost(d);
+    const struct decode_frame *frame = innermost_frame(d);
 
     if (frame)
-        traced_stretch(d->owner, d->now.thread_id, frame, decode_ns(d->session, d->now.clock),
-                       decode_ns(d->session, d->now.clock + ahead));
+        traced_write_quiet_stretch(d->owner, d->now.thread_id, frame,
+                                   decode_clock_to_ns(d->session, d->now.clock),
+                                   decode_clock_to_ns(d->session, d->now.clock + ahead));
 }
 
 /* Return the full clock whose low 40 bits are LOW. If that would be before the last event, return
  * the clock of the last event. */
-static inline uint64_t widen_clock(struct decoder *d, uint64_t low)
+static inline uint64_t complete_clock_from_low_bits(struct decoder *d, uint64_t low)
 {
     uint64_t ahead = (low - d->now.clock) & RING_CLOCK_MASK;
 
@@ -397,13 +390,13 @@ static inline uint64_t widen_clock(struct decoder *d, uint64_t low)
         return d->now.clock;
     }
     if (ahead >= d->session->stretch_ticks)
-        report_stretch(d, ahead);
+        report_quiet_stretch(d, ahead);
     d->now.clock += ahead;
     return d->now.clock;
 }
 
 /* Return the id that the next row will have. */
-static inline uint64_t next_id(const struct decoder *d)
+static inline uint64_t next_frame_id(const struct decoder *d)
 {
     if (d->now.page == DECODE_NO_PAGE)
         return frame_id(d->session->pages->window->next_page, 0);
@@ -418,9 +411,9 @@ static inline bool page_has_room(const struct decode_at *now, unsigned bytes)
 }
 
 /* Return the phase of torch's work in which a call by the innermost frame is. */
-static inline uint8_t phase_of_call(struct decoder *d)
+static inline uint8_t phase_of_next_call(struct decoder *d)
 {
-    const struct decode_frame *caller = innermost(d);
+    const struct decode_frame *caller = innermost_frame(d);
 
     if (d->now.phase)
         return d->now.phase;
@@ -429,31 +422,32 @@ static inline uint8_t phase_of_call(struct decoder *d)
 
 /* Count the frame of CODE_ID that begins in PHASE, instead of writing a row. Returns false if the
  * frame must have a row. */
-static __attribute__((noinline)) bool
-begin_counted_frame(struct decoder *d, uint8_t phase, unsigned kind, uint32_t code_id, uint64_t ns)
+static __attribute__((noinline)) bool begin_frame_without_row(struct decoder *d, uint8_t phase,
+                                                              unsigned kind, uint32_t code_id,
+                                                              uint64_t ns)
 {
     struct counts *counts = d->session->counts;
-    const struct decode_frame *caller = innermost(d);
-    const uint64_t parent_id = innermost_id(d);
+    const struct decode_frame *caller = innermost_frame(d);
+    const uint64_t parent_id = innermost_frame_id(d);
     const uint8_t inside = caller ? caller->inside : PHASE_NONE;
     struct decode_frame *frame;
     uint32_t cell;
     /* if the caller has a row: number of the cell in which its inner_ns is counted */
     uint32_t callers = 0;
 
-    if (!counts_is_library(counts, code_id) || kind == RING_INHERITED)
+    if (!counts_is_library_code(counts, code_id) || kind == RING_INHERITED)
         return false;
     if (!d->counts)
-        d->counts = traced_counts(d->owner, d, true);
+        d->counts = traced_find_journal(d->owner, d, true);
     if (!d->counts || d->now.counted == COUNT_DEPTH)
         return false;
     /* make the cell now, because there may be no room for it when the frame ends */
-    cell = counts_cell(counts, code_id, phase, OUTCOME_PLAIN);
+    cell = counts_find_or_make_cell(counts, code_id, phase, OUTCOME_PLAIN);
     if (caller && !caller->counted)
-        callers = counts_cell(counts, caller->code_id, phase, OUTCOME_PLAIN);
+        callers = counts_find_or_make_cell(counts, caller->code_id, phase, OUTCOME_PLAIN);
     if (cell == COUNT_NONE || callers == COUNT_NONE)
         return false;
-    frame = decode_push(d, code_id, kind == RING_CALL);
+    frame = decode_push_frame(d, code_id, kind == RING_CALL);
     if (!frame)
         return false;
     frame->frame_id = parent_id;
@@ -471,31 +465,31 @@ begin_counted_frame(struct decoder *d, uint8_t phase, unsigned kind, uint32_t co
 /* Make room for the row of a frame that begins. Takes a new page if the page being filled has no
  * room. Returns the row's id, and sets *BYTES to its size. */
 static inline __attribute__((always_inline)) uint64_t
-row_reserve(struct decoder *d, unsigned kind, uint32_t code_id, uint64_t ns, unsigned *bytes)
+reserve_row(struct decoder *d, unsigned kind, uint32_t code_id, uint64_t ns, unsigned *bytes)
 {
     struct decode_at *now = &d->now;
-    uint64_t id = next_id(d);
+    uint64_t id = next_frame_id(d);
 
-    *bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
+    *bytes = frame_bytes_of_open_cell(id, now->current, now->thread_id, code_id, kind, ns);
     if (now->page != DECODE_NO_PAGE && !page_has_room(now, *bytes)) {
-        close_page(d);
-        commit(d);
+        close_filled_page(d);
+        commit_decoded_state(d);
     }
     if (now->page != DECODE_NO_PAGE)
         return id;
-    now->page = frame_pages_take(d->session->pages);
+    now->page = frame_pages_reserve_page(d->session->pages);
     /* Commit the new page's number. Without this, a collector that takes over would use another
      * page for the same rows. */
-    commit(d);
+    commit_decoded_state(d);
     id = frame_id(now->page, 0);
-    *bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
+    *bytes = frame_bytes_of_open_cell(id, now->current, now->thread_id, code_id, kind, ns);
     return id;
 }
 
 /* Append the row of a frame of CODE_ID that begins to the page being filled. The row's cell takes
  * BYTES as long as the frame is open. */
 static inline __attribute__((always_inline)) struct frame_row *
-row_begin(struct decoder *d, uint32_t code_id, unsigned bytes, unsigned kind, uint64_t ns)
+append_open_row(struct decoder *d, uint32_t code_id, unsigned bytes, unsigned kind, uint64_t ns)
 {
     struct decode_at *now = &d->now;
     /* Set the members one by one, which is faster than copying a struct made just before: the CPU
@@ -522,7 +516,7 @@ row_begin(struct decoder *d, uint32_t code_id, unsigned bytes, unsigned kind, ui
 static void begin_frame(struct decoder *d, unsigned kind, uint32_t local_code, uint64_t clock)
 {
     struct decode_at *now = &d->now;
-    uint64_t ns = ns_of(d->session, clock);
+    uint64_t ns = clock_to_ns(d->session, clock);
     uint32_t code_id = local_code < d->codes->count ? d->codes->at[local_code] : 0;
     uint64_t id;
     struct decode_frame *frame;
@@ -530,23 +524,23 @@ static void begin_frame(struct decoder *d, unsigned kind, uint32_t local_code, u
     uint8_t phase, inside;
 
     if (!code_id)
-        code_id = traced_code_row(d->owner, local_code);
-    phase = now->keep ? PHASE_NONE : phase_of_call(d);
-    if (phase && begin_counted_frame(d, phase, kind, code_id, ns))
+        code_id = traced_row_id_of_code(d->owner, local_code);
+    phase = now->keep ? PHASE_NONE : phase_of_next_call(d);
+    if (phase && begin_frame_without_row(d, phase, kind, code_id, ns))
         return;
-    inside = find_phase_of_callees(d, innermost(d), code_id);
-    id = row_reserve(d, kind, code_id, ns, &bytes);
-    /* Clear `keep` only after row_reserve(), which may commit: after a kill this record would be
+    inside = phase_of_calls_from(d, innermost_frame(d), code_id);
+    id = reserve_row(d, kind, code_id, ns, &bytes);
+    /* Clear `keep` only after reserve_row(), which may commit: after a kill this record would be
      * decoded again, and needs `keep`. */
     now->keep = false;
-    frame = decode_push(d, code_id, kind == RING_CALL);
+    frame = decode_push_frame(d, code_id, kind == RING_CALL);
     if (!frame) {
-        mark_broken(
+        mark_ring_broken(
             d,
             "ring: its frames nest deeper than 16 million; the rest of this thread was not taken");
         return;
     }
-    row_begin(d, code_id, bytes, kind, ns);
+    append_open_row(d, code_id, bytes, kind, ns);
     frame->frame_id = now->current = id;
     frame->start_ns = ns;
     frame->ordinal = now->entered;
@@ -555,12 +549,12 @@ static void begin_frame(struct decoder *d, unsigned kind, uint32_t local_code, u
 }
 
 /* Append an empty change to the journal and return it. */
-static struct count_change *change_add(struct decoder *d)
+static struct count_change *append_journal_change(struct decoder *d)
 {
     struct count_change *change;
 
     if (d->now.changes == COUNT_CHANGES)
-        apply_journal(d);
+        add_journal_to_cells(d);
     change = &d->counts->journal[d->now.changes++];
     *change = (struct count_change){.cell = COUNT_NONE, .caller = COUNT_NONE};
     return change;
@@ -570,9 +564,9 @@ static struct count_change *change_add(struct decoder *d)
  * has decided about its call. Usually the tracer announces such a frame by a CONTROL_KEEP, but not
  * inside an import, where it does not know which frames are counted. If a callee of the frame has
  * got a row already, do nothing: the id of a caller must be smaller than that of its callee. */
-static __attribute__((noinline)) void give_row_to_counted_frame(struct decoder *d)
+static __attribute__((noinline)) void write_row_for_counted_frame(struct decoder *d)
 {
-    struct decode_frame *frame = innermost(d);
+    struct decode_frame *frame = innermost_frame(d);
     const unsigned kind = frame->is_call ? RING_CALL : RING_RESUME;
     struct count_change *change;
     unsigned bytes;
@@ -580,24 +574,25 @@ static __attribute__((noinline)) void give_row_to_counted_frame(struct decoder *
 
     if (frame->begun != d->now.begun)
         return;
-    id = row_reserve(d, kind, frame->code_id, frame->start_ns, &bytes);
+    id = reserve_row(d, kind, frame->code_id, frame->start_ns, &bytes);
     if (frame->child_ns) { /* too late: callees of the frame have ended and were counted */
-        change = change_add(d);
-        change->caller =
-            counts_cell(d->session->counts, frame->code_id, frame->counted, OUTCOME_PLAIN);
+        change = append_journal_change(d);
+        change->caller = counts_find_or_make_cell(d->session->counts, frame->code_id,
+                                                  frame->counted, OUTCOME_PLAIN);
         change->inner_ns = (int64_t)frame->child_ns;
     }
     d->now.counted--;
     d->changed_from = MIN(d->changed_from, d->now.counted);
     frame->counted = PHASE_NONE;
-    row_begin(d, frame->code_id, bytes, kind, frame->start_ns);
+    append_open_row(d, frame->code_id, bytes, kind, frame->start_ns);
     frame->frame_id = d->now.current = id;
 }
 
 /* The innermost open frame has a row, lasted DURATION_NS, and was called by a counted frame. Its
  * time lies inside the time of the counted frame, which readers subtract as inner_ns from the frame
  * around both; and they subtract this frame's row, too. So take DURATION_NS out of inner_ns. */
-static __attribute__((noinline)) void subtract_from_inner(struct decoder *d, uint64_t duration_ns)
+static __attribute__((noinline)) void subtract_from_counted_caller(struct decoder *d,
+                                                                   uint64_t duration_ns)
 {
     uint32_t at = d->stack.count - 1;
     const struct decode_frame *counted = NULL;
@@ -607,40 +602,41 @@ static __attribute__((noinline)) void subtract_from_inner(struct decoder *d, uin
         counted = &d->stack.at[--at];
     if (!counted || !at)
         return;
-    change = change_add(d);
-    change->caller = counts_cell(d->session->counts, d->stack.at[at - 1].code_id, counted->counted,
-                                 OUTCOME_PLAIN);
+    change = append_journal_change(d);
+    change->caller = counts_find_or_make_cell(d->session->counts, d->stack.at[at - 1].code_id,
+                                              counted->counted, OUTCOME_PLAIN);
     change->inner_ns = -(int64_t)duration_ns;
 }
 
 /* End the innermost open frame, which is counted and has no row. It lasted DURATION_NS. */
-static __attribute__((noinline)) void end_counted_frame(struct decoder *d, uint64_t duration_ns,
-                                                        bool raised)
+static __attribute__((noinline)) void end_frame_without_row(struct decoder *d, uint64_t duration_ns,
+                                                            bool raised)
 {
     struct counts *counts = d->session->counts;
-    struct decode_frame *frame = innermost(d);
+    struct decode_frame *frame = innermost_frame(d);
     const struct decode_frame *caller = d->stack.count > 1 ? frame - 1 : NULL;
     struct count_change *change;
     uint32_t cell = frame->cell;
 
     /* `cell` was chosen when the frame began and its outcome was not known */
     if (frame->outcome != OUTCOME_PLAIN)
-        cell = counts_cell(counts, frame->code_id, frame->counted, frame->outcome);
-    change = change_add(d);
+        cell = counts_find_or_make_cell(counts, frame->code_id, frame->counted, frame->outcome);
+    change = append_journal_change(d);
     change->start_ns = frame->start_ns;
     change->duration_ns = duration_ns;
     change->self_ns = duration_ns > frame->child_ns ? duration_ns - frame->child_ns : 0;
     change->cell = cell == COUNT_NONE ? frame->cell : cell;
     change->is_call = frame->is_call;
     change->raised = raised;
-    change->outermost = *active_of(d, frame->code_id) == 1;
+    change->outermost = *count_of_open_frames(d, frame->code_id) == 1;
     if (caller && !caller->counted) {
-        change->caller = counts_cell(counts, caller->code_id, frame->counted, OUTCOME_PLAIN);
+        change->caller =
+            counts_find_or_make_cell(counts, caller->code_id, frame->counted, OUTCOME_PLAIN);
         change->inner_ns = (int64_t)duration_ns;
     }
     frame->duration_ns = duration_ns;
     frame->raised = raised;
-    decode_pop(d);
+    decode_pop_frame(d);
     d->now.counted--;
     /* write the caller again at the next commit, because its time in callees has changed */
     d->changed_from = MIN(d->changed_from, d->now.counted ? d->now.counted - 1 : 0);
@@ -650,8 +646,8 @@ static __attribute__((noinline)) void end_counted_frame(struct decoder *d, uint6
  * for the first million calls of a function, for its slow calls, and for one in a thousand other
  * calls. `slow` estimates from which time on a call is slow. Each slow call raises it by 1/64, each
  * other call lowers it by 1/65536. So about one call in 1,024 is slow. */
-static __attribute__((noinline)) bool can_thin_out(struct decoder *d, uint32_t code_id,
-                                                   uint64_t duration_ns)
+static __attribute__((noinline)) bool can_leave_row_out(struct decoder *d, uint32_t code_id,
+                                                        uint64_t duration_ns)
 {
     struct decode_thin *thin = list_reach(&d->session->thins, code_id);
     const uint64_t most = UINT64_MAX >> (THIN_SHIFT + 1);
@@ -670,15 +666,15 @@ static __attribute__((noinline)) bool can_thin_out(struct decoder *d, uint32_t c
 
 /* Make the cell of a row with optional columns. Not inlined, so that the loop for ordinary rows
  * stays small. */
-static __attribute__((noinline)) unsigned frame_fill_special(struct frame_fill *fill, uint32_t page,
-                                                             uint32_t slot, uint32_t at)
+static __attribute__((noinline)) unsigned
+make_cell_with_optional_columns(struct frame_fill *fill, uint32_t page, uint32_t slot, uint32_t at)
 {
-    return frame_fill_make(fill, page, slot, at, false);
+    return frame_write_filled_cell(fill, page, slot, at, false);
 }
 
 /* End the frame whose row is in SLOT of the page being filled, at time NS: make the row's cell. */
-static inline __attribute__((always_inline)) void row_end(struct decoder *d, uint32_t slot,
-                                                          uint64_t ns, unsigned exit)
+static inline __attribute__((always_inline)) void
+end_row_on_open_page(struct decoder *d, uint32_t slot, uint64_t ns, unsigned exit)
 {
     struct decode_at *now = &d->now;
     struct frame_fill *fill = &d->place->fill;
@@ -690,9 +686,9 @@ static inline __attribute__((always_inline)) void row_end(struct decoder *d, uin
     row->exit = (uint8_t)exit;
     row->ended = true;
     if (special)
-        bytes = frame_fill_special(fill, now->page, slot, now->cells);
+        bytes = make_cell_with_optional_columns(fill, now->page, slot, now->cells);
     else
-        bytes = frame_fill_make(fill, now->page, slot, now->cells, true);
+        bytes = frame_write_filled_cell(fill, now->page, slot, now->cells, true);
     now->cells += bytes;
     now->used -= row->open_bytes - bytes;
 }
@@ -701,10 +697,10 @@ static inline __attribute__((always_inline)) void row_end(struct decoder *d, uin
 static void end_stored_row(struct decoder *d, uint64_t id, uint64_t ns, unsigned outcome,
                            unsigned exit)
 {
-    if (frame_pages_dropped(d->session->pages, id))
-        traced_long_frame_end(d->owner, id, ns, outcome, exit);
+    if (frame_pages_is_dropped(d->session->pages, id))
+        traced_write_long_frame_end(d->owner, id, ns, outcome, exit);
     else
-        frame_pages_end(d->session->pages, id, ns, outcome, exit);
+        frame_pages_set_frame_end(d->session->pages, id, ns, outcome, exit);
 }
 
 /* End the innermost open frame, which has a row. */
@@ -712,13 +708,13 @@ static inline __attribute__((always_inline)) void end_frame_with_row(struct deco
                                                                      unsigned exit)
 {
     struct decode_at *now = &d->now;
-    struct decode_frame *frame = innermost(d);
+    struct decode_frame *frame = innermost_frame(d);
     uint64_t id = frame->frame_id;
-    struct frame_row *row = find_row_here(d, id);
+    struct frame_row *row = find_row_on_open_page(d, id);
     bool is_short = ns - frame->start_ns < d->session->min_duration_ns;
     bool is_spare = is_short;
     if (__builtin_expect(d->session->thin, false))
-        is_spare = can_thin_out(d, frame->code_id, ns - frame->start_ns) || is_short;
+        is_spare = can_leave_row_out(d, frame->code_id, ns - frame->start_ns) || is_short;
     /* the row stays if rows of `lookup`, `span` or `call_args` refer to it */
     bool left_out = is_spare && !frame->looked_up;
     bool is_last = row && row == &d->place->fill.rows[now->rows - 1];
@@ -726,11 +722,11 @@ static inline __attribute__((always_inline)) void end_frame_with_row(struct deco
     unsigned outcome = frame->outcome;
 
     if (now->counted)
-        subtract_from_inner(d, ns - frame->start_ns);
+        subtract_from_counted_caller(d, ns - frame->start_ns);
     frame->duration_ns = ns - frame->start_ns;
     frame->raised = exit == EXIT_RAISE;
-    decode_pop(d);
-    now->current = innermost_id(d);
+    decode_pop_frame(d);
+    now->current = innermost_frame_id(d);
     /* write the caller again at the next commit, because its time in callees has changed */
     if (now->counted)
         d->changed_from = MIN(d->changed_from, now->counted - 1);
@@ -742,7 +738,7 @@ static inline __attribute__((always_inline)) void end_frame_with_row(struct deco
         now->rows--;
         now->used -= row->open_bytes + 2u;
     } else if (row) {
-        row_end(d, (uint32_t)(row - d->place->fill.rows), ns, exit);
+        end_row_on_open_page(d, (uint32_t)(row - d->place->fill.rows), ns, exit);
     } else {
         end_stored_row(d, id, ns, outcome, exit);
         if (left_out && !now->rows && is_on_last_page) {
@@ -755,9 +751,10 @@ static inline __attribute__((always_inline)) void end_frame_with_row(struct deco
     }
 }
 /* Check the conditions of --snapshot-on for the innermost open frame, which ends at NS. */
-static __attribute__((noinline)) void check_limit(struct decoder *d, uint64_t ns, unsigned exit)
+static __attribute__((noinline)) void check_snapshot_conditions(struct decoder *d, uint64_t ns,
+                                                                unsigned exit)
 {
-    const struct decode_frame *frame = innermost(d);
+    const struct decode_frame *frame = innermost_frame(d);
     const struct decode_session *session = d->session;
     const uint32_t id = frame->code_id;
     const uint64_t limit = id < session->limits.count ? session->limits.at[id] : 0;
@@ -765,19 +762,19 @@ static __attribute__((noinline)) void check_limit(struct decoder *d, uint64_t ns
     if (limit && ns - frame->start_ns > limit)
         traced_trigger_slow_call(d->owner, id, ns - frame->start_ns);
     if (d->stack.count == 1)
-        traced_note_outermost_end(d->owner, exit == EXIT_RAISE);
+        traced_note_end_of_outermost_frame(d->owner, exit == EXIT_RAISE);
 }
 
 /* End the innermost open frame at time NS. */
 static void end_innermost_frame(struct decoder *d, uint64_t ns, unsigned exit)
 {
-    const struct decode_frame *frame = innermost(d);
+    const struct decode_frame *frame = innermost_frame(d);
 
     if (__builtin_expect(d->session->limits_on, false))
-        check_limit(d, ns, exit);
+        check_snapshot_conditions(d, ns, exit);
 
     if (frame->counted)
-        end_counted_frame(d, ns - frame->start_ns, exit == EXIT_RAISE);
+        end_frame_without_row(d, ns - frame->start_ns, exit == EXIT_RAISE);
     else
         end_frame_with_row(d, ns, exit);
     if (!d->stack.count)
@@ -786,22 +783,22 @@ static void end_innermost_frame(struct decoder *d, uint64_t ns, unsigned exit)
 }
 
 /* Can FRAME be the frame with the ordinal ORDINAL in the ring? */
-static inline bool has_ordinal(const struct decode_frame *frame, uint32_t ordinal)
+static inline bool can_have_ordinal(const struct decode_frame *frame, uint32_t ordinal)
 {
     if (frame->ordinal == DECODE_ANY_ORDINAL)
         return true;
     return (frame->ordinal & RING_ID_MASK) == ordinal;
 }
 
-static void handle_exit(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clock)
+static void decode_exit_word(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clock)
 {
-    uint64_t ns = ns_of(d->session, clock);
+    uint64_t ns = clock_to_ns(d->session, clock);
     uint32_t at = d->stack.count;
     uint32_t lowest = at > DECODE_SEARCH_MAX ? at - DECODE_SEARCH_MAX : 0;
 
     /* Nearly always the innermost frame ends. If another frame ends, those inside it have no EXIT,
      * because the C stack was unwound. */
-    while (at > lowest && !has_ordinal(&d->stack.at[at - 1], ordinal))
+    while (at > lowest && !can_have_ordinal(&d->stack.at[at - 1], ordinal))
         at--;
     if (at == lowest) {
         d->now.unmatched++;
@@ -815,24 +812,24 @@ static void handle_exit(struct decoder *d, unsigned exit, uint32_t ordinal, uint
 
 /* Store how the call of the innermost open frame was decided: OUTCOME and ENTRY_ID. A second call
  * with the same values changes nothing. */
-static void set_outcome(struct decoder *d, unsigned outcome, uint32_t entry_id)
+static void set_call_outcome(struct decoder *d, unsigned outcome, uint32_t entry_id)
 {
     struct decode_at *now = &d->now;
-    struct decode_frame *frame = innermost(d);
+    struct decode_frame *frame = innermost_frame(d);
     struct frame_row *row;
 
     if (!frame)
         return;
     frame->outcome = (uint8_t)outcome;
     if (frame->counted && outcome != OUTCOME_DISABLED)
-        give_row_to_counted_frame(d);
+        write_row_for_counted_frame(d);
     if (frame->counted) {
         d->changed_from = MIN(d->changed_from, now->counted - 1);
         return;
     }
-    row = find_row_here(d, frame->frame_id);
+    row = find_row_on_open_page(d, frame->frame_id);
     if (row) {
-        unsigned bytes = entry_id ? frame_entry_bytes(entry_id) : 0;
+        unsigned bytes = entry_id ? frame_bytes_of_entry_column(entry_id) : 0;
         row->outcome = (uint8_t)outcome;
         if (!entry_id)
             return;
@@ -843,28 +840,28 @@ static void set_outcome(struct decoder *d, unsigned outcome, uint32_t entry_id)
             return;
         }
     } else { /* the row is stored already: set its outcome now, because the frame may never end */
-        frame_pages_decided(d->session->pages, frame->frame_id, outcome);
+        frame_pages_set_outcome(d->session->pages, frame->frame_id, outcome);
     }
     if (entry_id)
-        traced_late_entry(d->owner, frame->frame_id, entry_id);
+        traced_write_late_cache_entry(d->owner, frame->frame_id, entry_id);
 }
 
 /* Decode the end of a lookup. Its checks were decoded before. */
-static void handle_decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64_t ticks)
+static void decode_lookup_end(struct decoder *d, uint64_t payload, uint64_t clock, uint64_t ticks)
 {
     unsigned outcome = payload & 0xff & ~(unsigned)DECISION_OBSERVED;
     uint32_t local = (uint32_t)(payload >> 8);
-    uint32_t entry_id = local ? traced_entry_row(d->owner, local - 1) : 0;
-    uint64_t start_ns = decode_ns(d->session, clock);
-    uint64_t end_ns = decode_ns(d->session, clock + ticks);
+    uint32_t entry_id = local ? traced_row_id_of_entry(d->owner, local - 1) : 0;
+    uint64_t start_ns = decode_clock_to_ns(d->session, clock);
+    uint64_t end_ns = decode_clock_to_ns(d->session, clock + ticks);
     bool observed = (payload & DECISION_OBSERVED) != 0;
-    struct decode_frame *frame = innermost(d);
+    struct decode_frame *frame = innermost_frame(d);
 
     if (frame && frame->counted)
-        give_row_to_counted_frame(d);
+        write_row_for_counted_frame(d);
     if (frame && outcome < OUTCOMES) {
         frame->looked_up = true;
-        traced_lookup(d->owner, d, start_ns, end_ns - start_ns, outcome, observed, entry_id);
+        traced_write_lookup(d->owner, d, start_ns, end_ns - start_ns, outcome, observed, entry_id);
         d->session->last_ns = MAX(d->session->last_ns, end_ns);
     }
     /* The next lookup will overwrite these checks. If the last commit refers to them, commit
@@ -872,10 +869,10 @@ static void handle_decision(struct decoder *d, uint64_t payload, uint64_t clock,
     d->commit_due |= d->place->at[d->place->which & 1].check_count != 0;
     d->now.check_count = d->now.compile = d->now.signature = 0;
     if (outcome < OUTCOMES)
-        set_outcome(d, outcome, entry_id);
+        set_call_outcome(d, outcome, entry_id);
 }
 
-static void handle_check(struct decoder *d, uint64_t payload, uint64_t word)
+static void decode_check_word(struct decoder *d, uint64_t payload, uint64_t word)
 {
     struct decode_check check = {
         .entry = (uint32_t)(payload >> 8),
@@ -893,13 +890,13 @@ static void handle_check(struct decoder *d, uint64_t payload, uint64_t word)
 
 /* Make the open frames of THREAD_ID the current stack. Returns true if this collector has seen that
  * stack run, so that its frames are known. */
-static bool switch_to_stack(struct decoder *d, uint32_t thread_id)
+static bool switch_to_stack_of_thread(struct decoder *d, uint32_t thread_id)
 {
     struct decode_stack *to, *from;
     bool known = false;
 
     for (size_t i = 0; i < d->stack.count; i++)
-        --*active_of(d, d->stack.at[i].code_id);
+        --*count_of_open_frames(d, d->stack.at[i].code_id);
     to = list_reach(&d->parked, MAX(thread_id, d->now.thread_id));
     if (to) {
         to = &d->parked.at[thread_id];
@@ -920,39 +917,39 @@ static bool switch_to_stack(struct decoder *d, uint32_t thread_id)
     list_each(frame, &d->stack)
         d->now.counted += frame->counted != PHASE_NONE;
     for (size_t i = 0; i < d->stack.count; i++)
-        ++*active_of(d, d->stack.at[i].code_id);
+        ++*count_of_open_frames(d, d->stack.at[i].code_id);
     d->now.thread_id = thread_id;
-    d->now.current = innermost_id(d);
+    d->now.current = innermost_frame_id(d);
     return known;
 }
 
 /* Return the id of the last row of THREAD_ID, which writes to this ring; 0 if it has no row. */
-static uint64_t find_last_row(struct decoder *d, uint32_t thread_id)
+static uint64_t find_last_row_of_thread(struct decoder *d, uint32_t thread_id)
 {
     for (uint32_t i = d->now.rows; i--;)
         if (d->place->fill.rows[i].thread_id == thread_id)
             return frame_id(d->now.page, i);
-    return frame_pages_last(d->session->pages, thread_id, d->now.page);
+    return frame_pages_find_last_row(d->session->pages, thread_id, d->now.page);
 }
 
 /* Decode a CONTROL_SWITCH: from here on another greenlet of the thread runs. LEFT of its frames are
  * still open. Its other frames ended while events were lost (CONTROL_GAP). */
-static void change_stack(struct decoder *d, uint32_t local, uint64_t left)
+static void switch_greenlet(struct decoder *d, uint32_t local, uint64_t left)
 {
-    uint32_t thread_id = traced_thread_row(d->owner, local);
+    uint32_t thread_id = traced_row_id_of_thread(d->owner, local);
 
-    if (thread_id == d->now.thread_id || switch_to_stack(d, thread_id)) {
+    if (thread_id == d->now.thread_id || switch_to_stack_of_thread(d, thread_id)) {
         while (d->stack.count > left)
-            end_innermost_frame(d, decode_ns(d->session, d->now.clock), EXIT_ABANDONED);
+            end_innermost_frame(d, decode_clock_to_ns(d->session, d->now.clock), EXIT_ABANDONED);
     } else if (left) {
         /* This collector has not read a frame of this greenlet yet, but an earlier collector has.
          * The greenlet's last row is an open frame, or a frame that an open frame called. */
-        rebuild_stack(d, find_last_row(d, thread_id));
+        push_frames_with_rows_again(d, find_last_row_of_thread(d, thread_id));
         while (d->stack.count > left) {
-            --*active_of(d, innermost(d)->code_id);
+            --*count_of_open_frames(d, innermost_frame(d)->code_id);
             d->stack.count--;
         }
-        d->now.current = innermost_id(d);
+        d->now.current = innermost_frame_id(d);
     }
 }
 
@@ -963,23 +960,23 @@ static void close_open_frames(struct decoder *d)
     for (uint32_t id = 0; id <= d->parked.count; id++) {
         d->session->open_frames += d->stack.count - d->now.counted;
         while (d->stack.count) {
-            struct decode_frame *frame = innermost(d);
+            struct decode_frame *frame = innermost_frame(d);
             uint64_t until_ns = MAX(d->session->last_ns, frame->start_ns);
             if (frame->counted) {
-                end_counted_frame(d, until_ns - frame->start_ns, false);
+                end_frame_without_row(d, until_ns - frame->start_ns, false);
                 continue;
             }
-            traced_write_left_open(d->owner, frame->frame_id);
+            traced_write_frame_left_open(d->owner, frame->frame_id);
             if (d->now.counted)
-                subtract_from_inner(d, until_ns - frame->start_ns);
+                subtract_from_counted_caller(d, until_ns - frame->start_ns);
             frame->duration_ns = until_ns - frame->start_ns;
-            decode_pop(d);
+            decode_pop_frame(d);
             /* a commit may come while frames of other greenlets are still to be closed, so keep
              * this current */
-            d->now.current = innermost_id(d);
+            d->now.current = innermost_frame_id(d);
         }
         if (id < d->parked.count && d->parked.at[id].frames.count)
-            switch_to_stack(d, id);
+            switch_to_stack_of_thread(d, id);
     }
     for (size_t i = 0; i < d->parked.count; i++)
         list_free(&d->parked.at[i].frames);
@@ -989,20 +986,20 @@ static void close_open_frames(struct decoder *d)
 
 /* Decode a CONTROL_THREAD: the first thread of the ring begins to write, or a new thread takes the
  * ring over. */
-static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
+static void switch_ring_to_thread(struct decoder *d, uint32_t local, uint64_t clock)
 {
-    uint64_t ns = decode_ns(d->session, d->now.clock);
+    uint64_t ns = decode_clock_to_ns(d->session, d->now.clock);
 
     /* usually nothing is open: only a thread that was cancelled has open frames at its end */
     while (d->stack.count)
         end_innermost_frame(d, ns, EXIT_ABANDONED);
     close_open_frames(d);
-    close_page(d);
+    close_filled_page(d);
     d->now.clock = clock;
     d->now.entered = 0;
     d->now.current = 0;
     d->now.phase = PHASE_NONE;
-    d->now.thread_id = traced_thread_row(d->owner, local);
+    d->now.thread_id = traced_row_id_of_thread(d->owner, local);
     d->commit_due = true;
 }
 
@@ -1010,11 +1007,11 @@ static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
  * were open then are still open, and the innermost of these has the ordinal ORDINAL. The others
  * get SINCE as their end, because nobody knows when they ended. BEFORE is the clock of the last
  * event. */
-static void handle_gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t since,
+static void decode_gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t since,
                        uint64_t before, uint64_t lost)
 {
-    uint64_t ns = decode_ns(d->session, since > before ? since : before);
-    uint64_t end_ns = decode_ns(d->session, d->now.clock);
+    uint64_t ns = decode_clock_to_ns(d->session, since > before ? since : before);
+    uint64_t end_ns = decode_clock_to_ns(d->session, d->now.clock);
     uint32_t at = left ? d->stack.count : 0;
     char cause[160];
 
@@ -1032,28 +1029,28 @@ static void handle_gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint6
              "collector: it took nothing, so the program went on after --max-stall; frames of the "
              "next %.3f s were not recorded",
              (double)(end_ns > ns ? end_ns - ns : 0) / 1e9);
-    traced_loss(d->owner, d->now.thread_id, ns, lost, cause);
+    traced_write_loss(d->owner, d->now.thread_id, ns, lost, cause);
     d->commit_due = true;
 }
 
 /* Return how many words the two texts of a CONTROL_SPAN take. */
-static uint32_t span_text_words(uint64_t sizes)
+static uint32_t words_of_span_texts(uint64_t sizes)
 {
     return (uint32_t)(((sizes >> 16 & 0xffff) + (sizes & 0xffff) + 7) / 8);
 }
 
 /* Decode a CONTROL_SPAN: a span begins. */
-static void handle_span(struct decoder *d, const uint64_t *words)
+static void decode_span_begin(struct decoder *d, const uint64_t *words)
 {
     const char *texts = (const char *)(words + 3);
-    struct decode_frame *frame = innermost(d);
+    struct decode_frame *frame = innermost_frame(d);
     int64_t name = (int64_t)(words[2] >> 16 & 0xffff);
     int64_t attributes = (int64_t)(words[2] & 0xffff);
     struct decode_span made = {
         .local = (uint32_t)words[0],
         .parent = (uint32_t)(words[2] >> 32),
         .kind = (unsigned)(words[0] >> 32 & 0xff),
-        .start_ns = decode_ns(d->session, d->now.clock),
+        .start_ns = decode_clock_to_ns(d->session, d->now.clock),
         .name = {texts, name},
         .attributes = {texts + name, attributes},
     };
@@ -1062,28 +1059,29 @@ static void handle_span(struct decoder *d, const uint64_t *words)
         /* the frame's row must stay, because a row of `span` refers to it */
         frame->looked_up = true;
     if (made.kind < SPAN_KINDS)
-        traced_span(d->owner, d, &made);
+        traced_write_span(d->owner, d, &made);
 }
 
 /* Decode a CONTROL_ARGS: arguments or the result of the innermost frame. */
-static void handle_arguments(struct decoder *d, const uint64_t *words)
+static void decode_argument_text(struct decoder *d, const uint64_t *words)
 {
     const struct fact_text text = {(const char *)(words + 2), (int64_t)(words[1] & 0xffff)};
-    struct decode_frame *frame = innermost(d);
+    struct decode_frame *frame = innermost_frame(d);
 
     if (frame && frame->counted)
-        give_row_to_counted_frame(
+        write_row_for_counted_frame(
             d); /* the frame needs a row, because a row of `call_args` refers to it */
     if (!frame || frame->counted)
         return;
     frame->looked_up = true;
-    traced_call_args(d->owner, frame->frame_id, RING_WORD_LOW(words[0]) == CALL_RESULT, text);
+    traced_write_call_arguments(d->owner, frame->frame_id, RING_WORD_LOW(words[0]) == CALL_RESULT,
+                                text);
 }
 
 /* Is the length of the CONTROL record at WORDS, of which COUNT words are available, that of its
  * kind? LENGTH is the length of such a record without its texts, or 0 if there is no such kind.
  * Only a CONTROL_SPAN or a CONTROL_ARGS has texts. */
-static bool has_valid_length(const uint64_t *words, size_t count, uint32_t length)
+static bool has_valid_record_length(const uint64_t *words, size_t count, uint32_t length)
 {
     uint32_t said = RING_WORD_COUNT(words[0]);
     uint32_t texts = 0;
@@ -1094,7 +1092,7 @@ static bool has_valid_length(const uint64_t *words, size_t count, uint32_t lengt
     if (!has_texts || said < length)
         return length && said == length;
     if (count >= length && what == CONTROL_SPAN)
-        texts = span_text_words(words[2]);
+        texts = words_of_span_texts(words[2]);
     else if (count >= length)
         texts = (uint32_t)(((words[1] & 0xffff) + 7) / 8);
     else
@@ -1106,7 +1104,7 @@ static bool has_valid_length(const uint64_t *words, size_t count, uint32_t lengt
 
 /* Decode the CONTROL record at WORDS, where COUNT words are available. Returns how many words it
  * took, or 0 if the record is incomplete. */
-static size_t handle_control_record(struct decoder *d, const uint64_t *words, size_t count)
+static size_t decode_control_record(struct decoder *d, const uint64_t *words, size_t count)
 {
     uint64_t word = words[0];
     uint32_t length = RING_WORD_COUNT(word);
@@ -1118,7 +1116,8 @@ static size_t handle_control_record(struct decoder *d, const uint64_t *words, si
     };
     unsigned what = RING_WORD_WHAT(word);
     bool is_span = what == CONTROL_SPAN || what == CONTROL_SPAN_END;
-    bool is_known = has_valid_length(words, count, what < sizeof lengths ? lengths[what] : 0);
+    bool is_known =
+        has_valid_record_length(words, count, what < sizeof lengths ? lengths[what] : 0);
     uint64_t before = d->now.clock;
     char cause[96];
     /* is this an event, whose time is the full clock in the record's second word? */
@@ -1132,20 +1131,20 @@ static size_t handle_control_record(struct decoder *d, const uint64_t *words, si
     if (!is_known || ((event || what == CONTROL_DECISION) && words[1] >> CLOCK_BITS_MAX) ||
         ((what == CONTROL_DECISION || what == CONTROL_GAP) && words[2] >> CLOCK_BITS_MAX) ||
         (what == CONTROL_ENTER && RING_WORD_LOW(word) >> 37 > RING_INHERITED)) {
-        mark_broken(d,
-                    "ring: it holds a word that dyntrace never writes; the rest of this thread was "
-                    "not taken");
+        mark_ring_broken(
+            d, "ring: it holds a word that dyntrace never writes; the rest of this thread was "
+               "not taken");
         return 1;
     }
     if (ends_stretch && words[1] >= before + d->session->stretch_ticks)
-        report_stretch(d, words[1] - before);
+        report_quiet_stretch(d, words[1] - before);
     if (event && what != CONTROL_THREAD) {
         d->now.backwards += words[1] < before;
         d->now.clock = words[1] < before ? before : words[1];
     }
     switch (what) {
     case CONTROL_THREAD:
-        change_thread(d, (uint32_t)RING_WORD_LOW(word), words[1]);
+        switch_ring_to_thread(d, (uint32_t)RING_WORD_LOW(word), words[1]);
         break;
     case CONTROL_ENTER:
         begin_frame(d, (unsigned)(RING_WORD_LOW(word) >> 37), (uint32_t)RING_WORD_LOW(word),
@@ -1154,38 +1153,39 @@ static size_t handle_control_record(struct decoder *d, const uint64_t *words, si
     case CONTROL_STALL:
         snprintf(cause, sizeof cause, LOSS_WAIT "%.1f ms for the collector",
                  (double)words[2] / 1e6);
-        traced_loss(d->owner, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, cause);
+        traced_write_loss(d->owner, d->now.thread_id, decode_clock_to_ns(d->session, d->now.clock),
+                          0, cause);
         break;
     case CONTROL_GAP:
-        handle_gap(d, RING_WORD_LOW(word), (uint32_t)words[3],
+        decode_gap(d, RING_WORD_LOW(word), (uint32_t)words[3],
                    words[2] < d->now.clock ? words[2] : d->now.clock, before, words[3] >> 32);
         break;
     case CONTROL_SWITCH:
-        change_stack(d, (uint32_t)RING_WORD_LOW(word), words[2]);
+        switch_greenlet(d, (uint32_t)RING_WORD_LOW(word), words[2]);
         break;
     case CONTROL_CHECK:
-        handle_check(d, RING_WORD_LOW(word), words[1]);
+        decode_check_word(d, RING_WORD_LOW(word), words[1]);
         break;
     case CONTROL_COMPILED:
         d->now.compile = (uint32_t)RING_WORD_LOW(word);
         d->now.signature = (uint32_t)words[1];
         break;
     case CONTROL_DECISION:
-        handle_decision(d, RING_WORD_LOW(word), words[1], words[2]);
+        decode_lookup_end(d, RING_WORD_LOW(word), words[1], words[2]);
         break;
     case CONTROL_SPAN:
-        handle_span(d, words);
+        decode_span_begin(d, words);
         break;
     case CONTROL_SPAN_END:
-        traced_span_end(d->owner, (uint32_t)RING_WORD_LOW(word),
-                        decode_ns(d->session, d->now.clock));
+        traced_write_span_end(d->owner, (uint32_t)RING_WORD_LOW(word),
+                              decode_clock_to_ns(d->session, d->now.clock));
         break;
     case CONTROL_ARGS:
-        handle_arguments(d, words);
+        decode_argument_text(d, words);
         break;
     case CONTROL_OUTCOME:
         if (RING_WORD_LOW(word) < OUTCOMES)
-            set_outcome(d, (unsigned)RING_WORD_LOW(word), 0);
+            set_call_outcome(d, (unsigned)RING_WORD_LOW(word), 0);
         break;
     case CONTROL_PHASE:
         if (d->session->counts && RING_WORD_LOW(word) < PHASES)
@@ -1200,9 +1200,9 @@ static size_t handle_control_record(struct decoder *d, const uint64_t *words, si
 
 /* ---- decode a run of ordinary words faster ---- */
 
-/* May decode_run() be used now? Not with options that select frames, and not in a phase of torch's
- * work. */
-static bool can_decode_run(const struct decoder *d)
+/* May decode_in_fast_loop() be used now? Not with options that select frames, and not in a phase of
+ * torch's work. */
+static bool can_decode_in_fast_loop(const struct decoder *d)
 {
     const struct decode_session *session = d->session;
     const struct decode_at *now = &d->now;
@@ -1213,7 +1213,7 @@ static bool can_decode_run(const struct decoder *d)
 }
 
 /* Does WORD end the frame with the ordinal ORDINAL? */
-static inline bool is_exit_of(uint64_t word, uint32_t ordinal)
+static inline bool is_exit_of_frame(uint64_t word, uint32_t ordinal)
 {
     return (word >> 61) - RING_RETURN < 3 && RING_WORD_ID(word) == (ordinal & RING_ID_MASK);
 }
@@ -1223,10 +1223,11 @@ static inline bool is_exit_of(uint64_t word, uint32_t ordinal)
  *     an ENTER of a code object that has a row, if the page has room for the new row
  *     an EXIT of the innermost frame
  *
- * Does the same as begin_frame() and handle_exit() would, but faster: no lookup can fail, and a
- * frame whose ENTER and EXIT are neighbours is not pushed, because it calls nothing. Commits
+ * Does the same as begin_frame() and decode_exit_word() would, but faster: no lookup can fail, and
+ * a frame whose ENTER and EXIT are neighbours is not pushed, because it calls nothing. Commits
  * nothing. Returns the first word that was not decoded. */
-static const uint64_t *decode_run(struct decoder *d, const uint64_t *p, const uint64_t *stop)
+static const uint64_t *decode_in_fast_loop(struct decoder *d, const uint64_t *p,
+                                           const uint64_t *stop)
 {
     const struct decode_session *session = d->session;
     const struct counts *counts = session->counts;
@@ -1244,7 +1245,7 @@ static const uint64_t *decode_run(struct decoder *d, const uint64_t *p, const ui
         /* the next free element of the stack, behind the innermost frame */
         struct decode_frame *top = d->stack.at + d->stack.count;
         const uint32_t local = RING_WORD_ID(word);
-        uint64_t ns = ns_of(session, now->clock + ahead);
+        uint64_t ns = clock_to_ns(session, now->clock + ahead);
         struct decode_total *total;
         struct frame_row *row;
         uint32_t code_id;
@@ -1256,7 +1257,7 @@ static const uint64_t *decode_run(struct decoder *d, const uint64_t *p, const ui
             break;
         if (tag >= RING_RETURN) {
             const unsigned exit = (unsigned)tag - RING_RETURN;
-            const bool ends_top = d->stack.count && has_ordinal(&top[-1], local);
+            const bool ends_top = d->stack.count && can_have_ordinal(&top[-1], local);
             if (!ends_top || top[-1].code_id >= known)
                 break;
             top--;
@@ -1267,15 +1268,14 @@ static const uint64_t *decode_run(struct decoder *d, const uint64_t *p, const ui
             active = &d->active.at[top->code_id];
             *active -= *active > 0;
             total = &session->totals.at[top->code_id];
-            self_ns = total_add(total, ns, top->child_ns, exit == EXIT_RAISE, *active);
-            library_time_add(total, self_ns, top->library_ns, d->stack.count ? &top[-1] : NULL);
+            add_ended_frame_to_total(total, ns, top->child_ns, exit == EXIT_RAISE, *active);
             total->skipped += top->is_call && top->outcome == OUTCOME_SKIP;
             if (d->stack.count)
                 top[-1].child_ns += ns;
             ns += top->start_ns;
             slot = top->frame_id - frame_id(now->page, 0);
             if (slot < now->rows)
-                row_end(d, (uint32_t)slot, ns, exit);
+                end_row_on_open_page(d, (uint32_t)slot, ns, exit);
             else
                 end_stored_row(d, top->frame_id, ns, top->outcome, exit);
             continue;
@@ -1296,22 +1296,21 @@ static const uint64_t *decode_run(struct decoder *d, const uint64_t *p, const ui
         total->calls += tag == RING_CALL;
         active = &d->active.at[code_id];
         next_ahead = p + 1 < stop ? (p[1] - now->clock) & RING_CLOCK_MASK : far;
-        if (next_ahead < far && is_exit_of(p[1], now->entered)) {
+        if (next_ahead < far && is_exit_of_frame(p[1], now->entered)) {
             const unsigned exit = (unsigned)RING_WORD_TAG(p[1]) - RING_RETURN;
             p++;
             now->entered++;
             now->clock += next_ahead;
-            row = row_begin(d, code_id, FRAME_CELL_MOST, tag, ns);
-            row_end(d, now->rows - 1, ns_of(session, now->clock), exit);
-            self_ns = total_add(total, row->end_ns - ns, 0, exit == EXIT_RAISE, *active);
-            library_time_add(total, self_ns, 0, d->stack.count ? &top[-1] : NULL);
+            row = append_open_row(d, code_id, FRAME_CELL_MOST, tag, ns);
+            end_row_on_open_page(d, now->rows - 1, clock_to_ns(session, now->clock), exit);
+            add_ended_frame_to_total(total, row->end_ns - ns, 0, exit == EXIT_RAISE, *active);
             if (d->stack.count)
                 top[-1].child_ns += row->end_ns - ns;
             continue;
         }
         id = frame_id(now->page, now->rows);
-        bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, tag, ns);
-        row_begin(d, code_id, bytes, tag, ns);
+        bytes = frame_bytes_of_open_cell(id, now->current, now->thread_id, code_id, tag, ns);
+        append_open_row(d, code_id, bytes, tag, ns);
         total->changed = true;
         ++*active;
         *top = (struct decode_frame){.frame_id = id,
@@ -1331,7 +1330,7 @@ static const uint64_t *decode_run(struct decoder *d, const uint64_t *p, const ui
 
 /* After a restart: open those rows again whose cells were made after the last commit. Their ends
  * will be decoded again. */
-static void resume_fill(struct decoder *d)
+static void reopen_uncommitted_rows(struct decoder *d)
 {
     struct frame_fill *fill = &d->place->fill;
 
@@ -1364,16 +1363,16 @@ void decode_open(struct decoder *d, struct decode_session *session, struct trace
         d->now.page = DECODE_NO_PAGE;
         return;
     }
-    resume_fill(d);
-    session->last_ns = MAX(session->last_ns, decode_ns(session, d->now.clock));
-    d->counts = session->counts ? traced_counts(owner, d, false) : NULL;
+    reopen_uncommitted_rows(d);
+    session->last_ns = MAX(session->last_ns, decode_clock_to_ns(session, d->now.clock));
+    d->counts = session->counts ? traced_find_journal(owner, d, false) : NULL;
     if (!d->counts)
         d->now.counted = d->now.changes = 0;
     d->now.counted = MIN(d->now.counted, COUNT_DEPTH);
     d->now.changes = MIN(d->now.changes, COUNT_CHANGES);
-    rebuild_stack(d, d->now.current);
+    push_frames_with_rows_again(d, d->now.current);
     if (d->counts)
-        resume_journal(d);
+        finish_journal_of_killed_collector(d);
 }
 
 size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
@@ -1386,8 +1385,8 @@ size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
         enum ring_tag tag;
         size_t taken = 1;
 
-        if (can_decode_run(d))
-            p = decode_run(d, p, stop);
+        if (can_decode_in_fast_loop(d))
+            p = decode_in_fast_loop(d, p, stop);
         if (p == stop)
             break;
         word = *p;
@@ -1397,66 +1396,68 @@ size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
             /* take the words unread: the ring is broken, but the program must not wait for room */
             taken = (size_t)(stop - p);
         else if (tag == RING_CONTROL)
-            taken = handle_control_record(d, p, (size_t)(stop - p));
+            taken = decode_control_record(d, p, (size_t)(stop - p));
         else if (!d->now.thread_id)
-            mark_broken(d, "ring: it begins without a thread; its events were not read");
+            mark_ring_broken(d, "ring: it begins without a thread; its events were not read");
         else if (tag <= RING_INHERITED)
-            begin_frame(d, tag, RING_WORD_ID(word), widen_clock(d, RING_WORD_LOW(word)));
+            begin_frame(d, tag, RING_WORD_ID(word),
+                        complete_clock_from_low_bits(d, RING_WORD_LOW(word)));
         else
-            handle_exit(d, (unsigned)tag - RING_RETURN, RING_WORD_ID(word),
-                        widen_clock(d, RING_WORD_LOW(word)));
+            decode_exit_word(d, (unsigned)tag - RING_RETURN, RING_WORD_ID(word),
+                             complete_clock_from_low_bits(d, RING_WORD_LOW(word)));
         if (!taken)
             break;
         p += taken;
         /* after all else: if a kill comes before this line, the record is decoded again */
         d->now.tail += taken;
         if (d->now.changes > COUNT_CHANGES / 2)
-            apply_journal(d);
+            add_journal_to_cells(d);
         if (d->commit_due) {
-            commit(d);
+            commit_decoded_state(d);
             d->commit_due = false;
             if (d->dropped)
-                frame_pages_drop(d->session->pages, d->dropped);
+                frame_pages_remove_row(d->session->pages, d->dropped);
             d->dropped = 0;
         }
     }
-    commit(d);
-    d->session->last_ns = MAX(d->session->last_ns, decode_ns(d->session, d->now.clock));
+    commit_decoded_state(d);
+    d->session->last_ns = MAX(d->session->last_ns, decode_clock_to_ns(d->session, d->now.clock));
     return (size_t)(p - words);
 }
 
-static void report_loss(struct decoder *d, uint64_t *events, const char *cause)
+static void report_lost_events(struct decoder *d, uint64_t *events, const char *cause)
 {
     if (*events)
-        traced_loss(d->owner, d->now.thread_id, decode_ns(d->session, d->now.clock), *events,
-                    cause);
+        traced_write_loss(d->owner, d->now.thread_id, decode_clock_to_ns(d->session, d->now.clock),
+                          *events, cause);
     *events = 0; /* the change is committed, so that the loss is reported once */
 }
 
 /* Report the last stretch, with the innermost open frame. It ends with the last event of the
  * recording, because no event of this thread follows. */
-static void close_stretch(struct decoder *d)
+static void report_last_quiet_stretch(struct decoder *d)
 {
-    const struct decode_frame *frame = innermost(d);
-    uint64_t from_ns = decode_ns(d->session, d->now.clock);
+    const struct decode_frame *frame = innermost_frame(d);
+    uint64_t from_ns = decode_clock_to_ns(d->session, d->now.clock);
     uint64_t to_ns = d->session->last_ns;
 
     if (frame && to_ns >= from_ns + d->session->stretch_ns)
-        traced_stretch(d->owner, d->now.thread_id, frame, from_ns, to_ns);
+        traced_write_quiet_stretch(d->owner, d->now.thread_id, frame, from_ns, to_ns);
 }
 
 void decode_close(struct decoder *d)
 {
-    close_page(d);
-    close_stretch(d);
+    close_filled_page(d);
+    report_last_quiet_stretch(d);
     close_open_frames(d);
-    report_loss(d, &d->now.unmatched, "order: exits of frames that were not open were left out");
-    report_loss(d, &d->now.overtaken,
-                "order: frames ended after the frame around them; they end with it");
-    report_loss(d, &d->now.backwards,
-                "clock: it went backwards on this thread; the time before was kept");
-    apply_journal(d);
-    commit(d);
+    report_lost_events(d, &d->now.unmatched,
+                       "order: exits of frames that were not open were left out");
+    report_lost_events(d, &d->now.overtaken,
+                       "order: frames ended after the frame around them; they end with it");
+    report_lost_events(d, &d->now.backwards,
+                       "clock: it went backwards on this thread; the time before was kept");
+    add_journal_to_cells(d);
+    commit_decoded_state(d);
     list_free(&d->stack);
     list_free(&d->active);
 }

@@ -112,7 +112,8 @@ struct decode_session {
     bool thin;
     /* owned: numbers of calls for --thin, by code_id; the decoder adds items */
     LIST(struct decode_thin) thins;
-    /* how long a thread has no event before traced_stretch() is called, in ns and in ticks */
+    /* how long a thread has no event before traced_write_quiet_stretch() is called, in ns and in
+     * ticks */
     uint64_t stretch_ns, stretch_ticks;
     uint64_t last_ns;     /* time of the latest event */
     uint64_t open_frames; /* how many frames of the closed decoders never ended */
@@ -205,10 +206,10 @@ void decode_set_owner(struct decode_session *session, uint32_t code_id, enum dec
 size_t decode_words(struct decoder *d, const uint64_t *words, size_t count);
 
 /* Store the page that is being filled, even if it is not full. */
-void decode_store(struct decoder *d);
+void decode_store_open_page(struct decoder *d);
 /* Store the page that is being filled if it is old. With --keep a page is dropped by its age, and
  * this one would be dropped before it is full. */
-void decode_store_old(struct decoder *d);
+void decode_store_old_page(struct decoder *d);
 
 /* Close the decoder of a ring that gets no more words. Open frames stay open in the trace. Frees
  * what the decoder owns. */
@@ -216,27 +217,28 @@ void decode_close(struct decoder *d);
 
 /* Convert CLOCK, a reading of the session's clock, to nanoseconds since the session's start; at
  * least 1. */
-uint64_t decode_ns(const struct decode_session *session, uint64_t clock);
+uint64_t decode_clock_to_ns(const struct decode_session *session, uint64_t clock);
 
 /* Push a frame of CODE_ID that has just begun, and return it. The caller fills in the other
  * members. Returns NULL without memory, or if the stack is too deep. */
-struct decode_frame *decode_push(struct decoder *d, uint32_t code_id, bool call);
+struct decode_frame *decode_push_frame(struct decoder *d, uint32_t code_id, bool call);
 /* Pop the innermost frame and add it to the totals. Its duration_ns and raised are set. */
-void decode_pop(struct decoder *d);
+void decode_pop_frame(struct decoder *d);
 
 /* ---- write rows of other tables: defined by collector/facts.c, or by a test ---- */
 
 /* Return the row id of the code object or thread whose id in the process is LOCAL. Never 0: if its
  * fact is missing, it gets a row with unknown columns. */
-uint32_t traced_code_row(struct traced *t, uint32_t local);
-uint32_t traced_thread_row(struct traced *t, uint32_t local);
+uint32_t traced_row_id_of_code(struct traced *t, uint32_t local);
+uint32_t traced_row_id_of_thread(struct traced *t, uint32_t local);
 /* Return the row id of the cache entry whose id in the process is LOCAL, or 0 if the entry is not
  * known. */
-uint32_t traced_entry_row(struct traced *t, uint32_t local);
+uint32_t traced_row_id_of_entry(struct traced *t, uint32_t local);
 /* Write the lookup that has ended in the decoder's innermost frame. Its checks, compile and
  * signature are in `now`. OBSERVED: the entries that it tried are not known. */
-void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
-                   uint64_t duration_ns, unsigned outcome, bool observed, uint32_t cache_entry_id);
+void traced_write_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
+                         uint64_t duration_ns, unsigned outcome, bool observed,
+                         uint32_t cache_entry_id);
 /* A span that begins in the decoder's innermost frame. local: the span's id in its process; parent:
  * 1 + the id of the span around it, or 0. The texts are borrowed. */
 struct decode_span {
@@ -245,37 +247,39 @@ struct decode_span {
     uint64_t start_ns;
     struct fact_text name, attributes;
 };
-void traced_span(struct traced *t, const struct decoder *d, const struct decode_span *span);
+void traced_write_span(struct traced *t, const struct decoder *d, const struct decode_span *span);
 /* Write TEXT, which is JSON: the arguments of frame FRAME_ID, or, if RETURNED, its return value. */
-void traced_call_args(struct traced *t, uint64_t frame_id, bool returned, struct fact_text text);
-void traced_span_end(struct traced *t, uint32_t local, uint64_t end_ns);
+void traced_write_call_arguments(struct traced *t, uint64_t frame_id, bool returned,
+                                 struct fact_text text);
+void traced_write_span_end(struct traced *t, uint32_t local, uint64_t end_ns);
 /* Commit the rows of other tables that were made from words. The decoder calls this just before it
  * commits its words as decoded: after that, the rows could not be made again. */
 void traced_commit_rows(struct traced *t);
 /* Write the cache entry of a frame whose stored row has no room for it. */
-void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry_id);
+void traced_write_late_cache_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry_id);
 /* Return the journal of the decoder's ring (collector/counts.h). MAKE: make it if there is none.
  * Returns NULL if there is none. */
-struct count_ring *traced_counts(struct traced *t, const struct decoder *d, bool make);
+struct count_ring *traced_find_journal(struct traced *t, const struct decoder *d, bool make);
 /* With `run --keep`: the page of frame FRAME_ID was dropped while the frame was open, and its row
  * was kept elsewhere. The first function reads this row; the second sets its end. */
-bool traced_long_frame(struct traced *t, uint64_t frame_id, struct frame_row *row);
-void traced_long_frame_end(struct traced *t, uint64_t frame_id, uint64_t end_ns, unsigned outcome,
-                           unsigned exit);
+bool traced_write_long_frame(struct traced *t, uint64_t frame_id, struct frame_row *row);
+void traced_write_long_frame_end(struct traced *t, uint64_t frame_id, uint64_t end_ns,
+                                 unsigned outcome, unsigned exit);
 /* With --snapshot-on: trigger a snapshot, because a call of CODE_ID took DURATION_NS, longer than
  * the limit for it. */
 void traced_trigger_slow_call(struct traced *t, uint32_t code_id, uint64_t duration_ns);
 /* With --snapshot-on: note that an outermost frame ended. RAISED: it raised an exception. */
-void traced_note_outermost_end(struct traced *t, bool raised);
+void traced_note_end_of_outermost_frame(struct traced *t, bool raised);
 /* Record that frame FRAME_ID will never end. */
-void traced_write_left_open(struct traced *t, uint64_t frame_id);
+void traced_write_frame_left_open(struct traced *t, uint64_t frame_id);
 /* Write a stretch: from START_NS to END_NS the thread with row id THREAD_ID began and ended no
  * frame. FRAME was its innermost frame. */
-void traced_stretch(struct traced *t, uint32_t thread_id, const struct decode_frame *frame,
-                    uint64_t start_ns, uint64_t end_ns);
+void traced_write_quiet_stretch(struct traced *t, uint32_t thread_id,
+                                const struct decode_frame *frame, uint64_t start_ns,
+                                uint64_t end_ns);
 /* Write a row of table `loss`: EVENTS were not recorded, because of CAUSE. THREAD_ID is 0 if the
  * loss is not of a single thread. */
-void traced_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t events,
-                 const char *cause);
+void traced_write_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t events,
+                       const char *cause);
 
 #endif

@@ -26,7 +26,7 @@ enum {
 
 /* Return the row id of fact SHARED: the one that a killed collector gave the fact, or a new one
  * from *NEXT. */
-static uint32_t give_row_id(struct traced *t, struct fact *shared, uint32_t *next)
+static uint32_t get_row_id_of_fact(struct traced *t, struct fact *shared, uint32_t *next)
 {
     uint32_t given = t->collector->resumed ? shared->row_id : 0;
 
@@ -40,21 +40,21 @@ static uint32_t give_row_id(struct traced *t, struct fact *shared, uint32_t *nex
 
 /* Return a row id for a fact from the counter next_note, which several tables share. Returns 0 if
  * the thing that the row describes has no row itself (KNOWN is false). */
-static uint32_t give_note_id(struct traced *t, struct fact *shared, bool known)
+static uint32_t get_id_from_note_counter(struct traced *t, struct fact *shared, bool known)
 {
-    return known ? give_row_id(t, shared, &t->collector->state.file->header.next_note) : 0;
+    return known ? get_row_id_of_fact(t, shared, &t->collector->state.file->header.next_note) : 0;
 }
 
 /* Process T has given a new thing the id LOCAL. Give it a row id, store the row id in IDS, and
  * return it. Returns 0 without room. */
-static uint32_t give_new_id(struct traced *t, decode_ids *ids, int64_t local, struct fact *shared,
-                            uint32_t *next)
+static uint32_t assign_row_id(struct traced *t, decode_ids *ids, int64_t local, struct fact *shared,
+                              uint32_t *next)
 {
     uint32_t *id = (uint64_t)local < IDS_MAX ? list_reach(ids, (size_t)local) : NULL;
 
     if (!id)
         return 0;
-    *id = give_row_id(t, shared, next);
+    *id = get_row_id_of_fact(t, shared, next);
     return *id;
 }
 
@@ -65,31 +65,31 @@ static uint32_t find_row_id(const decode_ids *ids, int64_t local)
     return (uint64_t)local < ids->count ? ids->at[local] : 0;
 }
 
-static const struct traced_entry *entry_of(const struct traced *t, int64_t local)
+static const struct traced_entry *find_cache_entry(const struct traced *t, int64_t local)
 {
     static const struct traced_entry none;
 
     return (uint64_t)local < t->entries.count ? &t->entries.at[local] : &none;
 }
 
-static uint32_t guard_id(const struct traced_entry *entry, int64_t ordinal)
+static uint32_t row_id_of_guard(const struct traced_entry *entry, int64_t ordinal)
 {
     return ordinal >= 0 && ordinal < entry->guards ? entry->guard_id + (uint32_t)ordinal : 0;
 }
 
 /* Convert NUMBER, where -1 means not known, to a column's value. */
-static int64_t column_of_number(int64_t number)
+static int64_t number_or_null(int64_t number)
 {
     return number < 0 ? ROW_NONE : number;
 }
 
-static int64_t session_ns(const struct traced *t, int64_t clock)
+static int64_t clock_to_session_ns(const struct traced *t, int64_t clock)
 {
-    return (int64_t)decode_ns(&t->collector->decode, (uint64_t)clock);
+    return (int64_t)decode_clock_to_ns(&t->collector->decode, (uint64_t)clock);
 }
 
 /* Convert a wall clock time to the session's time. */
-static int64_t convert_wall_clock(const struct traced *t, int64_t unix_ns)
+static int64_t wall_clock_to_session_ns(const struct traced *t, int64_t unix_ns)
 {
     int64_t start = (int64_t)t->collector->session->file->start_unix_ns;
 
@@ -99,7 +99,7 @@ static int64_t convert_wall_clock(const struct traced *t, int64_t unix_ns)
 /* ---- write the rows for each kind of fact ---- */
 
 /* Return the kind of a code object: a word that schemas/trace.sql lists. */
-static const char *code_kind(const struct fact_CODE *code)
+static const char *name_of_code_kind(const struct fact_CODE *code)
 {
     /* co_flags */
     enum { NEW_LOCALS = 2, GENERATOR = 0x20, COROUTINE = 0x80, ASYNC_GENERATOR = 0x200 };
@@ -132,8 +132,8 @@ static const char *code_kind(const struct fact_CODE *code)
 }
 
 /* Return the first row id of ENTRY's guards: the one that a killed collector gave, or a new one. */
-static uint32_t give_guard_ids(struct traced *t, const struct traced_entry *entry,
-                               struct fact *shared)
+static uint32_t get_first_guard_id(struct traced *t, const struct traced_entry *entry,
+                                   struct fact *shared)
 {
     struct state_header *next = &t->collector->state.file->header;
     uint32_t first = shared->row_more; /* read once, because the program can change it */
@@ -156,11 +156,11 @@ static void store_entry(struct traced *t, const struct fact_ENTRY *fact, struct 
 
     if (!entry)
         return;
-    entry->entry_id = give_row_id(t, shared, &next->next_entry);
+    entry->entry_id = get_row_id_of_fact(t, shared, &next->next_entry);
     entry->guards = 0;
     if (fact->guards >= 0 && fact->guards < IDS_MAX)
         entry->guards = (uint32_t)fact->guards;
-    entry->guard_id = give_guard_ids(t, entry, shared);
+    entry->guard_id = get_first_guard_id(t, entry, shared);
     code_id = find_row_id(&t->codes, fact->code);
     recorder_put(t->collector->recorder, ENTRY,
                  {
@@ -168,15 +168,15 @@ static void store_entry(struct traced *t, const struct fact_ENTRY *fact, struct 
                      .code_id = code_id,
                      .label = fact->label,
                      .backend = fact->backend,
-                     .region_id = column_of_number(fact->region),
+                     .region_id = number_or_null(fact->region),
                      .guard_count = entry->guards,
-                     .born_ns = session_ns(t, fact->clock),
+                     .born_ns = clock_to_session_ns(t, fact->clock),
                  });
 }
 
 /* Read the next COUNT texts at *AT, each ended by a NUL, and move *AT behind them. Returns false if
  * there are fewer texts. */
-static bool read_texts(const char **at, const char *end, struct fact_text *texts, int count)
+static bool read_texts_of_fact(const char **at, const char *end, struct fact_text *texts, int count)
 {
     for (int i = 0; i < count; i++) {
         const char *stop = *at < end ? memchr(*at, 0, (size_t)(end - *at)) : NULL;
@@ -195,11 +195,11 @@ static void store_graph(struct traced *t, const struct fact_GRAPH *fact, struct 
     const char *at = fact->nodes.text;
     const char *end = at + fact->nodes.bytes;
     uint32_t compile = find_row_id(&t->compiles, fact->compile);
-    uint32_t id = compile ? give_row_id(t, shared, &next->next_graph) : 0;
+    uint32_t id = compile ? get_row_id_of_fact(t, shared, &next->next_graph) : 0;
     uint32_t nodes = 0;
     struct fact_text fields[5];
 
-    while (at < end && read_texts(&at, end, fields, 5)) {
+    while (at < end && read_texts_of_fact(&at, end, fields, 5)) {
         recorder_put(r, GRAPH_NODE,
                      {
                          .graph_id = id,
@@ -221,7 +221,7 @@ static void store_graph(struct traced *t, const struct fact_GRAPH *fact, struct 
                  });
 }
 
-static void store_mark(struct traced *t, const struct fact_MARK *fact, struct fact *shared)
+static void store_compile_mark(struct traced *t, const struct fact_MARK *fact, struct fact *shared)
 {
     static const char *const actions[] = {"default", "skip", "run_only"};
     uint32_t code = find_row_id(&t->codes, fact->code);
@@ -234,23 +234,23 @@ static void store_mark(struct traced *t, const struct fact_MARK *fact, struct fa
         return;
     own = actions[fact->own];
     callees = actions[fact->callees];
-    row = give_note_id(t, shared, code);
+    row = get_id_from_note_counter(t, shared, code);
     recorder_put(t->collector->recorder, MARK,
                  {
                      .rowid = row,
                      .code_id = code,
-                     .at_ns = session_ns(t, fact->clock),
+                     .at_ns = clock_to_session_ns(t, fact->clock),
                      .action = fact_string(own),
                      .recursive_action = fact_string(callees),
-                     .region_id = column_of_number(fact->region),
+                     .region_id = number_or_null(fact->region),
                      .reason = fact->reason,
                  });
 }
 
-static void store_break(struct traced *t, const struct fact_BREAK *fact, uint32_t compile,
-                        struct fact *shared)
+static void store_graph_break(struct traced *t, const struct fact_BREAK *fact, uint32_t compile,
+                              struct fact *shared)
 {
-    uint32_t row = give_note_id(t, shared, compile);
+    uint32_t row = get_id_from_note_counter(t, shared, compile);
     uint32_t code_id = find_row_id(&t->codes, fact->code);
     uint32_t resume_code_id = find_row_id(&t->codes, fact->rest);
 
@@ -260,19 +260,19 @@ static void store_break(struct traced *t, const struct fact_BREAK *fact, uint32_
                      .compile_id = compile,
                      .code_id = code_id,
                      .line = fact->line,
-                     .offset = column_of_number(fact->offset),
+                     .offset = number_or_null(fact->offset),
                      .reason = fact->reason,
                      .user_stack = fact->stack,
                      .resume_code_id = resume_code_id,
                  });
 }
 
-static void store_phase(struct traced *t, const struct fact_PHASE *fact, uint32_t compile,
-                        struct fact *shared)
+static void store_compile_phase(struct traced *t, const struct fact_PHASE *fact, uint32_t compile,
+                                struct fact *shared)
 {
-    uint32_t row = give_note_id(t, shared, true);
-    int64_t start_ns = convert_wall_clock(t, fact->start);
-    int64_t end_ns = convert_wall_clock(t, fact->end);
+    uint32_t row = get_id_from_note_counter(t, shared, true);
+    int64_t start_ns = wall_clock_to_session_ns(t, fact->start);
+    int64_t end_ns = wall_clock_to_session_ns(t, fact->end);
 
     recorder_put(t->collector->recorder, PHASE,
                  {
@@ -286,7 +286,7 @@ static void store_phase(struct traced *t, const struct fact_PHASE *fact, uint32_
 }
 
 /* Record the torch of process T. An unknown version is an empty text: NULL means no torch. */
-static void store_torch(struct traced *t, const struct fact_TORCH *fact)
+static void store_torch_version(struct traced *t, const struct fact_TORCH *fact)
 {
     struct collector *c = t->collector;
     size_t room = sizeof c->torch_note;
@@ -306,8 +306,8 @@ static void store_torch(struct traced *t, const struct fact_TORCH *fact)
 
 /* Store a fact that torch's bridge wrote (tracer/torch/bridge.c): about a compile, about the
  * function that a resume function continues, or about torch's version. */
-static void store_note(struct traced *t, enum fact_kind kind, const union fact_any *fact,
-                       struct fact *shared)
+static void store_fact_of_bridge(struct traced *t, enum fact_kind kind, const union fact_any *fact,
+                                 struct fact *shared)
 {
     struct recorder *r = t->collector->recorder;
     uint32_t compile = find_row_id(&t->compiles, fact->numbers[0]);
@@ -320,26 +320,26 @@ static void store_note(struct traced *t, enum fact_kind kind, const union fact_a
                          .label = fact->NOTE.label,
                          .outcome = fact->NOTE.outcome,
                          .reason = fact->NOTE.reason,
-                         .sticky = column_of_number(fact->NOTE.sticky),
+                         .sticky = number_or_null(fact->NOTE.sticky),
                      });
         break;
     case FACT_GRAPH:
         store_graph(t, &fact->GRAPH, shared);
         break;
     case FACT_BREAK:
-        store_break(t, &fact->BREAK, compile, shared);
+        store_graph_break(t, &fact->BREAK, compile, shared);
         break;
     case FACT_LISTING:
         recorder_put(r, LISTING,
                      {
-                         .rowid = give_note_id(t, shared, compile),
+                         .rowid = get_id_from_note_counter(t, shared, compile),
                          .compile_id = compile,
                          .kind = fact->LISTING.kind,
                          .text = fact->LISTING.text,
                      });
         break;
     case FACT_PHASE:
-        store_phase(t, &fact->PHASE, compile, shared);
+        store_compile_phase(t, &fact->PHASE, compile, shared);
         break;
     case FACT_ORIGIN:
         recorder_put(r, ORIGIN,
@@ -350,14 +350,14 @@ static void store_note(struct traced *t, enum fact_kind kind, const union fact_a
                      });
         break;
     case FACT_TORCH:
-        store_torch(t, &fact->TORCH);
+        store_torch_version(t, &fact->TORCH);
         break;
     default:
         break;
     }
 }
 
-static void store_argv(struct traced *t, const struct fact_ARGV *fact)
+static void store_command_line(struct traced *t, const struct fact_ARGV *fact)
 {
     char *argv = json_array(fact->argv.text, (size_t)fact->argv.bytes);
 
@@ -371,18 +371,18 @@ static void store_loss(struct traced *t, const struct fact_LOSS *fact, struct fa
     struct collector *c = t->collector;
     uint64_t *next = &c->state.file->header.next[NEXT_LOSS];
     uint32_t loss = (uint32_t)*next;
-    uint64_t at_ns = (uint64_t)session_ns(t, fact->clock);
+    uint64_t at_ns = (uint64_t)clock_to_session_ns(t, fact->clock);
     size_t bytes = MIN((size_t)fact->cause.bytes, ROW_CAUSE_MAX);
 
-    give_row_id(t, shared, &loss);
+    get_row_id_of_fact(t, shared, &loss);
     *next = loss;
     collector_write_loss_row(c, shared->row_id, t->row.process_id, 0, at_ns,
-                             (uint64_t)column_of_number(fact->events),
+                             (uint64_t)number_or_null(fact->events),
                              strndupa(fact->cause.text, bytes));
 }
 
 /* Does PATTERN match the code of FACT: its qualified name or its file? */
-static bool matches_code(const char *pattern, const struct fact_CODE *fact)
+static bool does_pattern_match_code(const char *pattern, const struct fact_CODE *fact)
 {
     const char *name = strndupa(fact->qualname.text, (size_t)MIN(fact->qualname.bytes, NAME_MOST));
     const char *file = strndupa(fact->filename.text, (size_t)MIN(fact->filename.bytes, NAME_MOST));
@@ -391,14 +391,14 @@ static bool matches_code(const char *pattern, const struct fact_CODE *fact)
 }
 
 /* Is this the function to which threading passes an exception that nobody caught? */
-static bool is_excepthook(const struct fact_CODE *fact)
+static bool is_threading_excepthook(const struct fact_CODE *fact)
 {
-    return matches_code("_make_invoke_excepthook.<locals>.invoke_excepthook", fact);
+    return does_pattern_match_code("_make_invoke_excepthook.<locals>.invoke_excepthook", fact);
 }
 
 /* Set how long a call of code object ID may take without triggering a snapshot (run
  * --snapshot-on). */
-static void limit_set(struct collector *c, uint32_t id, const struct fact_CODE *fact)
+static void set_slow_call_limit(struct collector *c, uint32_t id, const struct fact_CODE *fact)
 {
     uint64_t limit_ns = 0;
     uint64_t *limit;
@@ -406,9 +406,9 @@ static void limit_set(struct collector *c, uint32_t id, const struct fact_CODE *
     if (!c->decode.limits_on)
         return;
     list_each(condition, &c->trigger.conditions)
-        if (matches_code(condition->pattern, fact))
+        if (does_pattern_match_code(condition->pattern, fact))
             limit_ns = limit_ns ? MIN(limit_ns, condition->limit_ns) : condition->limit_ns;
-    if (c->trigger.on_exception && is_excepthook(fact))
+    if (c->trigger.on_exception && is_threading_excepthook(fact))
         limit_ns = LIMIT_OF_HOOK;
     limit = limit_ns ? list_reach(&c->decode.limits, id) : NULL;
     if (limit)
@@ -434,7 +434,7 @@ void traced_trigger_slow_call(struct traced *t, uint32_t code_id, uint64_t durat
 
 /* Trigger a snapshot if process T ended with a failure, and one of its outermost frames with an
  * exception. Called when either becomes known. */
-static void trigger_if_failed(struct traced *t)
+static void trigger_snapshot_if_failed(struct traced *t)
 {
     bool is_uncaught = t->raised && t->failed;
 
@@ -442,18 +442,18 @@ static void trigger_if_failed(struct traced *t)
         trigger_snapshot(t->collector, "a process ended with an uncaught exception");
 }
 
-void traced_note_outermost_end(struct traced *t, bool raised)
+void traced_note_end_of_outermost_frame(struct traced *t, bool raised)
 {
     t->raised = t->raised || raised;
-    trigger_if_failed(t);
+    trigger_snapshot_if_failed(t);
 }
 
-void traced_failed(struct traced *t)
+void traced_note_failure(struct traced *t)
 {
     if (t->failed)
         return;
     t->failed = true;
-    trigger_if_failed(t);
+    trigger_snapshot_if_failed(t);
 }
 
 static bool text_is(struct fact_text text, const char *other)
@@ -517,11 +517,10 @@ static enum decode_owner find_owner(const struct fact_CODE *fact)
 static void store_code(struct traced *t, const struct fact_CODE *fact, struct fact *shared)
 {
     struct state_header *next = &t->collector->state.file->header;
-    uint32_t id = give_new_id(t, &t->codes, fact->code, shared, &next->next_code);
+    uint32_t id = assign_row_id(t, &t->codes, fact->code, shared, &next->next_code);
 
-    counts_set_place(&t->collector->counts, id, fact->place);
-    decode_set_owner(&t->collector->decode, id, find_owner(fact));
-    limit_set(t->collector, id, fact);
+    counts_set_code_place(&t->collector->counts, id, fact->place);
+    set_slow_call_limit(t->collector, id, fact);
     recorder_put(t->collector->recorder, CODE,
                  {
                      .code_id = id,
@@ -529,7 +528,7 @@ static void store_code(struct traced *t, const struct fact_CODE *fact, struct fa
                      .filename = fact->filename,
                      .qualname = fact->qualname,
                      .first_line = fact->first_line,
-                     .kind = fact_string(code_kind(fact)),
+                     .kind = fact_string(name_of_code_kind(fact)),
                      .fingerprint = fact->fingerprint,
                  });
 }
@@ -543,22 +542,22 @@ static void store_compile(struct traced *t, const struct fact_COMPILE *fact, uin
                      .label = fact->label,
                      .outcome = fact->outcome,
                      .reason = fact->reason,
-                     .start_ns = session_ns(t, fact->began),
-                     .end_ns = session_ns(t, fact->ended),
+                     .start_ns = clock_to_session_ns(t, fact->began),
+                     .end_ns = clock_to_session_ns(t, fact->ended),
                  });
 }
 
-static void store_compiled(struct traced *t, const struct fact_COMPILED *fact, uint32_t compile)
+static void store_compile_end(struct traced *t, const struct fact_COMPILED *fact, uint32_t compile)
 {
     struct recorder *r = t->collector->recorder;
-    uint32_t entry = entry_of(t, fact->entry)->entry_id;
+    uint32_t entry = find_cache_entry(t, fact->entry)->entry_id;
 
     recorder_put(r, COMPILE_ENTRY, {.compile_id = compile, .cache_entry_id = entry});
     recorder_put(r, ENTRY_COMPILE, {.cache_entry_id = entry, .compile_id = compile});
 }
 
 /* Return the trace's word for how a cause was found. */
-static const char *cause_how(int64_t how)
+static const char *word_for_cause_method(int64_t how)
 {
     if (how == CAUSE_DECIDED)
         return "observed";
@@ -568,11 +567,11 @@ static const char *cause_how(int64_t how)
 static void store_cause(struct traced *t, const struct fact_CAUSE *fact, uint32_t compile,
                         struct fact *shared)
 {
-    const struct traced_entry *entry = entry_of(t, fact->entry);
+    const struct traced_entry *entry = find_cache_entry(t, fact->entry);
     bool also = fact->how == CAUSE_ALSO || fact->how == CAUSE_CUT;
-    uint32_t row = give_note_id(t, shared, entry->entry_id && compile);
-    uint32_t failed = guard_id(entry, fact->guard);
-    const char *how = cause_how(fact->how);
+    uint32_t row = get_id_from_note_counter(t, shared, entry->entry_id && compile);
+    uint32_t failed = row_id_of_guard(entry, fact->guard);
+    const char *how = word_for_cause_method(fact->how);
 
     recorder_put(t->collector->recorder, CAUSE,
                  {
@@ -584,7 +583,7 @@ static void store_cause(struct traced *t, const struct fact_CAUSE *fact, uint32_
                      .kind = fact->kind,
                      .source = fact->source,
                      .aspect = fact->aspect,
-                     .dimension = column_of_number(fact->dimension),
+                     .dimension = number_or_null(fact->dimension),
                      .expected = fact->expected,
                      .actual = fact->actual,
                      .text = fact->words,
@@ -597,14 +596,14 @@ static void store_entry_fact(struct traced *t, enum fact_kind kind, const union 
                              struct fact *shared)
 {
     struct recorder *r = t->collector->recorder;
-    const struct traced_entry *entry = entry_of(t, fact->numbers[0]);
+    const struct traced_entry *entry = find_cache_entry(t, fact->numbers[0]);
     const struct fact_GUARD *guard = &fact->GUARD;
     uint32_t id = entry->entry_id;
     uint32_t row;
 
     switch (kind) {
     case FACT_GUARD:
-        row = guard_id(entry, guard->ordinal);
+        row = row_id_of_guard(entry, guard->ordinal);
         recorder_put(r, GUARD,
                      {
                          .guard_id = row,
@@ -617,12 +616,12 @@ static void store_entry_fact(struct traced *t, enum fact_kind kind, const union 
                      });
         break;
     case FACT_ORDER:
-        row = give_note_id(t, shared, id);
+        row = get_id_from_note_counter(t, shared, id);
         recorder_put(r, GUARD_ORDER,
                      {
                          .rowid = row,
                          .cache_entry_id = id,
-                         .from_ns = session_ns(t, fact->ORDER.clock),
+                         .from_ns = clock_to_session_ns(t, fact->ORDER.clock),
                          .ordinals = fact->ORDER.ordinals,
                          .process_id = t->row.process_id,
                      });
@@ -631,7 +630,7 @@ static void store_entry_fact(struct traced *t, enum fact_kind kind, const union 
         recorder_put(r, ENTRY_DIED,
                      {
                          .cache_entry_id = id,
-                         .died_ns = session_ns(t, fact->DEATH.clock),
+                         .died_ns = clock_to_session_ns(t, fact->DEATH.clock),
                          .death_cause = fact->DEATH.cause,
                      });
     }
@@ -650,7 +649,7 @@ static void store_fact(struct traced *t, enum fact_kind kind, const union fact_a
 
     switch (kind) {
     case FACT_ARGV:
-        store_argv(t, &fact->ARGV);
+        store_command_line(t, &fact->ARGV);
         break;
     case FACT_EXECUTABLE:
         recorder_put(r, PROCESS_SAYS, {.process_id = process, .executable = fact->EXECUTABLE.path});
@@ -663,15 +662,15 @@ static void store_fact(struct traced *t, enum fact_kind kind, const union fact_a
         recorder_put(r, PROCESS_RANK,
                      {
                          .process_id = process,
-                         .rank = column_of_number(fact->RANK.rank),
-                         .local_rank = column_of_number(fact->RANK.local_rank),
+                         .rank = number_or_null(fact->RANK.rank),
+                         .local_rank = number_or_null(fact->RANK.local_rank),
                      });
         break;
     case FACT_LOSS:
         store_loss(t, &fact->LOSS, shared);
         break;
     case FACT_THREAD:
-        id = give_new_id(t, &t->threads, fact->THREAD.thread, shared, &next->next_thread);
+        id = assign_row_id(t, &t->threads, fact->THREAD.thread, shared, &next->next_thread);
         recorder_put(r, THREAD,
                      {
                          .thread_id = id,
@@ -690,19 +689,19 @@ static void store_fact(struct traced *t, enum fact_kind kind, const union fact_a
         store_entry(t, &fact->ENTRY, shared);
         break;
     case FACT_ASKED:
-        id = give_new_id(t, &t->compiles, fact->ASKED.compile, shared, &next->next_compile);
+        id = assign_row_id(t, &t->compiles, fact->ASKED.compile, shared, &next->next_compile);
         recorder_put(r, COMPILE_BEGUN,
                      {
                          .compile_id = id,
                          .code_id = find_row_id(&t->codes, fact->ASKED.code),
-                         .start_ns = session_ns(t, fact->ASKED.clock),
+                         .start_ns = clock_to_session_ns(t, fact->ASKED.clock),
                      });
         break;
     case FACT_COMPILE:
         store_compile(t, &fact->COMPILE, compile);
         break;
     case FACT_COMPILED:
-        store_compiled(t, &fact->COMPILED, compile);
+        store_compile_end(t, &fact->COMPILED, compile);
         break;
     case FACT_CAUSE:
         store_cause(t, &fact->CAUSE, compile, shared);
@@ -713,39 +712,39 @@ static void store_fact(struct traced *t, enum fact_kind kind, const union fact_a
         store_entry_fact(t, kind, fact, shared);
         break;
     case FACT_SIGNATURE:
-        id = give_new_id(t, &t->signatures, fact->SIGNATURE.signature, shared,
-                         &next->next_signature);
+        id = assign_row_id(t, &t->signatures, fact->SIGNATURE.signature, shared,
+                           &next->next_signature);
         recorder_put(r, SIGNATURE, {.text = fact->SIGNATURE.text, .signature_id = id});
         break;
     case FACT_SPAN_END:
-        traced_span_end(t, (uint32_t)fact->SPAN_END.span,
-                        (uint64_t)session_ns(t, fact->SPAN_END.clock));
+        traced_write_span_end(t, (uint32_t)fact->SPAN_END.span,
+                              (uint64_t)clock_to_session_ns(t, fact->SPAN_END.clock));
         break;
     case FACT_UNCAUGHT:
         recorder_put(r, UNCAUGHT,
                      {
                          .process_id = process,
-                         .at_ns = session_ns(t, fact->UNCAUGHT.clock),
+                         .at_ns = clock_to_session_ns(t, fact->UNCAUGHT.clock),
                          .type = fact->UNCAUGHT.type,
                          .code_id = find_row_id(&t->codes, fact->UNCAUGHT.code),
-                         .line = column_of_number(fact->UNCAUGHT.line),
+                         .line = number_or_null(fact->UNCAUGHT.line),
                      });
         break;
     case FACT_SETTING:
-        settings_take(c, &fact->SETTING);
+        settings_note_use(c, &fact->SETTING);
         break;
     case FACT_MARK:
-        store_mark(t, &fact->MARK, shared);
+        store_compile_mark(t, &fact->MARK, shared);
         break;
     default:
-        store_note(t, kind, fact, shared);
+        store_fact_of_bridge(t, kind, fact, shared);
         break;
     }
 }
 
 /* ---- read the facts of a process from its file ---- */
 
-bool traced_facts_next(struct traced *t, uint64_t at)
+bool traced_is_next_fact_at(struct traced *t, uint64_t at)
 {
     struct facts head = {0};
     struct facts *chunk = NULL;
@@ -756,13 +755,13 @@ bool traced_facts_next(struct traced *t, uint64_t at)
     bool leads_back = t->facts && at <= t->facts_off;
 
     if (has_size) {
-        chunk = traced_map(t, at, head.bytes + sizeof head);
+        chunk = traced_map_part(t, at, head.bytes + sizeof head);
         error = chunk ? ERANGE : errno;
     }
     if (!chunk || leads_back) {
         if (chunk)
             munmap(chunk, head.bytes + sizeof head);
-        traced_unmapped(t, "its names lie", error);
+        traced_mark_broken_by_map(t, "its names lie", error);
         return false;
     }
     if (t->facts)
@@ -805,7 +804,7 @@ static const char *store_next_fact(struct traced *t, uint64_t used)
     return NULL;
 }
 
-void traced_facts(struct traced *t)
+void traced_read_facts(struct traced *t)
 {
     while (!t->broken && t->facts) {
         uint64_t used = atomic_load_explicit(&t->facts->used, memory_order_acquire);
@@ -814,7 +813,7 @@ void traced_facts(struct traced *t)
         while (t->facts_read < used) {
             const char *wrong = store_next_fact(t, used);
             if (wrong) {
-                traced_broken(t, wrong);
+                traced_mark_broken(t, wrong);
                 return;
             }
         }
@@ -823,7 +822,7 @@ void traced_facts(struct traced *t)
         is_whole = used == atomic_load_explicit(&t->facts->used, memory_order_acquire);
         if (!next || !is_whole)
             return;
-        if (!traced_facts_next(t, next))
+        if (!traced_is_next_fact_at(t, next))
             return;
     }
 }
@@ -838,9 +837,9 @@ void traced_facts(struct traced *t)
             memcpy((to)->at, (from)->at, ids * sizeof *(to)->at);                 \
     } while (0)
 
-void traced_inherit(struct traced *t, struct traced *parent)
+void traced_copy_ids_of_parent(struct traced *t, struct traced *parent)
 {
-    traced_facts(parent);
+    traced_read_facts(parent);
     inherit(&t->codes, &parent->codes, t->file->inherited_codes);
     inherit(&t->entries, &parent->entries, t->file->inherited_entries);
     inherit(&t->signatures, &parent->signatures, t->file->inherited_signatures);
@@ -853,11 +852,11 @@ void traced_inherit(struct traced *t, struct traced *parent)
 
 /* ---- functions that the decoder calls, declared in collector/decode.h ---- */
 
-uint32_t traced_code_row(struct traced *t, uint32_t local)
+uint32_t traced_row_id_of_code(struct traced *t, uint32_t local)
 {
     struct collector *c = t->collector;
 
-    traced_facts(t);
+    traced_read_facts(t);
     if (find_row_id(&t->codes, local))
         return find_row_id(&t->codes, local);
     /* the fact about this code object was lost for want of room, or the ring is damaged */
@@ -878,11 +877,11 @@ uint32_t traced_code_row(struct traced *t, uint32_t local)
     return t->unknown_code;
 }
 
-uint32_t traced_thread_row(struct traced *t, uint32_t local)
+uint32_t traced_row_id_of_thread(struct traced *t, uint32_t local)
 {
     uint32_t id;
 
-    traced_facts(t);
+    traced_read_facts(t);
     id = find_row_id(&t->threads, local);
     if (!id) {
         id = t->collector->state.file->header.next_thread++;
@@ -896,15 +895,16 @@ uint32_t traced_thread_row(struct traced *t, uint32_t local)
     return id;
 }
 
-uint32_t traced_entry_row(struct traced *t, uint32_t local)
+uint32_t traced_row_id_of_entry(struct traced *t, uint32_t local)
 {
-    if (!entry_of(t, local)->entry_id)
-        traced_facts(t);
-    return entry_of(t, local)->entry_id;
+    if (!find_cache_entry(t, local)->entry_id)
+        traced_read_facts(t);
+    return find_cache_entry(t, local)->entry_id;
 }
 
-void traced_stretch(struct traced *t, uint32_t thread_id, const struct decode_frame *frame,
-                    uint64_t start_ns, uint64_t end_ns)
+void traced_write_quiet_stretch(struct traced *t, uint32_t thread_id,
+                                const struct decode_frame *frame, uint64_t start_ns,
+                                uint64_t end_ns)
 {
     recorder_put(t->collector->recorder, STRETCH,
                  {
@@ -919,7 +919,7 @@ void traced_stretch(struct traced *t, uint32_t thread_id, const struct decode_fr
                  });
 }
 
-void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry_id)
+void traced_write_late_cache_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry_id)
 {
     recorder_put(t->collector->recorder, LATE_ENTRY,
                  {.frame_id = frame_id, .cache_entry_id = cache_entry_id});
@@ -927,21 +927,21 @@ void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry
 
 /* Return the row id of the span that has the id LOCAL in process T. It is computed, so that each
  * collector computes the same one: each process has a range of 2^32 row ids. */
-static uint64_t span_row(const struct traced *t, uint32_t local)
+static uint64_t row_id_of_span(const struct traced *t, uint32_t local)
 {
     while (t->forked_from && local < t->inherited_spans)
         t = t->forked_from;
     return (uint64_t)(t->row.process_id - 1) << 32 | ((uint64_t)local + 1);
 }
 
-void traced_span(struct traced *t, const struct decoder *d, const struct decode_span *span)
+void traced_write_span(struct traced *t, const struct decoder *d, const struct decode_span *span)
 {
     const struct decode_frame *frame = d->stack.count ? &d->stack.at[d->stack.count - 1] : NULL;
 
     recorder_put(t->collector->recorder, SPAN,
                  {
-                     .span_id = span_row(t, span->local),
-                     .parent_span_id = span->parent ? span_row(t, span->parent - 1) : 0,
+                     .span_id = row_id_of_span(t, span->local),
+                     .parent_span_id = span->parent ? row_id_of_span(t, span->parent - 1) : 0,
                      .thread_id = d->now.thread_id,
                      .frame_id = frame ? frame->frame_id : 0,
                      .name = span->name,
@@ -951,13 +951,14 @@ void traced_span(struct traced *t, const struct decoder *d, const struct decode_
                  });
 }
 
-void traced_span_end(struct traced *t, uint32_t local, uint64_t end_ns)
+void traced_write_span_end(struct traced *t, uint32_t local, uint64_t end_ns)
 {
     recorder_put(t->collector->recorder, SPAN_END,
-                 {.span_id = span_row(t, local), .end_ns = (int64_t)end_ns});
+                 {.span_id = row_id_of_span(t, local), .end_ns = (int64_t)end_ns});
 }
 
-void traced_call_args(struct traced *t, uint64_t frame_id, bool returned, struct fact_text text)
+void traced_write_call_arguments(struct traced *t, uint64_t frame_id, bool returned,
+                                 struct fact_text text)
 {
     struct recorder *r = t->collector->recorder;
 
@@ -972,11 +973,11 @@ void traced_commit_rows(struct traced *t)
     recorder_commit_if_unrepeatable(t->collector->recorder);
 }
 
-bool traced_long_frame(struct traced *t, uint64_t frame_id, struct frame_row *row)
+bool traced_write_long_frame(struct traced *t, uint64_t frame_id, struct frame_row *row)
 {
     int64_t found[6];
 
-    if (!keep_is_on(&t->collector->keep))
+    if (!keep_is_set(&t->collector->keep))
         return false;
     if (!recorder_find(t->collector->recorder, schema_statement("recorder/long_frame"),
                        (int64_t)frame_id, found, array_count(found)))
@@ -990,8 +991,8 @@ bool traced_long_frame(struct traced *t, uint64_t frame_id, struct frame_row *ro
     return true;
 }
 
-void traced_long_frame_end(struct traced *t, uint64_t frame_id, uint64_t end_ns, unsigned outcome,
-                           unsigned exit)
+void traced_write_long_frame_end(struct traced *t, uint64_t frame_id, uint64_t end_ns,
+                                 unsigned outcome, unsigned exit)
 {
     recorder_put(t->collector->recorder, LONG_FRAME_END,
                  {
@@ -1002,51 +1003,51 @@ void traced_long_frame_end(struct traced *t, uint64_t frame_id, uint64_t end_ns,
                  });
 }
 
-void traced_write_left_open(struct traced *t, uint64_t frame_id)
+void traced_write_frame_left_open(struct traced *t, uint64_t frame_id)
 {
     recorder_put(t->collector->recorder, LEFT_OPEN, {.frame_id = frame_id});
 }
 
-void traced_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t events,
-                 const char *cause)
+void traced_write_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t events,
+                       const char *cause)
 {
     collector_write_loss(t->collector, t->row.process_id, thread_id, at_ns, events, cause);
 }
 
 /* Did the decoder's lookup try an entry whose fact was not read yet, because another thread has
  * just made the entry? */
-static bool tries_unknown_entry(struct traced *t, const struct decoder *d)
+static bool did_lookup_try_unread_entry(struct traced *t, const struct decoder *d)
 {
     for (uint32_t i = 0; i < d->now.check_count; i++)
-        if (!entry_of(t, d->place->checks[i].entry)->entry_id)
+        if (!find_cache_entry(t, d->place->checks[i].entry)->entry_id)
             return true;
     return false;
 }
 
-static bool knows_guards_run(const struct decode_check *c)
+static bool is_number_of_guards_run_known(const struct decode_check *c)
 {
     return c->guards_run || c->result == CHECK_PASS || c->result == CHECK_BACKEND_MISMATCH;
 }
 
 /* Return how long a check took in ns, or ROW_NONE if that was not measured. */
-static int64_t check_ns(const struct traced *t, const struct decode_check *c)
+static int64_t duration_of_check(const struct traced *t, const struct decode_check *c)
 {
     const struct decode_session *decode = &t->collector->decode;
 
     if (c->ticks == RING_TICKS_UNKNOWN)
         return ROW_NONE;
-    return session_ns(t, (int64_t)(decode->start_clock + c->ticks));
+    return clock_to_session_ns(t, (int64_t)(decode->start_clock + c->ticks));
 }
 
 /* Write the next row of TABLE: to pages of our own, or with --keep through SQLite. */
-static void row_add(struct collector *c, enum lookup_table table, const int64_t *values,
-                    const char *word)
+static void add_lookup_row(struct collector *c, enum lookup_table table, const int64_t *values,
+                           const char *word)
 {
     enum recorder_put put = table == PAGES_LOOKUP ? PUT_LOOKUP : PUT_CHECK;
     const unsigned columns = table == PAGES_LOOKUP ? LOOKUP_COLUMNS : CHECK_COLUMNS;
     int64_t row[LOOKUP_COLUMNS];
 
-    if (!keep_is_on(&c->keep)) {
+    if (!keep_is_set(&c->keep)) {
         lookup_pages_add(&c->lookups, table, values, word);
         return;
     }
@@ -1060,17 +1061,17 @@ static void row_add(struct collector *c, enum lookup_table table, const int64_t 
 }
 
 /* Must lookups go without rows, because a reader keeps SQLite from reusing its log? */
-static bool is_log_full(const struct collector *c)
+static bool must_lookups_go_without_rows(const struct collector *c)
 {
-    return keep_is_on(&c->keep) && recorder_is_held(c->recorder);
+    return keep_is_set(&c->keep) && recorder_is_held(c->recorder);
 }
 
 /* Write the check of one entry, which has POSITION in the lookup. */
-static void put_check(struct traced *t, const struct decode_check *c,
-                      const struct traced_entry *entry, int64_t position)
+static void write_check_row(struct traced *t, const struct decode_check *c,
+                            const struct traced_entry *entry, int64_t position)
 {
     struct lookup_pages *pages = &t->collector->lookups;
-    uint32_t failed = guard_id(entry, (int64_t)c->failed - 1);
+    uint32_t failed = row_id_of_guard(entry, (int64_t)c->failed - 1);
     /* the columns of guard_check, without the first */
     int64_t values[] = {
         (int64_t)pages->next[NEXT_LOOKUP],
@@ -1078,35 +1079,35 @@ static void put_check(struct traced *t, const struct decode_check *c,
         entry->entry_id,
         0, /* place of the column `result`, which is a text */
         failed ? failed : ROW_NONE,
-        knows_guards_run(c) ? (int64_t)c->guards_run : ROW_NONE,
-        check_ns(t, c),
+        is_number_of_guards_run_known(c) ? (int64_t)c->guards_run : ROW_NONE,
+        duration_of_check(t, c),
     };
 
-    row_add(t->collector, PAGES_CHECK, values, check_words[c->result]);
+    add_lookup_row(t->collector, PAGES_CHECK, values, check_words[c->result]);
 }
 
 /* Write the checks of the decoder's lookup. Returns in how many of them guards ran. */
-static int64_t put_checks(struct traced *t, const struct decoder *d)
+static int64_t write_check_rows(struct traced *t, const struct decoder *d)
 {
     int64_t checked = 0;
     int64_t position = 0;
 
     for (uint32_t i = 0; i < d->now.check_count; i++) {
         const struct decode_check *c = &d->place->checks[i];
-        const struct traced_entry *entry = entry_of(t, c->entry);
+        const struct traced_entry *entry = find_cache_entry(t, c->entry);
         if (!entry->entry_id || c->result >= CHECK_RESULTS)
             continue;
         checked += c->result != CHECK_BACKEND_MISMATCH;
-        put_check(t, c, entry, position);
+        write_check_row(t, c, entry, position);
         position++;
     }
     return checked;
 }
 
-struct count_ring *traced_counts(struct traced *t, const struct decoder *d, bool make)
+struct count_ring *traced_find_journal(struct traced *t, const struct decoder *d, bool make)
 {
     struct count_ring *ring =
-        counts_ring(&t->collector->counts, d->place->file, d->place->ring, make);
+        counts_find_journal(&t->collector->counts, d->place->file, d->place->ring, make);
 
     if (ring && strcmp(t->row.mode, "folded")) {
         t->row.mode = "folded";
@@ -1115,8 +1116,9 @@ struct count_ring *traced_counts(struct traced *t, const struct decoder *d, bool
     return ring;
 }
 
-void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
-                   uint64_t duration_ns, unsigned outcome, bool observed, uint32_t cache_entry_id)
+void traced_write_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
+                         uint64_t duration_ns, unsigned outcome, bool observed,
+                         uint32_t cache_entry_id)
 {
     const struct decode_frame *frame = &d->stack.at[d->stack.count - 1];
     uint32_t thread_id = d->now.thread_id;
@@ -1125,14 +1127,14 @@ void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
 
     bool names_new = d->now.compile || d->now.signature;
 
-    if (names_new || tries_unknown_entry(t, d))
-        traced_facts(t);
+    if (names_new || did_lookup_try_unread_entry(t, d))
+        traced_read_facts(t);
     t->collector->lookup_counts[outcome]++;
-    if (is_log_full(t->collector) && !names_new) {
+    if (must_lookups_go_without_rows(t->collector) && !names_new) {
         t->collector->keep.uncounted++;
         return;
     }
-    checked = put_checks(t, d);
+    checked = write_check_rows(t, d);
     signature = find_row_id(&t->signatures, (int64_t)d->now.signature - 1);
     /* the columns of lookup, without the first */
     int64_t values[] = {
@@ -1146,7 +1148,7 @@ void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
         observed ? ROW_NONE : checked,
         signature ? signature : ROW_NONE,
     };
-    row_add(t->collector, PAGES_LOOKUP, values, NULL);
+    add_lookup_row(t->collector, PAGES_LOOKUP, values, NULL);
     if (d->now.compile)
         recorder_put(t->collector->recorder, COMPILE_FRAME,
                      {

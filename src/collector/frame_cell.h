@@ -35,8 +35,8 @@ struct frame_row {
 
 /* A page of `frame` that is being filled. A row's cell (its bytes as SQLite stores them) is made
  * when the frame ends, because only then its size is known. So cells stand in the order in which
- * frames end. When the page is full, frame_pages_put() makes the cells of the frames that are still
- * open. */
+ * frames end. When the page is full, frame_pages_store_filled_page() makes the cells of the frames
+ * that are still open. */
 struct frame_fill {
     struct frame_row rows[FRAME_PAGE_ROWS];
     /* for each row: 1 + the offset of its cell in cell_bytes; 0 as long as its frame is open */
@@ -51,8 +51,8 @@ static inline uint64_t frame_id(uint32_t page, uint32_t slot)
 
 /* Return how many bytes the cell of an open frame takes if it has no cache_entry_id. It has
  * FRAME_OPEN_BYTES of room for outcome, took_ns and exit, which are written when the frame ends. */
-static inline unsigned frame_row_bytes(uint64_t id, uint64_t parent_id, uint32_t thread_id,
-                                       uint32_t code_id, unsigned kind, uint64_t start_ns)
+static inline unsigned frame_bytes_of_open_cell(uint64_t id, uint64_t parent_id, uint32_t thread_id,
+                                                uint32_t code_id, unsigned kind, uint64_t start_ns)
 {
     return 1 + varint_bytes(id) + 1 + FRAME_OPEN_COLUMNS + frame_bytes_of(start_ns) +
            (parent_id ? frame_bytes_of(id - parent_id) : 0) + frame_bytes_of(code_id) +
@@ -60,14 +60,14 @@ static inline unsigned frame_row_bytes(uint64_t id, uint64_t parent_id, uint32_t
 }
 
 /* Return how many bytes longer a cell becomes when it gets a cache_entry_id. */
-static inline unsigned frame_entry_bytes(uint32_t cache_entry_id)
+static inline unsigned frame_bytes_of_entry_column(uint32_t cache_entry_id)
 {
     return 1 + frame_bytes_of(cache_entry_id);
 }
 
-/* Write BYTE at BODY as a whole byte, even if it is 0 or 1, which put_small() would store in the
- * type alone. Returns the end. */
-static inline uint8_t *put_byte(uint8_t *body, uint8_t byte, uint8_t *type)
+/* Write BYTE at BODY as a whole byte, even if it is 0 or 1, which write_small_column() would store
+ * in the type alone. Returns the end. */
+static inline uint8_t *write_byte_column(uint8_t *body, uint8_t byte, uint8_t *type)
 {
     *type = 1;
     *body = byte;
@@ -75,7 +75,7 @@ static inline uint8_t *put_byte(uint8_t *body, uint8_t byte, uint8_t *type)
 }
 
 /* Write VALUE, which is below 128, at BODY: 0 and 1 take no byte, others one. Returns the end. */
-static inline uint8_t *put_small(uint8_t *body, uint8_t value, uint8_t *type)
+static inline uint8_t *write_small_column(uint8_t *body, uint8_t value, uint8_t *type)
 {
     *type = value < 2 ? 8 + value : 1;
     *body = value;
@@ -83,7 +83,7 @@ static inline uint8_t *put_small(uint8_t *body, uint8_t value, uint8_t *type)
 }
 
 /* Return how many columns the record of ROW has. */
-static inline unsigned columns_of(const struct frame_row *row)
+static inline unsigned number_of_columns(const struct frame_row *row)
 {
     if (row->cache_entry_id)
         return FRAME_COLUMNS;
@@ -96,19 +96,19 @@ static inline unsigned columns_of(const struct frame_row *row)
 
 /* Write the optional columns of ROW, whose record has COLUMNS columns. Returns the end. */
 static __attribute__((noinline)) uint8_t *
-put_optional(uint8_t *body, uint8_t *type, unsigned columns, const struct frame_row *row)
+write_optional_columns(uint8_t *body, uint8_t *type, unsigned columns, const struct frame_row *row)
 {
     /* reserve a byte each for exit and outcome, which are not known before the frame ends */
     if (!row->ended) {
-        body = put_byte(body, 0, &type[COLUMN_EXIT]);
-        body = put_small(body, row->kind, &type[COLUMN_KIND]);
-        body = put_byte(body, row->outcome, &type[COLUMN_OUTCOME]);
+        body = write_byte_column(body, 0, &type[COLUMN_EXIT]);
+        body = write_small_column(body, row->kind, &type[COLUMN_KIND]);
+        body = write_byte_column(body, row->outcome, &type[COLUMN_OUTCOME]);
     } else {
-        body = put_small(body, row->exit, &type[COLUMN_EXIT]);
+        body = write_small_column(body, row->exit, &type[COLUMN_EXIT]);
         if (columns > COLUMN_KIND)
-            body = put_small(body, row->kind, &type[COLUMN_KIND]);
+            body = write_small_column(body, row->kind, &type[COLUMN_KIND]);
         if (columns > COLUMN_OUTCOME)
-            body = put_small(body, row->outcome, &type[COLUMN_OUTCOME]);
+            body = write_small_column(body, row->outcome, &type[COLUMN_OUTCOME]);
     }
     if (columns > COLUMN_ENTRY)
         body = put_number(body, row->cache_entry_id, &type[COLUMN_ENTRY]);
@@ -119,9 +119,9 @@ put_optional(uint8_t *body, uint8_t *type, unsigned columns, const struct frame_
  * optional columns. Each column is written by a statement of its own, because a loop over the
  * columns would be slower. */
 static inline __attribute__((always_inline)) uint8_t *
-frame_cell_make(uint8_t *p, uint64_t id, const struct frame_row *row, bool is_plain)
+frame_write_cell(uint8_t *p, uint64_t id, const struct frame_row *row, bool is_plain)
 {
-    const unsigned columns = is_plain ? (unsigned)FRAME_COLUMNS_LEAST : columns_of(row);
+    const unsigned columns = is_plain ? (unsigned)FRAME_COLUMNS_LEAST : number_of_columns(row);
     uint8_t *cell = p;
     uint8_t *type, *body;
 
@@ -142,7 +142,7 @@ frame_cell_make(uint8_t *p, uint64_t id, const struct frame_row *row, bool is_pl
     body = put_positive(body, row->code_id, &type[COLUMN_CODE]);
     body = put_positive(body, row->thread_id, &type[COLUMN_THREAD]);
     if (columns > FRAME_COLUMNS_LEAST)
-        body = put_optional(body, type, columns, row);
+        body = write_optional_columns(body, type, columns, row);
     cell[0] = (uint8_t)(body - type + 1);
     return body;
 }
@@ -150,12 +150,13 @@ frame_cell_make(uint8_t *p, uint64_t id, const struct frame_row *row, bool is_pl
 /* Write the cell of row SLOT of PAGE to cell_bytes, from offset AT on, with the values that the row
  * has now. Returns the cell's size, which is at most the row's open_bytes. */
 static inline __attribute__((always_inline)) unsigned
-frame_fill_make(struct frame_fill *fill, uint32_t page, uint32_t slot, uint32_t at, bool is_plain)
+frame_write_filled_cell(struct frame_fill *fill, uint32_t page, uint32_t slot, uint32_t at,
+                        bool is_plain)
 {
     uint8_t *cell = fill->cell_bytes + at;
 
     fill->cell[slot] = (uint16_t)(at + 1);
-    return (unsigned)(frame_cell_make(cell, frame_id(page, slot), &fill->rows[slot], is_plain) -
+    return (unsigned)(frame_write_cell(cell, frame_id(page, slot), &fill->rows[slot], is_plain) -
                       cell);
 }
 

@@ -27,8 +27,8 @@
  *
  * A row may be stored before its frame has ended. It then has all columns except, perhaps,
  * cache_entry; its took_ns is -1, and took, exit and outcome have the widest type (6, 1 and 1), so
- * that their values can be written into the cell later without moving a byte. patch_row() changes a
- * row only if it finds these three types.
+ * that their values can be written into the cell later without moving a byte. change_stored_row()
+ * changes a row only if it finds these three types.
  *
  * 2. WHERE A PAGE LIES
  *
@@ -48,7 +48,7 @@
  *     in the window    a whole page in shared memory: number >= written, and `holds` names it
  *     in the file      number < written, or its decoder stored it after `written` had passed it
  *
- * The window exists so that pages are written in pieces of 1 MB. write_window() only moves
+ * The window exists so that pages are written in pieces of 1 MB. write_pages_in_window() only moves
  * `written` upwards. If a slow thread's page is stored after `written` has passed it, the page is
  * written to the file by itself.
  *
@@ -57,8 +57,8 @@
  *     program's threads    none: they write words into rings
  *     the collector        all pages
  *     a reader of a live   none: it opens trace.db, which SQLite writes. Lookups and checks are
- *       recording          copied there row by row (lookup_pages_show); frames are not
- *     SQLite               none, until frame_pages_finish() has returned
+ *       recording          copied there row by row (lookup_pages_visit_new_rows); frames are not
+ *     SQLite               none, until frame_pages_finish_file() has returned
  *     a later collector    all pages in the window and in the file
  *     a reader of the      all pages, once trace.db-frames has replaced trace.db
  *       finished trace
@@ -67,10 +67,10 @@
  * number of pages. One write of page 1's first 100 bytes hands our pages over to SQLite. These are
  * the steps; that write is the fourth:
  *
- *     leaves        write_window() writes what is still in the window
- *     interior      levels_make(): pages behind the last leaf; then the root, which is the page
- *     and roots       that SQLite made for the empty table. If a tree has one leaf, its root is a
- *                     copy of that leaf
+ *     leaves        write_pages_in_window() writes what is still in the window
+ *     interior      make_interior_levels(): pages behind the last leaf; then the root, which is
+ *     and roots       the page that SQLite made for the empty table. If a tree has one leaf, its
+ *                     root is a copy of that leaf
  *     free pages    holes, and leaves that were copied: SQLite's free list, at the end of the file
  *     header        page count, free list, change counter
  *     finished = 1  in shared memory: from here on no page may be changed
@@ -86,20 +86,20 @@
  *                                       the same rows and cells (decode.h)
  *     store_page() copies into the      `holds` is 0: no page there. The words were not committed
  *       window                          yet, and the page is stored again
- *     write_window() writes             `written` has not moved: the same pages are written again
+ *     write_pages_in_window() writes    `written` has not moved: the same pages are written again
  *     a page is written by itself       the page is whole, missing, or cut off in the middle; its
  *                                       words were not committed, so it is written again
- *     patch_row() changes a row         some of the three values are set. The same words are
+ *     change_stored_row() changes       some of the three values are set. The same words are
  *                                       decoded again and set the same values
- *     frame_pages_drop() writes         the old page in the window, or the new page in the file,
+ *     frame_pages_remove_row() writes   the old page in the window, or the new page in the file,
  *                                       which counts once `holds` is 0
- *     trees_make() writes               leaves are as before, since no leaf is changed here: all
+ *     make_all_trees() writes           leaves are as before, since no leaf is changed here: all
  *                                       levels are made again, over the same pages
  *     after the header was written      as before, or `finished` is 1 and no page is changed
  *
  * If the machine crashes, shared memory is lost, and so are writes that the kernel has not
- * finished. Then recorder_window() takes as many leaves as the file has. frame_pages_open() trusts
- * those whose first cell has the expected id and form; the others become holes.
+ * finished. Then recorder_open_window() takes as many leaves as the file has. frame_pages_open()
+ * trusts those whose first cell has the expected id and form; the others become holes.
  *
  * If the disk is full, handle_disk_full() gives up the last pages: they may be half written, and
  * the rest of the database needs room. `limit` is then the first page that is not stored. Rows of
@@ -153,7 +153,7 @@ struct cell {
     uint8_t *column[FRAME_COLUMNS];
 };
 
-uint8_t *page_row(uint8_t *page, unsigned slot, uint64_t *id)
+uint8_t *page_find_row_cell(uint8_t *page, unsigned slot, uint64_t *id)
 {
     uint8_t *p = page + get16(page + 8 + 2 * (slot % FRAME_PAGE_ROWS));
     uint8_t *end = page + FRAME_PAGE_BYTES;
@@ -170,7 +170,7 @@ uint8_t *page_row(uint8_t *page, unsigned slot, uint64_t *id)
 
 /* Find the parts of the cell in SLOT of PAGE. Returns false if the cell exceeds the page or was not
  * written by us. */
-static bool cell_find(uint8_t *page, unsigned slot, struct cell *cell)
+static bool parse_cell(uint8_t *page, unsigned slot, struct cell *cell)
 {
     uint8_t *p;
     uint8_t *end = page + FRAME_PAGE_BYTES;
@@ -178,7 +178,7 @@ static bool cell_find(uint8_t *page, unsigned slot, struct cell *cell)
     bool is_ours;
 
     cell->start = page + get16(page + 8 + 2 * (slot % FRAME_PAGE_ROWS));
-    p = page_row(page, slot, &id);
+    p = page_find_row_cell(page, slot, &id);
     if (!p)
         return false;
     cell->columns = *p++ - 1u;
@@ -198,7 +198,7 @@ static bool cell_find(uint8_t *page, unsigned slot, struct cell *cell)
 }
 
 /* Return the value of a column; 0 if the record ends before the column. */
-static uint64_t cell_integer(const struct cell *cell, unsigned column)
+static uint64_t read_cell_column(const struct cell *cell, unsigned column)
 {
     unsigned type = column < cell->columns ? cell->type[column] : 8;
 
@@ -206,26 +206,26 @@ static uint64_t cell_integer(const struct cell *cell, unsigned column)
 }
 
 /* Read the row in SLOT of the page DATA. Returns false if there is no such row. */
-static bool row_read(uint8_t *data, unsigned slot, struct frame_row *row)
+static bool read_row_in_slot(uint8_t *data, unsigned slot, struct frame_row *row)
 {
     struct cell cell;
     uint64_t took, distance, id;
 
-    if (!cell_find(data, slot, &cell))
+    if (!parse_cell(data, slot, &cell))
         return false;
-    page_row(data, slot, &id);
-    *row = (struct frame_row){.start_ns = cell_integer(&cell, COLUMN_START),
-                              .code_id = (uint32_t)cell_integer(&cell, COLUMN_CODE),
-                              .thread_id = (uint32_t)cell_integer(&cell, COLUMN_THREAD),
-                              .cache_entry_id = (uint32_t)cell_integer(&cell, COLUMN_ENTRY),
-                              .exit = (uint8_t)cell_integer(&cell, COLUMN_EXIT),
-                              .kind = (uint8_t)cell_integer(&cell, COLUMN_KIND),
-                              .outcome = (uint8_t)cell_integer(&cell, COLUMN_OUTCOME) & 0x7f};
-    took = cell_integer(&cell, COLUMN_TOOK);
+    page_find_row_cell(data, slot, &id);
+    *row = (struct frame_row){.start_ns = read_cell_column(&cell, COLUMN_START),
+                              .code_id = (uint32_t)read_cell_column(&cell, COLUMN_CODE),
+                              .thread_id = (uint32_t)read_cell_column(&cell, COLUMN_THREAD),
+                              .cache_entry_id = (uint32_t)read_cell_column(&cell, COLUMN_ENTRY),
+                              .exit = (uint8_t)read_cell_column(&cell, COLUMN_EXIT),
+                              .kind = (uint8_t)read_cell_column(&cell, COLUMN_KIND),
+                              .outcome = (uint8_t)read_cell_column(&cell, COLUMN_OUTCOME) & 0x7f};
+    took = read_cell_column(&cell, COLUMN_TOOK);
     row->ended = (int64_t)took >= 0;
     if (row->ended)
         row->end_ns = row->start_ns + took;
-    distance = cell_integer(&cell, COLUMN_PARENT);
+    distance = read_cell_column(&cell, COLUMN_PARENT);
     if (distance && distance < id)
         row->parent_id = id - distance;
     return true;
@@ -234,43 +234,43 @@ static bool row_read(uint8_t *data, unsigned slot, struct frame_row *row)
 /* ---- find pages in the window and in the file, read them and write them ---- */
 
 /* With --keep: return where page PAGE is in the file, and the times of its rows. */
-static inline struct page_place *place_of(const struct frame_pages *w, uint64_t page)
+static inline struct page_place *file_place_of_page(const struct frame_pages *w, uint64_t page)
 {
     return &w->keep.places.at[page - w->base];
 }
 
 /* Return the address of the number of rows in page PAGE. */
-static inline uint8_t *cells_find(const struct frame_pages *w, uint64_t page)
+static inline uint8_t *address_of_row_count(const struct frame_pages *w, uint64_t page)
 {
     return &w->cells.at[page - w->base];
 }
 
 /* Return 1 + the number of the last page in `cells`. */
-static inline uint32_t cells_end(const struct frame_pages *w)
+static inline uint32_t end_of_known_pages(const struct frame_pages *w)
 {
     return w->base + (uint32_t)w->cells.count;
 }
 
 /* Return the slot of PAGE: which file page behind file page `first` it is. */
-static inline uint64_t slot_of(const struct frame_pages *w, uint64_t page)
+static inline uint64_t slot_of_page(const struct frame_pages *w, uint64_t page)
 {
-    return w->keep.on ? place_of(w, page)->slot : page;
+    return w->keep.on ? file_place_of_page(w, page)->slot : page;
 }
 
 /* Return the number of the file page in SLOT. */
-static uint64_t slot_page(const struct frame_pages *w, uint64_t slot)
+static uint64_t file_page_in_slot(const struct frame_pages *w, uint64_t slot)
 {
     uint64_t number = w->window->first + slot;
 
     return number >= FRAME_LOCK_PAGE ? number + 1 : number;
 }
 
-static uint64_t file_page(const struct frame_pages *w, uint64_t page)
+static uint64_t file_page_of_page(const struct frame_pages *w, uint64_t page)
 {
-    return slot_page(w, slot_of(w, page));
+    return file_page_in_slot(w, slot_of_page(w, page));
 }
 
-static int write_whole(struct frame_pages *w, const void *data, size_t bytes, uint64_t at)
+static int write_all_bytes(struct frame_pages *w, const void *data, size_t bytes, uint64_t at)
 {
     const char *p = data;
 
@@ -292,7 +292,8 @@ static int write_whole(struct frame_pages *w, const void *data, size_t bytes, ui
 
 static int write_page(struct frame_pages *w, uint32_t page, const uint8_t *data)
 {
-    return write_whole(w, data, FRAME_PAGE_BYTES, (file_page(w, page) - 1) * FRAME_PAGE_BYTES);
+    return write_all_bytes(w, data, FRAME_PAGE_BYTES,
+                           (file_page_of_page(w, page) - 1) * FRAME_PAGE_BYTES);
 }
 
 /* Read the file page with the number NUMBER. */
@@ -308,10 +309,10 @@ static int read_file_page(struct frame_pages *w, uint64_t number, uint8_t *data)
 
 static int read_page(struct frame_pages *w, uint32_t page, uint8_t *data)
 {
-    return read_file_page(w, file_page(w, page), data);
+    return read_file_page(w, file_page_of_page(w, page), data);
 }
 
-static uint8_t *window_get(struct frame_pages *w, uint32_t page)
+static uint8_t *page_in_window(struct frame_pages *w, uint32_t page)
 {
     uint32_t slot = page % FRAME_WINDOW_PAGES;
 
@@ -322,7 +323,7 @@ static uint8_t *window_get(struct frame_pages *w, uint32_t page)
 
 /* The disk is full: drop those leaves whose pages are not stored, from page `limit` on, and count
  * their rows as lost. In these leaves `id` is the number of rows. */
-static void drop_unstored_leaves(struct frame_pages *w, page_leaves *leaves)
+static void drop_leaves_of_unstored_pages(struct frame_pages *w, page_leaves *leaves)
 {
     for (; leaves->count; leaves->count--) {
         const struct page_leaf *last = &leaves->at[leaves->count - 1];
@@ -337,7 +338,7 @@ static void drop_unstored_leaves(struct frame_pages *w, page_leaves *leaves)
 static void keep_rows_of_page(struct frame_pages *w, uint32_t page, uint64_t from_ns);
 
 /* Remove dropped pages from the lists of pages, once they take more than half of the lists. */
-static void lists_compact(struct frame_pages *w)
+static void remove_dropped_pages_from_lists(struct frame_pages *w)
 {
     struct page_window *keep = &w->keep;
     uint32_t gone = w->window->low - w->base;
@@ -353,7 +354,7 @@ static void lists_compact(struct frame_pages *w)
 
 /* Drop the COUNT oldest pages, which are in the file. Before that, pass those of their rows to
  * keep.row() whose frames are open, or ended recently. */
-static void pages_drop(struct frame_pages *w, uint32_t count)
+static void drop_oldest_pages(struct frame_pages *w, uint32_t count)
 {
     struct frame_window *window = w->window;
     /* begin() stores pages, which may call this function again if the disk is full */
@@ -371,12 +372,12 @@ static void pages_drop(struct frame_pages *w, uint32_t count)
         count = window->written - low;
 
     for (uint32_t page = low; page < low + count; page++)
-        if (*cells_find(w, page) && place_of(w, page)->last_start_ns > from_ns)
-            from_ns = place_of(w, page)->last_start_ns;
+        if (*address_of_row_count(w, page) && file_place_of_page(w, page)->last_start_ns > from_ns)
+            from_ns = file_place_of_page(w, page)->last_start_ns;
     for (uint32_t page = low; page < low + count; page++) {
-        const struct page_place *place = place_of(w, page);
+        const struct page_place *place = file_place_of_page(w, page);
         bool outlasts = place->open || place->last_end_ns > from_ns;
-        if (*cells_find(w, page) && outlasts)
+        if (*address_of_row_count(w, page) && outlasts)
             keep_rows_of_page(w, page, from_ns);
     }
     w->keep.rows_end(w->keep.context);
@@ -388,25 +389,25 @@ static void pages_drop(struct frame_pages *w, uint32_t count)
         /* from the newest page to the oldest, so that the next pages get neighbouring slots */
         uint32_t *slot = list_add(&w->keep.free);
         if (slot)
-            *slot = place_of(w, page)->slot;
-        *cells_find(w, page) = 0;
+            *slot = file_place_of_page(w, page)->slot;
+        *address_of_row_count(w, page) = 0;
     }
-    lists_compact(w);
+    remove_dropped_pages_from_lists(w);
 }
 
 /* Is page PAGE so old that it may be dropped? */
-static bool is_old(const struct frame_pages *w, uint32_t page)
+static bool is_page_too_old(const struct frame_pages *w, uint32_t page)
 {
-    const struct page_place *place = place_of(w, page);
+    const struct page_place *place = file_place_of_page(w, page);
 
-    if (!*cells_find(w, page) || place->last_start_ns >= w->keep.before_ns)
+    if (!*address_of_row_count(w, page) || place->last_start_ns >= w->keep.before_ns)
         return false;
     return place->last_start_ns;
 }
 
 /* Return how many of the oldest pages to drop now. Only pages that are in the file can be
  * dropped. */
-static uint32_t drop_count(struct frame_pages *w)
+static uint32_t number_of_pages_to_drop(struct frame_pages *w)
 {
     const struct frame_window *window = w->window;
     uint64_t stored = window->next_page - window->low;
@@ -415,12 +416,12 @@ static uint32_t drop_count(struct frame_pages *w)
     uint32_t old = 0;
     uint64_t count = 0;
 
-    while (old < most && is_old(w, window->low + old))
+    while (old < most && is_page_too_old(w, window->low + old))
         old++;
     if (stored > w->keep.most)
         count = stored - w->keep.most;
     if (count && count < w->keep.most / KEEP_SHARE)
-        /* drop more at once, because each call of pages_drop() costs a commit */
+        /* drop more at once, because each call of drop_oldest_pages() costs a commit */
         count = w->keep.most / KEEP_SHARE;
     if (count < old)
         count = old;
@@ -436,18 +437,18 @@ static void drop_share_of_pages(struct frame_pages *w)
     uint32_t count = 1 + (w->window->next_page - w->window->low) / KEEP_SHARE;
 
     if (most)
-        pages_drop(w, count < most ? count : most);
+        drop_oldest_pages(w, count < most ? count : most);
 }
 
-void frame_pages_trim(struct frame_pages *w)
+void frame_pages_drop_old_pages(struct frame_pages *w)
 {
     uint32_t count;
 
-    while (w->keep.on && (count = drop_count(w)) > 0)
-        pages_drop(w, count);
+    while (w->keep.on && (count = number_of_pages_to_drop(w)) > 0)
+        drop_oldest_pages(w, count);
 }
 
-bool frame_pages_is_old(const struct frame_pages *w, uint32_t page)
+bool frame_pages_is_page_old(const struct frame_pages *w, uint32_t page)
 {
     const struct page_window *keep = &w->keep;
     uint64_t behind = w->window->next_page - page;
@@ -459,12 +460,12 @@ bool frame_pages_is_old(const struct frame_pages *w, uint32_t page)
 }
 
 /* Find a place in the file for PAGE, which a thread will take now. Returns false without memory. */
-static bool slot_take(struct frame_pages *w, uint32_t page)
+static bool take_slot_for_page(struct frame_pages *w, uint32_t page)
 {
     struct page_window *keep = &w->keep;
     struct page_place *place;
 
-    frame_pages_trim(w);
+    frame_pages_drop_old_pages(w);
     if (!keep->free.count && keep->slots >= keep->slots_most)
         drop_share_of_pages(w); /* make room, because the file cannot grow */
     place = list_reach(&keep->places, page - w->base);
@@ -480,9 +481,9 @@ static bool slot_take(struct frame_pages *w, uint32_t page)
 
 /* Reserve disk space, which is given back when the disk is full. It is for rows of dropped pages
  * that move to another table. */
-static void ballast_take(struct frame_pages *w)
+static void reserve_disk_space(struct frame_pages *w)
 {
-    off_t at = (off_t)(slot_page(w, 0) - 1) * FRAME_PAGE_BYTES;
+    off_t at = (off_t)(file_page_in_slot(w, 0) - 1) * FRAME_PAGE_BYTES;
 
     if (!fallocate(w->fd, FALLOC_FL_KEEP_SIZE, at, KEEP_BALLAST * FRAME_PAGE_BYTES)) {
         w->keep.slots = KEEP_BALLAST;
@@ -490,9 +491,9 @@ static void ballast_take(struct frame_pages *w)
     }
 }
 
-static void ballast_give_back(struct frame_pages *w)
+static void release_reserved_disk_space(struct frame_pages *w)
 {
-    off_t at = (off_t)(slot_page(w, 0) - 1) * FRAME_PAGE_BYTES;
+    off_t at = (off_t)(file_page_in_slot(w, 0) - 1) * FRAME_PAGE_BYTES;
 
     if (w->keep.has_ballast)
         fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at,
@@ -501,31 +502,31 @@ static void ballast_give_back(struct frame_pages *w)
 }
 
 /* Drop COUNT pages, or all if there are fewer. Give the disk space of half of them back. */
-static void free_disk_space(struct frame_pages *w, uint32_t count)
+static void free_disk_space_of_old_pages(struct frame_pages *w, uint32_t count)
 {
     struct page_window *keep = &w->keep;
     const size_t had = keep->free.count;
     const uint32_t most = w->window->written - w->window->low;
 
-    ballast_give_back(w);
-    pages_drop(w, count < most ? count : most);
+    release_reserved_disk_space(w);
+    drop_oldest_pages(w, count < most ? count : most);
     for (size_t given = (keep->free.count - had) / 2; given; given--) {
         uint32_t slot = keep->free.at[had + given - 1];
         keep->free.at[had + given - 1] = keep->free.at[--keep->free.count];
         fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                  (off_t)(slot_page(w, slot) - 1) * FRAME_PAGE_BYTES, FRAME_PAGE_BYTES);
+                  (off_t)(file_page_in_slot(w, slot) - 1) * FRAME_PAGE_BYTES, FRAME_PAGE_BYTES);
     }
 }
 
 void frame_pages_drop_oldest(struct frame_pages *w, uint64_t pages)
 {
-    free_disk_space(w, (uint32_t)pages);
+    free_disk_space_of_old_pages(w, (uint32_t)pages);
 }
 
 /* The disk is full, so PAGE cannot be written. From now on the file does not grow: drop old pages,
  * and give their places to the pages that have none in the file yet. Returns false if there are no
  * old pages. */
-static bool stop_file_growth(struct frame_pages *w, uint32_t page)
+static bool stop_growing_file(struct frame_pages *w, uint32_t page)
 {
     struct page_window *keep = &w->keep;
     struct frame_window *window = w->window;
@@ -540,14 +541,14 @@ static bool stop_file_growth(struct frame_pages *w, uint32_t page)
     if (keep->slots > have)
         keep->slots = have;
     keep->slots_most = keep->slots;
-    free_disk_space(w, 2 + (window->next_page - window->low) / KEEP_SHARE);
+    free_disk_space_of_old_pages(w, 2 + (window->next_page - window->low) / KEEP_SHARE);
     for (uint32_t n = page; n < window->next_page; n++) {
-        struct page_place *place = place_of(w, n);
+        struct page_place *place = file_place_of_page(w, n);
         bool is_missing = n == page || place->slot >= have;
         if (!is_missing)
             continue;
         if (!keep->free.count)
-            free_disk_space(w, KEEP_BATCH);
+            free_disk_space_of_old_pages(w, KEEP_BATCH);
         if (!keep->free.count)
             return false;
         place->slot = keep->free.at[--keep->free.count];
@@ -563,7 +564,8 @@ static bool stop_file_growth(struct frame_pages *w, uint32_t page)
 static void handle_disk_full(struct frame_pages *w)
 {
     if (w->keep.on && w->window->written > w->window->low) {
-        free_disk_space(w, KEEP_BATCH + (w->window->next_page - w->window->low) / KEEP_SHARE);
+        free_disk_space_of_old_pages(w, KEEP_BATCH +
+                                            (w->window->next_page - w->window->low) / KEEP_SHARE);
         w->keep.shrunk = w->error;
         w->error = 0;
         return;
@@ -573,30 +575,33 @@ static void handle_disk_full(struct frame_pages *w)
 
     w->limit = keep > given_back ? keep - given_back : 0;
     w->indexed = false;
-    if (!w->keep.on && ftruncate(w->fd, (off_t)(file_page(w, w->limit) - 1) * FRAME_PAGE_BYTES)) {
+    if (!w->keep.on &&
+        ftruncate(w->fd, (off_t)(file_page_of_page(w, w->limit) - 1) * FRAME_PAGE_BYTES)) {
         /* the file keeps its disk space, but the pages still do not count as stored */
     }
-    for (uint32_t page = w->limit > w->base ? w->limit : w->base; page < cells_end(w); page++) {
-        w->lost += *cells_find(w, page) == FRAME_PAGE_OTHER ? 0 : *cells_find(w, page);
-        *cells_find(w, page) = 0;
+    for (uint32_t page = w->limit > w->base ? w->limit : w->base; page < end_of_known_pages(w);
+         page++) {
+        w->lost +=
+            *address_of_row_count(w, page) == FRAME_PAGE_OTHER ? 0 : *address_of_row_count(w, page);
+        *address_of_row_count(w, page) = 0;
     }
     for (int tree = TREE_LOOKUP; tree <= TREE_CHECK; tree++)
-        drop_unstored_leaves(w, &w->leaves[tree]);
+        drop_leaves_of_unstored_pages(w, &w->leaves[tree]);
 }
 
 /* With --keep: count the rows of COUNT pages from PAGE on as lost. The pages could not be
  * written. */
-static void pages_count_lost(struct frame_pages *w, uint32_t page, uint32_t count)
+static void count_rows_of_lost_pages(struct frame_pages *w, uint32_t page, uint32_t count)
 {
     for (uint32_t n = page; w->keep.on && n < page + count; n++) {
-        w->lost += *cells_find(w, n);
-        *cells_find(w, n) = 0;
+        w->lost += *address_of_row_count(w, n);
+        *address_of_row_count(w, n) = 0;
     }
 }
 
 /* Write those of the pages from `written` to END that are in the window. Slow threads are still
  * filling the others, which will each be written by itself. */
-static void write_window(struct frame_pages *w, uint32_t end)
+static void write_pages_in_window(struct frame_pages *w, uint32_t end)
 {
     struct frame_window *window = w->window;
 
@@ -606,14 +611,15 @@ static void write_window(struct frame_pages *w, uint32_t end)
         uint32_t count = 0;
         while (from + count < end && slot + count < FRAME_WINDOW_PAGES && count < WRITE_PAGES &&
                window->holds[slot + count] == from + count + 1 &&
-               (count == 0 || file_page(w, from + count) == file_page(w, from) + count))
+               (count == 0 ||
+                file_page_of_page(w, from + count) == file_page_of_page(w, from) + count))
             count++;
         if (count && from < w->limit &&
-            write_whole(w, window->page[slot], (size_t)count * FRAME_PAGE_BYTES,
-                        (file_page(w, from) - 1) * FRAME_PAGE_BYTES)) {
-            if (stop_file_growth(w, from))
+            write_all_bytes(w, window->page[slot], (size_t)count * FRAME_PAGE_BYTES,
+                            (file_page_of_page(w, from) - 1) * FRAME_PAGE_BYTES)) {
+            if (stop_growing_file(w, from))
                 continue;
-            pages_count_lost(w, from, count);
+            count_rows_of_lost_pages(w, from, count);
             handle_disk_full(w);
         }
         window->written = from + (count ? count : 1);
@@ -627,8 +633,8 @@ static void find_stored_pages(struct frame_pages *w)
 {
     uint8_t page[FRAME_PAGE_BYTES];
 
-    for (uint32_t n = w->base; n < cells_end(w); n++) {
-        uint8_t *held = window_get(w, n);
+    for (uint32_t n = w->base; n < end_of_known_pages(w); n++) {
+        uint8_t *held = page_in_window(w, n);
         struct cell cell;
         uint64_t id;
         if (!held && read_page(w, n, page))
@@ -637,34 +643,34 @@ static void find_stored_pages(struct frame_pages *w)
             held = page;
         /* A page that was never stored is a hole of zeros, or cut short. A page of another table
          * begins with a smaller id than a page of frames in the same place. */
-        if (page_row(held, 0, &id) && id != frame_id(n, 0))
-            *cells_find(w, n) = w->keep.on ? 0 : FRAME_PAGE_OTHER;
-        else if (get16(held + 3) <= FRAME_PAGE_ROWS && cell_find(held, 0, &cell))
-            *cells_find(w, n) = (uint8_t)get16(held + 3);
+        if (page_find_row_cell(held, 0, &id) && id != frame_id(n, 0))
+            *address_of_row_count(w, n) = w->keep.on ? 0 : FRAME_PAGE_OTHER;
+        else if (get16(held + 3) <= FRAME_PAGE_ROWS && parse_cell(held, 0, &cell))
+            *address_of_row_count(w, n) = (uint8_t)get16(held + 3);
     }
 }
 
 /* Return which page of frames the page DATA is, or UINT32_MAX if it is none. */
-static uint32_t page_number(uint8_t *data)
+static uint32_t number_of_stored_page(uint8_t *data)
 {
     struct cell cell;
     uint64_t id;
 
-    if (!page_row(data, 0, &id) || !cell_find(data, 0, &cell))
+    if (!page_find_row_cell(data, 0, &id) || !parse_cell(data, 0, &cell))
         return UINT32_MAX;
     return (id - 1) % FRAME_PAGE_ROWS ? UINT32_MAX : (uint32_t)((id - 1) / FRAME_PAGE_ROWS);
 }
 
 /* The shared memory is lost: set `low` and `next_page` from the pages in the file. */
-static void find_window_in_file(struct frame_pages *w, uint32_t slots)
+static void find_window_bounds_in_file(struct frame_pages *w, uint32_t slots)
 {
     uint8_t data[FRAME_PAGE_BYTES];
     uint32_t next = 0;
 
     for (uint32_t slot = 0; slot < slots; slot++) {
         uint32_t page = UINT32_MAX;
-        if (!read_file_page(w, slot_page(w, slot), data))
-            page = page_number(data);
+        if (!read_file_page(w, file_page_in_slot(w, slot), data))
+            page = number_of_stored_page(data);
         if (page != UINT32_MAX && page >= next)
             next = page + 1;
     }
@@ -689,10 +695,10 @@ static bool find_page_slots(struct frame_pages *w)
     for (uint32_t slot = 0; slot < keep->slots; slot++) {
         uint32_t page = UINT32_MAX;
         uint32_t *free_slot;
-        if (!read_file_page(w, slot_page(w, slot), data))
-            page = page_number(data);
+        if (!read_file_page(w, file_page_in_slot(w, slot), data))
+            page = number_of_stored_page(data);
         if (page - low < stored && !found[page - low]) {
-            place_of(w, page)->slot = slot;
+            file_place_of_page(w, page)->slot = slot;
             found[page - low] = true;
         } else if ((free_slot = list_add(&keep->free))) {
             *free_slot = slot;
@@ -700,22 +706,22 @@ static bool find_page_slots(struct frame_pages *w)
     }
     for (uint32_t n = 0; n < stored; n++)
         if (!found[n])
-            place_of(w, low + n)->slot =
+            file_place_of_page(w, low + n)->slot =
                 keep->free.count ? keep->free.at[--keep->free.count] : keep->slots++;
     free(found);
     return true;
 }
 
 /* For all stored pages, set the times in page_place from the pages' rows. */
-static void places_set_times(struct frame_pages *w)
+static void set_times_of_all_pages(struct frame_pages *w)
 {
     for (uint32_t page = w->window->low; page < w->window->next_page; page++) {
-        struct page_place *place = place_of(w, page);
+        struct page_place *place = file_place_of_page(w, page);
         uint8_t copy[FRAME_PAGE_BYTES];
-        uint8_t *data = frame_pages_at(w, page, copy);
-        for (unsigned slot = 0; data && slot < *cells_find(w, page); slot++) {
+        uint8_t *data = frame_pages_get_page(w, page, copy);
+        for (unsigned slot = 0; data && slot < *address_of_row_count(w, page); slot++) {
             struct frame_row row;
-            if (!row_read(data, slot, &row))
+            if (!read_row_in_slot(data, slot, &row))
                 continue;
             place->last_start_ns = row.start_ns;
             place->open += !row.ended;
@@ -737,10 +743,10 @@ int frame_pages_open_window(struct frame_pages *w, int fd, struct frame_window *
         w->keep = *keep;
         w->keep.slots_most = UINT32_MAX;
         if (!resume)
-            ballast_take(w);
+            reserve_disk_space(w);
     }
     if (resume && w->keep.is_alone)
-        find_window_in_file(w, window->next_page);
+        find_window_bounds_in_file(w, window->next_page);
     w->base = window->low;
     if (!is_whole)
         return 0;
@@ -752,7 +758,7 @@ int frame_pages_open_window(struct frame_pages *w, int fd, struct frame_window *
         return -1;
     find_stored_pages(w);
     if (is_kept)
-        places_set_times(w);
+        set_times_of_all_pages(w);
     return 0;
 }
 
@@ -773,14 +779,14 @@ void frame_pages_close(struct frame_pages *w)
     *w = (struct frame_pages){.fd = -1};
 }
 
-uint32_t frame_pages_take(struct frame_pages *w)
+uint32_t frame_pages_reserve_page(struct frame_pages *w)
 {
     uint32_t page = w->window->next_page;
 
     if (page >= w->window->written + FRAME_WINDOW_PAGES)
-        write_window(w, w->window->written + WRITE_PAGES);
+        write_pages_in_window(w, w->window->written + WRITE_PAGES);
     /* this hardly ever fails, because the lists take only a few bytes for each page */
-    bool has_room = !w->keep.on || slot_take(w, page);
+    bool has_room = !w->keep.on || take_slot_for_page(w, page);
     has_room = list_reach(&w->cells, page - w->base) && has_room;
     if (!has_room && page < w->limit) {
         w->limit = page;
@@ -793,15 +799,15 @@ uint32_t frame_pages_take(struct frame_pages *w)
 /* Make page PAGE from the first COUNT rows of FILL. The cells made so far take AT bytes. Rows of
  * open frames get cells with room for their ends. Returns false if the cells do not fit, which
  * happens only if a killed collector left damaged memory. */
-static bool page_make(uint8_t made[FRAME_PAGE_BYTES], uint32_t page, struct frame_fill *fill,
-                      uint32_t count, uint32_t at)
+static bool make_frame_page(uint8_t made[FRAME_PAGE_BYTES], uint32_t page, struct frame_fill *fill,
+                            uint32_t count, uint32_t at)
 {
     const unsigned room = FRAME_PAGE_ROOM - 2 * count;
     unsigned content;
 
     for (uint32_t i = 0; i < count && at <= room; i++)
         if (!fill->cell[i])
-            at += frame_fill_make(fill, page, i, at, false);
+            at += frame_write_filled_cell(fill, page, i, at, false);
     if (at > room)
         return false;
     content = FRAME_PAGE_BYTES - at;
@@ -823,7 +829,7 @@ static void store_page(struct frame_pages *w, uint32_t page, const uint8_t *made
     uint32_t slot = page % FRAME_WINDOW_PAGES;
     bool is_stored = true;
 
-    *cells_find(w, page) = cells;
+    *address_of_row_count(w, page) = cells;
     if (page >= w->window->written) {
         w->window->holds[slot] = 0; /* until the page is copied, the slot has none */
         /* keep the order of these stores, because a kill may come between them */
@@ -833,11 +839,11 @@ static void store_page(struct frame_pages *w, uint32_t page, const uint8_t *made
         w->window->holds[slot] = page + 1;
     } else {
         is_stored = !write_page(w, page, made);
-        if (!is_stored && stop_file_growth(w, page))
+        if (!is_stored && stop_growing_file(w, page))
             is_stored = !write_page(w, page, made);
     }
     if (!is_stored) {
-        *cells_find(w, page) = 0; /* the file has a hole here, or half a page */
+        *address_of_row_count(w, page) = 0; /* the file has a hole here, or half a page */
         w->lost += count;
         handle_disk_full(w);
     }
@@ -855,20 +861,20 @@ static void keep_row_if_needed(struct frame_pages *w, uint64_t id, const struct 
 static void keep_rows_of_page(struct frame_pages *w, uint32_t page, uint64_t from_ns)
 {
     uint8_t copy[FRAME_PAGE_BYTES];
-    uint8_t *data = frame_pages_at(w, page, copy);
+    uint8_t *data = frame_pages_get_page(w, page, copy);
 
-    for (unsigned slot = 0; data && slot < *cells_find(w, page); slot++) {
+    for (unsigned slot = 0; data && slot < *address_of_row_count(w, page); slot++) {
         struct frame_row row;
-        if (row_read(data, slot, &row))
+        if (read_row_in_slot(data, slot, &row))
             keep_row_if_needed(w, frame_id(page, slot), &row, from_ns);
     }
 }
 
 /* Set the times in page_place of page PAGE from its COUNT rows. */
-static void place_set_times(struct frame_pages *w, uint32_t page, const struct frame_row *rows,
-                            uint32_t count)
+static void set_times_of_page(struct frame_pages *w, uint32_t page, const struct frame_row *rows,
+                              uint32_t count)
 {
-    struct page_place *place = place_of(w, page);
+    struct page_place *place = file_place_of_page(w, page);
 
     place->open = 0;
     place->last_end_ns = 0;
@@ -895,8 +901,8 @@ static void keep_rows_of_dropped_page(struct frame_pages *w, uint32_t page,
     w->window->from_ns = from_ns;
 }
 
-void frame_pages_put(struct frame_pages *w, uint32_t page, struct frame_fill *fill, uint32_t count,
-                     uint32_t at)
+void frame_pages_store_filled_page(struct frame_pages *w, uint32_t page, struct frame_fill *fill,
+                                   uint32_t count, uint32_t at)
 {
     uint8_t made[FRAME_PAGE_BYTES];
 
@@ -908,16 +914,17 @@ void frame_pages_put(struct frame_pages *w, uint32_t page, struct frame_fill *fi
         w->lost += count;
         return;
     }
-    if (!page_make(made, page, fill, count, at)) {
+    if (!make_frame_page(made, page, fill, count, at)) {
         w->lost += count;
         return;
     }
     if (w->keep.on)
-        place_set_times(w, page, fill->rows, count);
+        set_times_of_page(w, page, fill->rows, count);
     store_page(w, page, made, count, (uint8_t)count);
 }
 
-bool frame_pages_store(struct frame_pages *w, uint32_t page, const uint8_t *made, uint32_t count)
+bool frame_pages_store_made_page(struct frame_pages *w, uint32_t page, const uint8_t *made,
+                                 uint32_t count)
 {
     if (page < w->limit)
         store_page(w, page, made, count, FRAME_PAGE_OTHER);
@@ -926,7 +933,7 @@ bool frame_pages_store(struct frame_pages *w, uint32_t page, const uint8_t *made
     return page < w->limit;
 }
 
-uint8_t *frame_pages_at(struct frame_pages *w, uint64_t page, uint8_t copy[FRAME_PAGE_BYTES])
+uint8_t *frame_pages_get_page(struct frame_pages *w, uint64_t page, uint8_t copy[FRAME_PAGE_BYTES])
 {
     uint8_t *data;
 
@@ -934,62 +941,64 @@ uint8_t *frame_pages_at(struct frame_pages *w, uint64_t page, uint8_t copy[FRAME
         return NULL;
     if (page >= w->window->next_page || page >= w->limit)
         return NULL;
-    data = window_get(w, (uint32_t)page);
+    data = page_in_window(w, (uint32_t)page);
     return data ? data : read_page(w, (uint32_t)page, copy) ? NULL : copy;
 }
 
-void frame_pages_rewrite(struct frame_pages *w, uint32_t page, const uint8_t *data)
+void frame_pages_rewrite_page(struct frame_pages *w, uint32_t page, const uint8_t *data)
 {
-    if (data != window_get(w, page))
+    if (data != page_in_window(w, page))
         write_page(w, page, data);
 }
 
 /* Return the stored page that holds frame ID; NULL if there is none. */
-static uint8_t *page_find(struct frame_pages *w, uint64_t id, uint8_t copy[FRAME_PAGE_BYTES])
+static uint8_t *find_page_of_frame(struct frame_pages *w, uint64_t id,
+                                   uint8_t copy[FRAME_PAGE_BYTES])
 {
-    return id ? frame_pages_at(w, (id - 1) / FRAME_PAGE_ROWS, copy) : NULL;
+    return id ? frame_pages_get_page(w, (id - 1) / FRAME_PAGE_ROWS, copy) : NULL;
 }
 
-bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row)
+bool frame_pages_read_row(struct frame_pages *w, uint64_t id, struct frame_row *row)
 {
     uint8_t copy[FRAME_PAGE_BYTES];
-    uint8_t *data = page_find(w, id, copy);
+    uint8_t *data = find_page_of_frame(w, id, copy);
 
-    return data && row_read(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), row);
+    return data && read_row_in_slot(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), row);
 }
 
-uint64_t frame_pages_last(struct frame_pages *w, uint32_t thread_id, uint32_t except)
+uint64_t frame_pages_find_last_row(struct frame_pages *w, uint32_t thread_id, uint32_t except)
 {
     uint8_t copy[FRAME_PAGE_BYTES], *data;
     struct cell cell;
 
     for (uint32_t page = w->window->next_page; page-- > w->window->low;) {
-        data = page == except || page >= cells_end(w) || !*cells_find(w, page)
+        data = page == except || page >= end_of_known_pages(w) || !*address_of_row_count(w, page)
                    ? NULL
-                   : page_find(w, frame_id(page, 0), copy);
+                   : find_page_of_frame(w, frame_id(page, 0), copy);
         for (unsigned slot = data ? get16(data + 3) : 0; slot--;)
-            if (cell_find(data, slot, &cell) && cell_integer(&cell, COLUMN_THREAD) == thread_id)
+            if (parse_cell(data, slot, &cell) &&
+                read_cell_column(&cell, COLUMN_THREAD) == thread_id)
                 return frame_id(page, slot);
     }
     return 0;
 }
 
 /* Note that a row of page PAGE has ended. After a kill the same end is noted again, so `open` may
- * become too small. Even so pages_drop() will look at the page, because of last_end_ns. */
-static void place_note_end(struct frame_pages *w, uint32_t page, uint64_t end_ns)
+ * become too small. Even so drop_oldest_pages() will look at the page, because of last_end_ns. */
+static void note_row_end_on_page(struct frame_pages *w, uint32_t page, uint64_t end_ns)
 {
     struct page_place *place;
 
     if (!w->keep.on)
         return;
-    place = place_of(w, page);
+    place = file_place_of_page(w, page);
     place->open -= place->open > 0;
     if (end_ns > place->last_end_ns)
         place->last_end_ns = end_ns;
 }
 
 /* Was the frame still open when this cell was made? Then three columns have the widest types. */
-static bool is_open_cell(const struct cell *cell)
+static bool is_cell_of_open_frame(const struct cell *cell)
 {
     if (cell->columns < COLUMN_ENTRY || cell->type[COLUMN_TOOK] != 6)
         return false;
@@ -999,51 +1008,51 @@ static bool is_open_cell(const struct cell *cell)
 /* Set the outcome of the stored row of frame ID. With ENDS, also set its end and exit. took_ns
  * is written in one store, because readers take -1 for an open frame, and must not see half a
  * number. */
-static void patch_row(struct frame_pages *w, uint64_t id, unsigned outcome, bool ends,
-                      uint64_t end_ns, unsigned exit)
+static void change_stored_row(struct frame_pages *w, uint64_t id, unsigned outcome, bool ends,
+                              uint64_t end_ns, unsigned exit)
 {
     uint8_t copy[FRAME_PAGE_BYTES];
-    uint8_t *data = page_find(w, id, copy);
+    uint8_t *data = find_page_of_frame(w, id, copy);
     struct cell cell;
 
-    if (!data || !cell_find(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), &cell) ||
-        !is_open_cell(&cell))
+    if (!data || !parse_cell(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), &cell) ||
+        !is_cell_of_open_frame(&cell))
         return;
     *cell.column[COLUMN_OUTCOME] = (uint8_t)outcome;
     if (ends) {
-        put_big_endian(cell.column[COLUMN_TOOK], end_ns - cell_integer(&cell, COLUMN_START), 8);
+        put_big_endian(cell.column[COLUMN_TOOK], end_ns - read_cell_column(&cell, COLUMN_START), 8);
         *cell.column[COLUMN_EXIT] = (uint8_t)exit;
-        place_note_end(w, (uint32_t)((id - 1) / FRAME_PAGE_ROWS), end_ns);
+        note_row_end_on_page(w, (uint32_t)((id - 1) / FRAME_PAGE_ROWS), end_ns);
     }
     if (data == copy)
         write_page(w, (uint32_t)((id - 1) / FRAME_PAGE_ROWS), copy);
 }
 
-void frame_pages_decided(struct frame_pages *w, uint64_t id, unsigned outcome)
+void frame_pages_set_outcome(struct frame_pages *w, uint64_t id, unsigned outcome)
 {
-    patch_row(w, id, outcome, false, 0, 0);
+    change_stored_row(w, id, outcome, false, 0, 0);
 }
 
-void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome,
-                     unsigned exit)
+void frame_pages_set_frame_end(struct frame_pages *w, uint64_t id, uint64_t end_ns,
+                               unsigned outcome, unsigned exit)
 {
-    patch_row(w, id, outcome, true, end_ns, exit);
+    change_stored_row(w, id, outcome, true, end_ns, exit);
 }
 
 /* Remove the row of frame ID from a copy of its page. The cells before its cell in the page move
  * up, so that no gap is left. The changed page is written to the file at once, because a kill could
  * leave half of a change in the window. */
-void frame_pages_drop(struct frame_pages *w, uint64_t id)
+void frame_pages_remove_row(struct frame_pages *w, uint64_t id)
 {
     uint8_t made[FRAME_PAGE_BYTES];
-    uint8_t *data = page_find(w, id, made);
+    uint8_t *data = find_page_of_frame(w, id, made);
     uint32_t page = (uint32_t)((id - 1) / FRAME_PAGE_ROWS);
     uint32_t slot = (uint32_t)((id - 1) % FRAME_PAGE_ROWS);
     struct cell cell;
     unsigned content, start, bytes;
 
-    if (!data || !*cells_find(w, page) || slot + 1 != get16(data + 3) ||
-        !cell_find(data, slot, &cell))
+    if (!data || !*address_of_row_count(w, page) || slot + 1 != get16(data + 3) ||
+        !parse_cell(data, slot, &cell))
         return;
     content = get16(data + 5);
     start = (unsigned)(cell.start - data);
@@ -1067,14 +1076,14 @@ void frame_pages_drop(struct frame_pages *w, uint64_t id)
         atomic_signal_fence(memory_order_release);
         w->window->holds[page % FRAME_WINDOW_PAGES] = 0;
     }
-    --*cells_find(w, page);
+    --*address_of_row_count(w, page);
 }
 
 /* ---- make the b-trees over the leaf pages, at the end ---- */
 
 /* Make an interior page of TREE, whose children are the COUNT pages in CHILDREN. */
-static void interior_make(uint8_t *page, enum page_tree_of tree, const struct page_leaf *children,
-                          size_t count)
+static void make_interior_page(uint8_t *page, enum page_tree_of tree,
+                               const struct page_leaf *children, size_t count)
 {
     unsigned content = FRAME_PAGE_BYTES;
 
@@ -1098,7 +1107,7 @@ static void interior_make(uint8_t *page, enum page_tree_of tree, const struct pa
 /* Put the COUNT unused pages in EMPTY into SQLite's free list. The list's own pages are made from
  * *NEXT on. The unused pages are not changed: after a kill the trees are made again, which may need
  * a leaf that was copied to a root and is now unused. Returns false on error. */
-static bool free_list_make(struct frame_pages *w, uint8_t *header, const uint32_t *empty,
+static bool make_free_list(struct frame_pages *w, uint8_t *header, const uint32_t *empty,
                            size_t count, uint64_t *next)
 {
     uint64_t last = 0;
@@ -1111,7 +1120,7 @@ static bool free_list_make(struct frame_pages *w, uint8_t *header, const uint32_
         patch_big_endian(trunk + 4, leaves, 4);
         for (size_t i = 0; i < leaves; i++)
             patch_big_endian(trunk + 8 + 4 * i, empty[at + i], 4);
-        if (write_whole(w, trunk, sizeof trunk, (*next - 1) * FRAME_PAGE_BYTES))
+        if (write_all_bytes(w, trunk, sizeof trunk, (*next - 1) * FRAME_PAGE_BYTES))
             return false;
         last = *next;
         *next += 1 + (*next + 1 == FRAME_LOCK_PAGE);
@@ -1123,8 +1132,8 @@ static bool free_list_make(struct frame_pages *w, uint8_t *header, const uint32_
 
 /* Make the interior pages of TREE over COUNT children, level by level up to the root, from page
  * *NEXT on. Returns false on error. */
-static bool levels_make(struct frame_pages *w, enum page_tree_of tree, struct page_leaf *children,
-                        size_t count, uint64_t *next)
+static bool make_interior_levels(struct frame_pages *w, enum page_tree_of tree,
+                                 struct page_leaf *children, size_t count, uint64_t *next)
 {
     const size_t most = tree >= TREE_LOOKUP_CODE ? INDEX_CHILDREN : INTERIOR_CHILDREN;
     struct frame_window *window = w->window;
@@ -1138,12 +1147,12 @@ static bool levels_make(struct frame_pages *w, enum page_tree_of tree, struct pa
             size_t to = count * (i + 1) / pages;
             uint64_t number = pages == 1 ? window->root[tree] : *next;
             /* use the window's memory, because all of its pages were written */
-            interior_make(window->page[made++], tree, children + from, to - from);
+            make_interior_page(window->page[made++], tree, children + from, to - from);
             children[i] = (struct page_leaf){number, children[to - 1].key, children[to - 1].id};
             *next += pages > 1;
             if (made == FRAME_WINDOW_PAGES || i + 1 == pages || *next == FRAME_LOCK_PAGE) {
-                if (write_whole(w, window->page, made * FRAME_PAGE_BYTES,
-                                (number - made) * FRAME_PAGE_BYTES))
+                if (write_all_bytes(w, window->page, made * FRAME_PAGE_BYTES,
+                                    (number - made) * FRAME_PAGE_BYTES))
                     return false;
                 made = 0;
                 *next += *next == FRAME_LOCK_PAGE;
@@ -1155,21 +1164,21 @@ static bool levels_make(struct frame_pages *w, enum page_tree_of tree, struct pa
 }
 
 /* Is PAGE a stored page of frames? */
-static bool has_frames(const struct frame_pages *w, uint32_t page)
+static bool is_page_with_frames(const struct frame_pages *w, uint32_t page)
 {
-    return *cells_find(w, page) && *cells_find(w, page) <= FRAME_PAGE_ROWS;
+    return *address_of_row_count(w, page) && *address_of_row_count(w, page) <= FRAME_PAGE_ROWS;
 }
 
 /* Write the leaves of TREE to CHILDREN, and mark their slots in USED. Returns the number of
  * leaves. */
-static size_t leaves_collect(struct frame_pages *w, enum page_tree_of tree, uint32_t stored,
+static size_t collect_leaves(struct frame_pages *w, enum page_tree_of tree, uint32_t stored,
                              struct page_leaf *children, bool *used)
 {
     size_t count = 0;
 
     if (tree == TREE_FRAME) {
         for (uint32_t n = w->window->low; n < stored; n++)
-            if (has_frames(w, n))
+            if (is_page_with_frames(w, n))
                 children[count++] = (struct page_leaf){n, (uint64_t)(n + 1) * FRAME_PAGE_ROWS, 0};
     } else if (tree < TREE_LOOKUP_CODE || w->indexed) {
         for (; count < w->leaves[tree].count; count++)
@@ -1178,34 +1187,34 @@ static size_t leaves_collect(struct frame_pages *w, enum page_tree_of tree, uint
     for (size_t i = 0; i < count; i++) {
         /* A single leaf is not used: it is copied to the root, because an interior page needs at
          * least two children. */
-        used[slot_of(w, children[i].page)] = count > 1;
-        children[i].page = file_page(w, children[i].page);
+        used[slot_of_page(w, children[i].page)] = count > 1;
+        children[i].page = file_page_of_page(w, children[i].page);
     }
     return count;
 }
 
 /* Make TREE over COUNT children, which are leaves. Returns false on error. */
-static bool tree_make(struct frame_pages *w, enum page_tree_of tree, struct page_leaf *children,
+static bool make_tree(struct frame_pages *w, enum page_tree_of tree, struct page_leaf *children,
                       size_t count, uint64_t *next)
 {
     uint8_t page[FRAME_PAGE_BYTES] = {
         tree >= TREE_LOOKUP_CODE ? PAGE_INDEX : PAGE_TABLE, [5] = FRAME_PAGE_BYTES >> 8};
 
     if (count > 1)
-        return levels_make(w, tree, children, count, next);
+        return make_interior_levels(w, tree, children, count, next);
     return (!count || pread(w->fd, page, sizeof page,
                             (off_t)(children[0].page - 1) * FRAME_PAGE_BYTES) == sizeof page) &&
-           !write_whole(w, page, sizeof page,
-                        (uint64_t)(w->window->root[tree] - 1) * FRAME_PAGE_BYTES);
+           !write_all_bytes(w, page, sizeof page,
+                            (uint64_t)(w->window->root[tree] - 1) * FRAME_PAGE_BYTES);
 }
 
 /* Make the trees over the stored pages. Returns the number of frames, or -1. */
-static int64_t trees_make(struct frame_pages *w)
+static int64_t make_all_trees(struct frame_pages *w)
 {
     uint32_t stored = w->window->next_page < w->limit ? w->window->next_page : w->limit;
     const uint32_t slots = w->keep.on ? w->keep.slots : stored;
     uint32_t *empty;
-    uint64_t next = slot_page(w, slots);
+    uint64_t next = file_page_in_slot(w, slots);
     uint8_t header[100];
     size_t empty_count = 0;
     struct page_leaf *children;
@@ -1217,17 +1226,17 @@ static int64_t trees_make(struct frame_pages *w)
     used = calloc(slots + 1, 1);
     done = children && empty && used && pread(w->fd, header, sizeof header, 0) == sizeof header;
     for (int tree = 0; done && tree < PAGE_TREES; tree++)
-        done = tree_make(w, tree, children, leaves_collect(w, tree, stored, children, used), &next);
+        done = make_tree(w, tree, children, collect_leaves(w, tree, stored, children, used), &next);
     w->leaves_of_frames = 0;
     for (uint32_t n = w->window->low; done && n < stored; n++)
-        if (has_frames(w, n)) {
-            rows += *cells_find(w, n);
+        if (is_page_with_frames(w, n)) {
+            rows += *address_of_row_count(w, n);
             w->leaves_of_frames++;
         }
     for (uint32_t slot = 0; done && slot < slots; slot++)
         if (!used[slot])
-            empty[empty_count++] = (uint32_t)slot_page(w, slot);
-    done = done && free_list_make(w, header, empty, empty_count, &next);
+            empty[empty_count++] = (uint32_t)file_page_in_slot(w, slot);
+    done = done && make_free_list(w, header, empty, empty_count, &next);
     if (done) {
         patch_big_endian(header + 28, next - 1, 4);
         /* increase the file's change counter */
@@ -1235,7 +1244,7 @@ static int64_t trees_make(struct frame_pages *w)
         /* store the new change counter, too, as the one for which the page count is valid */
         patch_big_endian(header + 92, get_big_endian(header + 24, 4), 4);
         done = !ftruncate(w->fd, (off_t)(next - 1) * FRAME_PAGE_BYTES) &&
-               !write_whole(w, header, sizeof header, 0);
+               !write_all_bytes(w, header, sizeof header, 0);
     }
     if (!done && !w->error)
         w->error = errno ? errno : EIO;
@@ -1245,12 +1254,12 @@ static int64_t trees_make(struct frame_pages *w)
     return done ? rows : -1;
 }
 
-void frame_pages_flush(struct frame_pages *w)
+void frame_pages_write_window(struct frame_pages *w)
 {
-    write_window(w, w->window->next_page);
+    write_pages_in_window(w, w->window->next_page);
 }
 
-uint32_t page_copy_slots(const struct page_copy *copy)
+uint32_t page_copy_count_slots(const struct page_copy *copy)
 {
     struct stat status;
 
@@ -1261,15 +1270,15 @@ uint32_t page_copy_slots(const struct page_copy *copy)
     return (uint32_t)(status.st_size / FRAME_PAGE_BYTES) + 1 - copy->then->first;
 }
 
-static uint32_t low_now(const struct page_copy *copy)
+static uint32_t current_oldest_page(const struct page_copy *copy)
 {
     atomic_thread_fence(memory_order_acquire);
     return *(const volatile uint32_t *)&copy->now->low;
 }
 
-uint32_t page_copy_low(const struct page_copy *copy)
+uint32_t page_copy_first_kept_page(const struct page_copy *copy)
 {
-    const uint32_t low = low_now(copy);
+    const uint32_t low = current_oldest_page(copy);
     uint32_t page = low < copy->then->next_page ? low : copy->then->next_page;
 
     while (page > copy->then->low && copy->found[page - 1 - copy->then->low])
@@ -1277,25 +1286,25 @@ uint32_t page_copy_low(const struct page_copy *copy)
     return page;
 }
 
-bool page_copy_some(struct page_copy *copy, uint32_t first, uint32_t count)
+bool page_copy_slot_range(struct page_copy *copy, uint32_t first, uint32_t count)
 {
     struct frame_pages source = {.fd = copy->from, .window = (struct frame_window *)copy->then};
     struct frame_pages made = {.fd = copy->to, .window = (struct frame_window *)copy->then};
     uint8_t data[FRAME_PAGE_BYTES];
 
     for (uint32_t slot = first; slot < first + count; slot++) {
-        const uint64_t number = slot_page(&source, slot);
+        const uint64_t number = file_page_in_slot(&source, slot);
         uint32_t page = slot;
         if (read_file_page(&source, number, data))
             continue; /* this page was never stored */
         if (copy->window)
-            page = page_number(data);
+            page = number_of_stored_page(data);
         if (page < copy->then->low || page >= copy->then->next_page)
             continue;
-        if (page < low_now(copy))
+        if (page < current_oldest_page(copy))
             continue; /* the collector may have put another page here while we read this one */
         copy->found[page - copy->then->low] = true;
-        if (write_whole(&made, data, sizeof data, (number - 1) * FRAME_PAGE_BYTES)) {
+        if (write_all_bytes(&made, data, sizeof data, (number - 1) * FRAME_PAGE_BYTES)) {
             errno = made.error;
             return false;
         }
@@ -1303,16 +1312,16 @@ bool page_copy_some(struct page_copy *copy, uint32_t first, uint32_t count)
     return true;
 }
 
-int64_t frame_pages_finish(struct frame_pages *w)
+int64_t frame_pages_finish_file(struct frame_pages *w)
 {
     int64_t rows;
 
     if (w->window->finished)
         /* an earlier collector made the trees; SQL counts the rows (schemas/recover.sql) */
         return 0;
-    write_window(w, w->window->next_page);
+    write_pages_in_window(w, w->window->next_page);
     /* The disk may be full only now, without room for the interior pages. */
-    while ((rows = trees_make(w)) < 0 && (w->error == ENOSPC || w->error == EDQUOT) && w->limit)
+    while ((rows = make_all_trees(w)) < 0 && (w->error == ENOSPC || w->error == EDQUOT) && w->limit)
         handle_disk_full(w);
     w->window->finished = rows >= 0;
     return rows;

@@ -16,13 +16,13 @@
  *
  *     w = frame_pages_open()
  *     for each thread, as often as the thread needs a page:
- *         page = frame_pages_take(w)
- *         collect rows until frame_row_bytes says the page is full
- *         when the frame of a row ends: frame_fill_make() of collector/frame_cell.h
- *         frame_pages_put(w, page, fill, n, ...)
- *     when a frame ends whose page is stored:   frame_pages_end(w, id, ...)
+ *         page = frame_pages_reserve_page(w)
+ *         collect rows until frame_bytes_of_open_cell says the page is full
+ *         when the frame of a row ends: frame_write_filled_cell() of collector/frame_cell.h
+ *         frame_pages_store_filled_page(w, page, fill, n, ...)
+ *     when a frame ends whose page is stored:   frame_pages_set_frame_end(w, id, ...)
  *     at the end:
- *         frame_pages_finish(w)
+ *         frame_pages_finish_file(w)
  *         took_ns of a frame that never ended is -1; SQL makes it and exit NULL
  *         (collector/trace_files.c)
  *
@@ -53,7 +53,7 @@ enum page_tree_of {
 
 /* A child of an interior page: a leaf, or in levels_make() an interior page. */
 struct page_leaf {
-    /* number from frame_pages_take(); in levels_make() the number of a file page */
+    /* number from frame_pages_reserve_page(); in levels_make() the number of a file page */
     uint64_t page;
     /* key: in a table, the page's largest rowid; in an index, the key between this page and the
      * next one. id: in a leaf of a table, its number of rows; in an index, the rowid that belongs
@@ -73,7 +73,7 @@ struct frame_window {
      * is still stored. Without it both are 0. */
     uint32_t low;
     uint64_t from_ns;
-    /* set at the end of frame_pages_finish(): from here on no page may change */
+    /* set at the end of frame_pages_finish_file(): from here on no page may change */
     uint32_t finished;
     /* which page is in each slot: its number + 1; 0 if the slot is empty */
     uint32_t holds[FRAME_WINDOW_PAGES];
@@ -137,7 +137,7 @@ struct frame_pages {
     /* pages from this number on are not stored, because the disk is full */
     uint32_t limit;
     uint64_t lost;             /* number of rows that were not stored, because the disk was full */
-    uint32_t leaves_of_frames; /* number of leaves of `frame`; set by frame_pages_finish() */
+    uint32_t leaves_of_frames; /* number of leaves of `frame`; set by frame_pages_finish_file() */
 };
 
 /* Start writing pages to FD, which the writer then owns. RESUME: WINDOW and the file have the pages
@@ -148,7 +148,7 @@ int frame_pages_open(struct frame_pages *w, int fd, struct frame_window *window,
 int frame_pages_open_window(struct frame_pages *w, int fd, struct frame_window *window, bool resume,
                             const struct page_window *keep);
 /* Drop the pages that are too old or too many. */
-void frame_pages_trim(struct frame_pages *w);
+void frame_pages_drop_old_pages(struct frame_pages *w);
 /* Drop the PAGES oldest pages to make room for other tables. Half of their places stay in the file
  * for new pages. The disk space of the other half is freed. */
 void frame_pages_drop_oldest(struct frame_pages *w, uint64_t pages);
@@ -165,60 +165,61 @@ struct page_copy {
     bool *found;
 };
 /* Return how many places of the file must be copied. */
-uint32_t page_copy_slots(const struct page_copy *copy);
+uint32_t page_copy_count_slots(const struct page_copy *copy);
 /* Copy the pages in COUNT places, from place FIRST on. Returns false with errno. */
-bool page_copy_some(struct page_copy *copy, uint32_t first, uint32_t count);
+bool page_copy_slot_range(struct page_copy *copy, uint32_t first, uint32_t count);
 /* Return the number of a page such that this page and all later ones were copied. Earlier pages may
  * have been dropped before they could be copied. */
-uint32_t page_copy_low(const struct page_copy *copy);
+uint32_t page_copy_first_kept_page(const struct page_copy *copy);
 /* Is PAGE old although it is not full yet? Then it should be stored soon, or it will be too old to
  * be kept. */
-bool frame_pages_is_old(const struct frame_pages *w, uint32_t page);
+bool frame_pages_is_page_old(const struct frame_pages *w, uint32_t page);
 /* Was the page of frame ID dropped? */
-static inline bool frame_pages_dropped(const struct frame_pages *w, uint64_t id)
+static inline bool frame_pages_is_dropped(const struct frame_pages *w, uint64_t id)
 {
     return (id - 1) / FRAME_PAGE_ROWS < w->window->low;
 }
 void frame_pages_close(struct frame_pages *w);
 
-uint32_t frame_pages_take(struct frame_pages *w);
+uint32_t frame_pages_reserve_page(struct frame_pages *w);
 
 /* Find the row in SLOT of the leaf page PAGE. Sets *ID and returns the row's record. Returns NULL
  * if there is no such row. */
-uint8_t *page_row(uint8_t *page, unsigned slot, uint64_t *id);
+uint8_t *page_find_row_cell(uint8_t *page, unsigned slot, uint64_t *id);
 
 /* Store MADE, which has COUNT rows of another table, as page PAGE. Returns false if there is no
  * room, so that the rows are lost. */
-bool frame_pages_store(struct frame_pages *w, uint32_t page, const uint8_t *made, uint32_t count);
+bool frame_pages_store_made_page(struct frame_pages *w, uint32_t page, const uint8_t *made,
+                                 uint32_t count);
 /* Return page PAGE: its address in the window, or COPY, into which it was read from the file.
  * Returns NULL if the page is not stored. */
-uint8_t *frame_pages_at(struct frame_pages *w, uint64_t page, uint8_t copy[FRAME_PAGE_BYTES]);
-/* Write page PAGE back after a change. DATA is what frame_pages_at() returned. */
-void frame_pages_rewrite(struct frame_pages *w, uint32_t page, const uint8_t *data);
+uint8_t *frame_pages_get_page(struct frame_pages *w, uint64_t page, uint8_t copy[FRAME_PAGE_BYTES]);
+/* Write page PAGE back after a change. DATA is what frame_pages_get_page() returned. */
+void frame_pages_rewrite_page(struct frame_pages *w, uint32_t page, const uint8_t *data);
 
 /* Store the first COUNT rows of FILL as page PAGE. The cells made so far take AT bytes. Rows of
  * open frames get cells with room for their ends. */
-void frame_pages_put(struct frame_pages *w, uint32_t page, struct frame_fill *fill, uint32_t count,
-                     uint32_t at);
+void frame_pages_store_filled_page(struct frame_pages *w, uint32_t page, struct frame_fill *fill,
+                                   uint32_t count, uint32_t at);
 
 /* Read the stored row of frame ID. Returns false if there is no such row. */
-bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row);
+bool frame_pages_read_row(struct frame_pages *w, uint64_t id, struct frame_row *row);
 /* Return the id of the last stored row of thread THREAD_ID, or 0 if it has none. Rows in page
  * EXCEPT do not count. Reads all pages. */
-uint64_t frame_pages_last(struct frame_pages *w, uint32_t thread_id, uint32_t except);
-/* Change a row that was stored while its frame was open: frame_pages_decided() sets its outcome,
- * frame_pages_end() sets outcome, end and exit. */
-void frame_pages_decided(struct frame_pages *w, uint64_t id, unsigned outcome);
-void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome,
-                     unsigned exit);
+uint64_t frame_pages_find_last_row(struct frame_pages *w, uint32_t thread_id, uint32_t except);
+/* Change a row that was stored while its frame was open: frame_pages_set_outcome() sets its
+ * outcome, frame_pages_set_frame_end() sets outcome, end and exit. */
+void frame_pages_set_outcome(struct frame_pages *w, uint64_t id, unsigned outcome);
+void frame_pages_set_frame_end(struct frame_pages *w, uint64_t id, uint64_t end_ns,
+                               unsigned outcome, unsigned exit);
 /* Delete the row of frame ID if it is the last row of its page. */
-void frame_pages_drop(struct frame_pages *w, uint64_t id);
+void frame_pages_remove_row(struct frame_pages *w, uint64_t id);
 
 /* Write all pages in the window to the file. */
-void frame_pages_flush(struct frame_pages *w);
+void frame_pages_write_window(struct frame_pages *w);
 /* Write the pages in the window, then the interior pages. Indexes stay empty unless `indexed` is
  * set. Returns the number of frames, or -1 with `error`. Afterwards the file is a valid database,
  * and no later collector changes a page of it. */
-int64_t frame_pages_finish(struct frame_pages *w);
+int64_t frame_pages_finish_file(struct frame_pages *w);
 
 #endif

@@ -37,11 +37,11 @@ enum { KEEP_LEAST = 16000000 /* the smallest bound that is allowed, in bytes */ 
  * trace.db. */
 void keep_read_bounds(struct collector *c);
 /* Return the bounds for the pages of frames, and what to call when pages are dropped. */
-struct page_window keep_window(struct collector *c);
+struct page_window keep_page_window(struct collector *c);
 /* Limit the size of SQLite's log, and write the bounds to `meta`. */
 void keep_begin(struct collector *c);
 /* Drop rows and pages that are too old, or exceed the bound of bytes. Called before each commit. */
-void keep_trim(struct collector *c);
+void keep_drop_old_rows(struct collector *c);
 /* Drop rows and pages for the last time, before the two files are joined. Write the last rows of
  * `meta`. */
 void keep_end(struct collector *c);

@@ -58,7 +58,7 @@ static void raise_descriptor_limit(void)
 
 /* Fork a collector in a new POSIX session. ALONE: fork twice, so that the collector is not our
  * child, and gets no orders. Returns 0, or -1 with errno. */
-static int collector_start(struct launch *l, const char *argv, bool alone)
+static int fork_collector(struct launch *l, const char *argv, bool alone)
 {
     struct session *session = l->session;
     int ends[2] = {-1, -1};
@@ -123,7 +123,7 @@ int launch_collector(struct launch *l, struct session *session, const char *argv
     struct collector_result said;
 
     *l = (struct launch){.session = session, .link = -1};
-    if (collector_start(l, argv, false)) {
+    if (fork_collector(l, argv, false)) {
         say_error("cannot start the collector: %s", strerror(errno));
         return -1;
     }
@@ -133,10 +133,11 @@ int launch_collector(struct launch *l, struct session *session, const char *argv
     return -1;
 }
 
-int launch_orphan(struct launch *l, struct session *session, struct collector_result *said)
+int launch_collector_without_parent(struct launch *l, struct session *session,
+                                    struct collector_result *said)
 {
     *l = (struct launch){.session = session, .link = -1, .orphan = true};
-    return collector_start(l, NULL, true) == 0 && wait_until_ready(l, said) ? 0 : -1;
+    return fork_collector(l, NULL, true) == 0 && wait_until_ready(l, said) ? 0 : -1;
 }
 
 static void send_order(struct launch *l, const struct collector_order *order)
@@ -146,7 +147,7 @@ static void send_order(struct launch *l, const struct collector_order *order)
     }
 }
 
-void launch_order(struct launch *l, const struct collector_order *order)
+void launch_send_order(struct launch *l, const struct collector_order *order)
 {
     if (order->what == ORDER_BEGAN)
         l->began = *order;
@@ -157,7 +158,7 @@ void launch_order(struct launch *l, const struct collector_order *order)
 
 /* Take the lock of the dead collector. PATIENCE: wait if another command has it, which looks for
  * interrupted recordings (collector/recover.c) and releases it soon. */
-static bool lock_take(struct session *session, bool patience)
+static bool take_lock_of_dead_collector(struct session *session, bool patience)
 {
     bool taken = session_take_lock(session) == 0;
 
@@ -169,14 +170,14 @@ static bool lock_take(struct session *session, bool patience)
 }
 
 /* Start another collector in place of the dead one. */
-static void collector_replace(struct launch *l, bool patience)
+static void start_replacement_collector(struct launch *l, bool patience)
 {
     struct collector_result said;
     bool ready;
 
     close(l->link);
     l->link = -1;
-    if (!lock_take(l->session, patience) || collector_start(l, NULL, false))
+    if (!take_lock_of_dead_collector(l->session, patience) || fork_collector(l, NULL, false))
         return;
     ready = wait_until_ready(l, &said);
     snprintf(l->why, sizeof l->why, "%s", ready ? "" : said.error);
@@ -191,7 +192,7 @@ static void collector_replace(struct launch *l, bool patience)
 
 /* Read the collector's result into SAID. If the collector has not read all orders, the socket
  * reports an error before the result. */
-static bool take_result(const struct launch *l, struct collector_result *said, int flags)
+static bool read_result(const struct launch *l, struct collector_result *said, int flags)
 {
     ssize_t got = recv(l->link, said, sizeof *said, flags);
 
@@ -205,7 +206,7 @@ static bool has_sent_result(const struct launch *l)
 {
     struct collector_result said;
 
-    return take_result(l, &said, MSG_PEEK | MSG_DONTWAIT);
+    return read_result(l, &said, MSG_PEEK | MSG_DONTWAIT);
 }
 
 int launch_replace_if_dead(struct launch *l)
@@ -227,12 +228,12 @@ int launch_replace_if_dead(struct launch *l)
     if (now - l->born_ns < l->pause_ns)
         return (int)((l->pause_ns - (now - l->born_ns)) / 1000000) + 1;
     l->born_ns = now;
-    collector_replace(l, false);
+    start_replacement_collector(l, false);
     return l->pid ? -1 : (int)(l->pause_ns / 1000000) + 1;
 }
 
-bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted,
-                 struct collector_result *said)
+bool launch_wait_for_result(struct launch *l, volatile sig_atomic_t *interrupted,
+                            struct collector_result *said)
 {
     struct pollfd fd = {.events = POLLIN};
 
@@ -244,7 +245,7 @@ bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted,
         fd.fd = l->link;
         if (l->link >= 0 && poll(&fd, 1, 200) <= 0)
             continue;
-        if (take_result(l, said, 0)) {
+        if (read_result(l, said, 0)) {
             /* The user waits for the command, so do not wait until the collector has released its
              * memory. */
             l->pid = 0;
@@ -257,7 +258,7 @@ bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted,
             waitpid(l->pid, NULL, 0);
         l->pid = 0;
         usleep((useconds_t)(deaths * PAUSE_NS / 1000));
-        collector_replace(l, true);
+        start_replacement_collector(l, true);
     }
     return false;
 }

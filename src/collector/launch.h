@@ -68,10 +68,11 @@ int launch_collector(struct launch *l, struct session *session, const char *argv
 /* Fork a collector that has no terminal and continues the recording of a killed collector. It
  * takes over the session's lock. Returns 0 when it is ready, or -1, with SAID->error if it gave
  * a reason. */
-int launch_orphan(struct launch *l, struct session *session, struct collector_result *said);
+int launch_collector_without_parent(struct launch *l, struct session *session,
+                                    struct collector_result *said);
 
 /* Tell the collector that the command began or ended. */
-void launch_order(struct launch *l, const struct collector_order *order);
+void launch_send_order(struct launch *l, const struct collector_order *order);
 
 /* Replace the collector if it has died. Returns in how many milliseconds to call this again, or -1
  * if the collector runs or has finished. */
@@ -80,8 +81,8 @@ int launch_replace_if_dead(struct launch *l);
 /* Wait until the trace is finished, and read the result into SAID. When *INTERRUPTED becomes
  * non-zero, the collector stops waiting for processes that outlive the command; INTERRUPTED may be
  * NULL. Returns false if too many collectors have died. */
-bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted,
-                 struct collector_result *said);
+bool launch_wait_for_result(struct launch *l, volatile sig_atomic_t *interrupted,
+                            struct collector_result *said);
 
 void launch_close(struct launch *l);
 

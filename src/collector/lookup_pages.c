@@ -23,7 +23,7 @@ enum {
 
 static const unsigned columns[LOOKUP_TABLES] = {LOOKUP_COLUMNS, CHECK_COLUMNS};
 
-static void page_begin(uint8_t *page)
+static void begin_empty_page(uint8_t *page)
 {
     memset(page, 0, FRAME_PAGE_BYTES);
     page[0] = PAGE_TABLE;
@@ -34,12 +34,12 @@ static void page_begin(uint8_t *page)
 
 /* Make a leaf of an index from COUNT keys and append it to LEAVES. LAST is the key between this
  * leaf and the next one. */
-static void leaf_make(struct lookup_pages *l, page_leaves *leaves, const struct page_leaf *keys,
-                      size_t count, struct page_leaf last)
+static void make_index_leaf(struct lookup_pages *l, page_leaves *leaves,
+                            const struct page_leaf *keys, size_t count, struct page_leaf last)
 {
     uint8_t page[FRAME_PAGE_BYTES + PAGE_SLACK] = {PAGE_INDEX};
     uint8_t cell[40];
-    uint32_t at = frame_pages_take(l->pages);
+    uint32_t at = frame_pages_reserve_page(l->pages);
     unsigned content = FRAME_PAGE_BYTES;
     struct page_leaf *leaf;
 
@@ -51,14 +51,14 @@ static void leaf_make(struct lookup_pages *l, page_leaves *leaves, const struct 
     }
     put16(page + 3, (unsigned)count);
     put16(page + 5, content);
-    leaf = frame_pages_store(l->pages, at, page, 0) ? list_add(leaves) : NULL;
+    leaf = frame_pages_store_made_page(l->pages, at, page, 0) ? list_add(leaves) : NULL;
     l->pages->indexed &= !!leaf;
     if (leaf)
         *leaf = (struct page_leaf){at, last.key, last.id};
 }
 
 /* Return how many of RUN's keys to put into a leaf: two fewer than would fit. */
-static size_t keys_in_leaf(const struct index_run *run)
+static size_t number_of_keys_in_leaf(const struct index_run *run)
 {
     unsigned number_bytes = frame_bytes_of(run->key_bits) + frame_bytes_of(run->id_bits);
 
@@ -66,9 +66,9 @@ static size_t keys_in_leaf(const struct index_run *run)
 }
 
 /* Add a key to RUN, larger than all keys before it. If the keys from index FIRST on fill a leaf,
- * make the leaf. At least two keys are left over, which leaf_finish() needs. */
-static void key_add(struct lookup_pages *l, struct index_run *run, size_t first, uint64_t key,
-                    uint64_t id)
+ * make the leaf. At least two keys are left over, which make_last_leaf_of_run() needs. */
+static void add_key_to_run(struct lookup_pages *l, struct index_run *run, size_t first,
+                           uint64_t key, uint64_t id)
 {
     struct page_leaf *added = run ? list_add(&run->keys) : NULL;
     struct page_leaf *from;
@@ -83,11 +83,11 @@ static void key_add(struct lookup_pages *l, struct index_run *run, size_t first,
     run->id_bits |= id;
     if (run->keys.count < first + KEYS_MIN)
         return;
-    fit = keys_in_leaf(run);
+    fit = number_of_keys_in_leaf(run);
     from = run->keys.at + first;
     if (run->keys.count < first + fit + 3)
         return;
-    leaf_make(l, &run->leaves, from, fit, from[fit]);
+    make_index_leaf(l, &run->leaves, from, fit, from[fit]);
     run->keys.count -= fit + 1;
     left = run->keys.count - first;
     memmove(from, from + fit + 1, left * sizeof *from);
@@ -95,16 +95,16 @@ static void key_add(struct lookup_pages *l, struct index_run *run, size_t first,
 
 /* Make a leaf of all remaining keys of RUN. MORE: further leaves follow, so the last key does not
  * go into the leaf but separates it from the next one. */
-static void leaf_finish(struct lookup_pages *l, struct index_run *run, bool more)
+static void make_last_leaf_of_run(struct lookup_pages *l, struct index_run *run, bool more)
 {
     size_t count = run->keys.count;
     struct page_leaf last = run->keys.at[count - 1];
 
-    leaf_make(l, &run->leaves, run->keys.at, more ? count - 1 : count, last);
+    make_index_leaf(l, &run->leaves, run->keys.at, more ? count - 1 : count, last);
     run->keys.count = 0;
 }
 
-static void leaves_append(struct lookup_pages *l, struct index_run *all,
+static void append_leaves(struct lookup_pages *l, struct index_run *all,
                           const struct index_run *run)
 {
     size_t count = run->leaves.count;
@@ -118,28 +118,28 @@ static void leaves_append(struct lookup_pages *l, struct index_run *all,
 
 /* Append the leaves of RUN to those of ALL. RUN has two keys that come before its leaves, and some
  * that come after them; all these keys go into leaves of ALL. */
-static void run_append(struct lookup_pages *l, struct index_run *all, const struct index_run *run)
+static void append_run(struct lookup_pages *l, struct index_run *all, const struct index_run *run)
 {
     for (size_t k = 0; k < run->keys.count; k++) {
         const struct page_leaf *key = &run->keys.at[k];
         if (k == 2 && run->leaves.count) {
-            leaf_finish(l, all, true);
-            leaves_append(l, all, run);
+            make_last_leaf_of_run(l, all, true);
+            append_leaves(l, all, run);
         }
-        key_add(l, all, 0, key->key, key->id);
+        add_key_to_run(l, all, 0, key->key, key->id);
     }
 }
 
 /* Make the leaves of TREE from those of COUNT runs. */
-static void runs_join(struct lookup_pages *l, enum page_tree_of tree, const struct index_run *runs,
-                      size_t count)
+static void join_runs_into_leaves(struct lookup_pages *l, enum page_tree_of tree,
+                                  const struct index_run *runs, size_t count)
 {
     struct index_run all = {0};
 
     for (size_t i = 0; i < count; i++)
-        run_append(l, &all, &runs[i]);
+        append_run(l, &all, &runs[i]);
     if (all.keys.count)
-        leaf_finish(l, &all, false);
+        make_last_leaf_of_run(l, &all, false);
     list_free(&all.keys);
     l->pages->leaves[tree] = all.leaves;
 }
@@ -147,24 +147,24 @@ static void runs_join(struct lookup_pages *l, enum page_tree_of tree, const stru
 /* ---- write and read rows of `lookup` and `guard_check` ---- */
 
 /* Store the unfinished page of TABLE and begin a new one. */
-static void page_put(struct lookup_pages *l, enum lookup_table table)
+static void store_unfinished_page(struct lookup_pages *l, enum lookup_table table)
 {
     uint8_t *page = l->window->page[table];
-    uint32_t at = frame_pages_take(l->pages);
+    uint32_t at = frame_pages_reserve_page(l->pages);
     unsigned rows = get16(page + 3);
     struct page_leaf *leaf = NULL;
 
-    if (frame_pages_store(l->pages, at, page, rows))
+    if (frame_pages_store_made_page(l->pages, at, page, rows))
         leaf = list_add(&l->pages->leaves[TREE_LOOKUP + table]);
     if (leaf)
         *leaf = (struct page_leaf){at, l->next[table] - 1, rows};
     /* keep the order of these stores, because a kill may come between them */
     atomic_signal_fence(memory_order_release);
-    page_begin(page);
+    begin_empty_page(page);
 }
 
 /* Make the cell of row ID. Returns its size in bytes. */
-static unsigned cell_make(uint8_t cell[CELL_MAX], enum lookup_table table, uint64_t id,
+static unsigned make_cell(uint8_t cell[CELL_MAX], enum lookup_table table, uint64_t id,
                           const int64_t *values, const char *word)
 {
     uint8_t *record = put_varint(cell + 1, id);
@@ -201,7 +201,7 @@ static bool page_has_room(const uint8_t *page, unsigned bytes)
 }
 
 /* Append the cell to PAGE. The row count is set last, so that a kill leaves a valid page. */
-static void cell_put(uint8_t *page, const uint8_t *cell, unsigned bytes)
+static void append_cell_to_page(uint8_t *page, const uint8_t *cell, unsigned bytes)
 {
     unsigned rows = get16(page + 3);
     unsigned content = get16(page + 5) - bytes;
@@ -214,8 +214,8 @@ static void cell_put(uint8_t *page, const uint8_t *cell, unsigned bytes)
 }
 
 /* Add row ID of TABLE to its index: lookups by code, checks by lookup. */
-static void index_add(struct lookup_pages *l, enum lookup_table table, uint64_t id,
-                      const int64_t *values)
+static void add_row_to_index(struct lookup_pages *l, enum lookup_table table, uint64_t id,
+                             const int64_t *values)
 {
     struct index_run *run = &l->checks;
     uint64_t key = (uint64_t)values[0]; /* for a check, the first value is the id of its lookup */
@@ -226,7 +226,7 @@ static void index_add(struct lookup_pages *l, enum lookup_table table, uint64_t 
         key = (uint64_t)values[2]; /* code_id */
         run = list_reach(&l->codes, (size_t)key);
     }
-    key_add(l, run, 2, key, id);
+    add_key_to_run(l, run, 2, key, id);
 }
 
 void lookup_pages_add(struct lookup_pages *l, enum lookup_table table, const int64_t *values,
@@ -234,17 +234,17 @@ void lookup_pages_add(struct lookup_pages *l, enum lookup_table table, const int
 {
     uint8_t *page = l->window->page[table];
     uint8_t cell[CELL_MAX];
-    unsigned bytes = cell_make(cell, table, l->next[table], values, word);
+    unsigned bytes = make_cell(cell, table, l->next[table], values, word);
 
     if (!page_has_room(page, bytes))
-        page_put(l, table);
-    cell_put(page, cell, bytes);
-    index_add(l, table, l->next[table], values);
+        store_unfinished_page(l, table);
+    append_cell_to_page(page, cell, bytes);
+    add_row_to_index(l, table, l->next[table], values);
     l->next[table]++;
 }
 
 /* Read the number with serial TYPE and BYTES bytes at BODY. */
-static int64_t number_read(const uint8_t *body, unsigned type, unsigned bytes)
+static int64_t read_number(const uint8_t *body, unsigned type, unsigned bytes)
 {
     if (!type)
         return ROW_NONE;
@@ -253,11 +253,11 @@ static int64_t number_read(const uint8_t *body, unsigned type, unsigned bytes)
 
 /* Read row SLOT of PAGE, a page of TABLE: its numbers into VALUES, its text into WORD. Returns
  * false if there is no such row, or if it makes no sense. */
-static bool row_read(uint8_t *page, unsigned slot, enum lookup_table table,
-                     int64_t values[LOOKUP_COLUMNS], const char **word)
+static bool read_row_in_slot(uint8_t *page, unsigned slot, enum lookup_table table,
+                             int64_t values[LOOKUP_COLUMNS], const char **word)
 {
     uint64_t id;
-    uint8_t *record = page_row(page, slot, &id);
+    uint8_t *record = page_find_row_cell(page, slot, &id);
     uint8_t *end = page + FRAME_PAGE_BYTES;
     uint8_t *body;
 
@@ -273,7 +273,7 @@ static bool row_read(uint8_t *page, unsigned slot, enum lookup_table table,
         bool text = table == PAGES_CHECK && i == CHECK_WORD;
         if (bytes > end - body || text != (type > 12))
             return false;
-        values[i] = text ? (int64_t)bytes : number_read(body, type, bytes);
+        values[i] = text ? (int64_t)bytes : read_number(body, type, bytes);
         if (text)
             *word = (const char *)body;
         body += bytes;
@@ -281,10 +281,10 @@ static bool row_read(uint8_t *page, unsigned slot, enum lookup_table table,
     return true;
 }
 
-void lookup_pages_show(struct lookup_pages *l, enum lookup_table table,
-                       void (*row)(void *context, enum lookup_table table, int64_t *values,
-                                   const char *word),
-                       void *context)
+void lookup_pages_visit_new_rows(struct lookup_pages *l, enum lookup_table table,
+                                 void (*row)(void *context, enum lookup_table table,
+                                             int64_t *values, const char *word),
+                                 void *context)
 {
     const page_leaves *leaves = &l->pages->leaves[TREE_LOOKUP + table];
     uint64_t from = l->shown[table];
@@ -296,8 +296,8 @@ void lookup_pages_show(struct lookup_pages *l, enum lookup_table table,
     const char *word;
 
     if (!is_last)
-        page = frame_pages_at(l->pages, leaves->at[at].page, copy);
-    for (unsigned slot = 0; page && row_read(page, slot, table, values, &word); slot++)
+        page = frame_pages_get_page(l->pages, leaves->at[at].page, copy);
+    for (unsigned slot = 0; page && read_row_in_slot(page, slot, table, values, &word); slot++)
         if ((uint64_t)values[0] >= from)
             row(context, table, values, word);
     l->shown[table] = is_last ? l->next[table] : leaves->at[at].key + 1;
@@ -308,13 +308,14 @@ void lookup_pages_show(struct lookup_pages *l, enum lookup_table table,
 /* Remove rows from the end of PAGE: from the first row that makes no sense, or whose id is not
  * above *LAST and below END. Returns how many rows are left, and sets *LAST to the last one's
  * id. */
-static unsigned cut_rows(uint8_t *page, enum lookup_table table, uint64_t end, uint64_t *last)
+static unsigned cut_invalid_rows_from_page(uint8_t *page, enum lookup_table table, uint64_t end,
+                                           uint64_t *last)
 {
     int64_t values[LOOKUP_COLUMNS];
     unsigned rows = 0;
     const char *word;
 
-    while (row_read(page, rows, table, values, &word)) {
+    while (read_row_in_slot(page, rows, table, values, &word)) {
         uint64_t id = (uint64_t)values[0];
         if (id <= *last || id >= end)
             break;
@@ -328,10 +329,11 @@ static unsigned cut_rows(uint8_t *page, enum lookup_table table, uint64_t end, u
 
 /* Add PAGE, which a killed collector stored as page number N, to the leaves of its table. LAST has
  * the id of each table's last row so far. */
-static void page_take_over(struct lookup_pages *l, uint32_t n, uint8_t *page, uint64_t last[])
+static void take_over_stored_page(struct lookup_pages *l, uint32_t n, uint8_t *page,
+                                  uint64_t last[])
 {
     uint64_t id;
-    uint8_t *record = page_row(page, 0, &id);
+    uint8_t *record = page_find_row_cell(page, 0, &id);
     enum lookup_table table = PAGES_LOOKUP;
     struct page_leaf *leaf;
     unsigned had, rows;
@@ -341,16 +343,16 @@ static void page_take_over(struct lookup_pages *l, uint32_t n, uint8_t *page, ui
     if (*record == CHECK_COLUMNS + 1)
         table = PAGES_CHECK;
     had = get16(page + 3);
-    rows = cut_rows(page, table, l->next[table], &last[table]);
+    rows = cut_invalid_rows_from_page(page, table, l->next[table], &last[table]);
     leaf = rows ? list_add(&l->pages->leaves[TREE_LOOKUP + table]) : NULL;
     if (leaf)
         *leaf = (struct page_leaf){n, last[table], rows};
     if (rows != had)
-        frame_pages_rewrite(l->pages, n, page);
+        frame_pages_rewrite_page(l->pages, n, page);
 }
 
 /* Continue with the rows that a killed collector has written, without those it did not commit. */
-static void continue_pages(struct lookup_pages *l)
+static void continue_pages_of_killed_collector(struct lookup_pages *l)
 {
     uint64_t last[LOOKUP_TABLES] = {0};
 
@@ -358,14 +360,15 @@ static void continue_pages(struct lookup_pages *l)
         uint8_t copy[FRAME_PAGE_BYTES];
         uint8_t *page = NULL;
         if (l->pages->cells.at[n] == FRAME_PAGE_OTHER)
-            page = frame_pages_at(l->pages, n, copy);
+            page = frame_pages_get_page(l->pages, n, copy);
         if (page)
-            page_take_over(l, n, page, last);
+            take_over_stored_page(l, n, page, last);
     }
     for (enum lookup_table table = 0; table < LOOKUP_TABLES; table++) {
-        if (!cut_rows(l->window->page[table], table, l->next[table], &last[table]))
+        if (!cut_invalid_rows_from_page(l->window->page[table], table, l->next[table],
+                                        &last[table]))
             /* begin an empty page: no row was committed that is not stored in another page */
-            page_begin(l->window->page[table]);
+            begin_empty_page(l->window->page[table]);
         l->next[table] = last[table] + 1;
     }
 }
@@ -381,14 +384,14 @@ void lookup_pages_open(struct lookup_pages *l, struct frame_pages *pages,
     };
     pages->indexed = !resume;
     if (resume) {
-        continue_pages(l);
+        continue_pages_of_killed_collector(l);
         return;
     }
     for (int table = 0; table < LOOKUP_TABLES; table++)
-        page_begin(window->page[table]);
+        begin_empty_page(window->page[table]);
 }
 
-static void run_free(struct index_run *run)
+static void free_run(struct index_run *run)
 {
     list_free(&run->keys);
     list_free(&run->leaves);
@@ -397,23 +400,23 @@ static void run_free(struct index_run *run)
 void lookup_pages_close(struct lookup_pages *l)
 {
     list_each(run, &l->codes)
-        run_free(run);
+        free_run(run);
     list_free(&l->codes);
-    run_free(&l->checks);
+    free_run(&l->checks);
 }
 
-void lookup_pages_store(struct lookup_pages *l)
+void lookup_pages_store_unfinished_pages(struct lookup_pages *l)
 {
     for (int table = 0; table < LOOKUP_TABLES; table++)
         if (get16(l->window->page[table] + 3))
-            page_put(l, table);
+            store_unfinished_page(l, table);
 }
 
 void lookup_pages_finish(struct lookup_pages *l)
 {
-    lookup_pages_store(l);
+    lookup_pages_store_unfinished_pages(l);
     if (l->pages->indexed) {
-        runs_join(l, TREE_LOOKUP_CODE, l->codes.at, l->codes.count);
-        runs_join(l, TREE_CHECK_LOOKUP, &l->checks, 1);
+        join_runs_into_leaves(l, TREE_LOOKUP_CODE, l->codes.at, l->codes.count);
+        join_runs_into_leaves(l, TREE_CHECK_LOOKUP, &l->checks, 1);
     }
 }

@@ -65,14 +65,15 @@ void lookup_pages_add(struct lookup_pages *l, enum lookup_table table, const int
 /* Call ROW with rows of TABLE that readers of the running recording cannot see yet: at most the
  * rows of one page. VALUES[0] is the row's id. WORD is the text column; its element of VALUES is
  * the text's length. */
-void lookup_pages_show(struct lookup_pages *l, enum lookup_table table,
-                       void (*row)(void *context, enum lookup_table table, int64_t *values,
-                                   const char *word),
-                       void *context);
+void lookup_pages_visit_new_rows(struct lookup_pages *l, enum lookup_table table,
+                                 void (*row)(void *context, enum lookup_table table,
+                                             int64_t *values, const char *word),
+                                 void *context);
 
 /* Store the unfinished pages, so that the file has all rows. */
-void lookup_pages_store(struct lookup_pages *l);
-/* Store the unfinished pages and the remaining index leaves. frame_pages_finish() comes next. */
+void lookup_pages_store_unfinished_pages(struct lookup_pages *l);
+/* Store the unfinished pages and the remaining index leaves. frame_pages_finish_file() comes
+ * next. */
 void lookup_pages_finish(struct lookup_pages *l);
 
 #endif

@@ -15,7 +15,7 @@
 #define EVERY_NS UINT64_C(5000000000)
 
 /* Write TEXT as the value of a label. */
-static void put_label(FILE *out, const char *text)
+static void write_label(FILE *out, const char *text)
 {
     for (; *text; text++)
         if (*text == '\n')
@@ -26,33 +26,33 @@ static void put_label(FILE *out, const char *text)
             fputc(*text, out);
 }
 
-static void put(FILE *out, const struct collector *c, const char *name, const char *kind,
-                const char *help, double value)
+static void write_metric(FILE *out, const struct collector *c, const char *name, const char *kind,
+                         const char *help, double value)
 {
     fprintf(out, "# HELP dyntrace_%s %s\n# TYPE dyntrace_%s %s\ndyntrace_%s{trace=\"", name, help,
             name, kind, name);
-    put_label(out, c->session->trace);
+    write_label(out, c->session->trace);
     fprintf(out, "\"} %.17g\n", value);
 }
 
-static uint64_t size_of(const char *path)
+static uint64_t file_size(const char *path)
 {
     struct stat status;
 
     return stat(path, &status) ? 0 : (uint64_t)status.st_blocks * 512;
 }
 
-static uint64_t files_bytes(const struct collector *c)
+static uint64_t bytes_of_trace_files(const struct collector *c)
 {
     char log[PATH_MAX + 8];
 
     snprintf(log, sizeof log, "%s-wal", c->session->trace);
-    return size_of(c->session->trace) + size_of(c->session->frames) + size_of(log);
+    return file_size(c->session->trace) + file_size(c->session->frames) + file_size(log);
 }
 
 /* Write the metrics that the statement recorder/metrics returns. A row has a metric's name, kind,
  * help and value. */
-static void put_rows(FILE *out, struct collector *c)
+static void write_metrics_from_rows(FILE *out, struct collector *c)
 {
     sqlite3_stmt *rows = NULL;
 
@@ -60,15 +60,15 @@ static void put_rows(FILE *out, struct collector *c)
     sqlite3_prepare_v2(recorder_database(c->recorder), schema_statement("recorder/metrics"), -1,
                        &rows, NULL);
     while (sqlite3_step(rows) == SQLITE_ROW)
-        put(out, c, (const char *)sqlite3_column_text(rows, 0),
-            (const char *)sqlite3_column_text(rows, 1), (const char *)sqlite3_column_text(rows, 2),
-            sqlite3_column_double(rows, 3));
+        write_metric(out, c, (const char *)sqlite3_column_text(rows, 0),
+                     (const char *)sqlite3_column_text(rows, 1),
+                     (const char *)sqlite3_column_text(rows, 2), sqlite3_column_double(rows, 3));
     sqlite3_finalize(rows);
     recorder_in_sqlite = 0;
 }
 
 /* Write the number of lookups for each outcome. */
-static void put_lookups(FILE *out, const struct collector *c)
+static void write_lookup_metrics(FILE *out, const struct collector *c)
 {
     static const char *const words[OUTCOMES] = {
 #define X(number, NAME, word, ...) [number] = word,
@@ -83,29 +83,32 @@ static void put_lookups(FILE *out, const struct collector *c)
         if (!c->lookup_counts[outcome])
             continue;
         fputs("dyntrace_lookups_total{trace=\"", out);
-        put_label(out, c->session->trace);
+        write_label(out, c->session->trace);
         fprintf(out, "\",outcome=\"%s\"} %llu\n", words[outcome],
                 (unsigned long long)c->lookup_counts[outcome]);
     }
 }
 
-static void put_all(FILE *out, struct collector *c, bool goes_on)
+static void write_all_metrics(FILE *out, struct collector *c, bool goes_on)
 {
-    put(out, c, "recording", "gauge", "Whether the program is being recorded: 1 or 0.", goes_on);
-    put(out, c, "start_time_seconds", "gauge", "When the recording began, as a unix time.",
-        (double)c->session->file->start_unix_ns / 1e9);
-    put(out, c, "bytes", "gauge", "Bytes of the trace on the disk.", (double)files_bytes(c));
-    put(out, c, "recorder_cpu_seconds_total", "counter", "Processor time of the recorder.",
-        (double)recorder_cpu_ns() / 1e9);
-    put(out, c, "waits_total", "counter",
-        "How often a thread that has ended had waited for the recorder.", (double)c->waits);
-    put_lookups(out, c);
-    put_rows(out, c);
+    write_metric(out, c, "recording", "gauge", "Whether the program is being recorded: 1 or 0.",
+                 goes_on);
+    write_metric(out, c, "start_time_seconds", "gauge", "When the recording began, as a unix time.",
+                 (double)c->session->file->start_unix_ns / 1e9);
+    write_metric(out, c, "bytes", "gauge", "Bytes of the trace on the disk.",
+                 (double)bytes_of_trace_files(c));
+    write_metric(out, c, "recorder_cpu_seconds_total", "counter", "Processor time of the recorder.",
+                 (double)recorder_cpu_ns() / 1e9);
+    write_metric(out, c, "waits_total", "counter",
+                 "How often a thread that has ended had waited for the recorder.",
+                 (double)c->waits);
+    write_lookup_metrics(out, c);
+    write_metrics_from_rows(out, c);
 }
 
 /* Write a new file in the same directory, and rename it to the name of the old one. Returns false
  * with errno. */
-static bool file_write(struct collector *c, bool goes_on)
+static bool replace_metrics_file(struct collector *c, bool goes_on)
 {
     const char *path = c->session->metrics;
     char beside[sizeof c->session->metrics + 32];
@@ -118,7 +121,7 @@ static bool file_write(struct collector *c, bool goes_on)
     if (!out)
         return false;
     fchmod(fileno(out), 0644); /* readable by all, because node_exporter runs as another user */
-    put_all(out, c, goes_on);
+    write_all_metrics(out, c, goes_on);
     done = !ferror(out);
     done = !fclose(out) && done && !rename(beside, path);
     if (!done)
@@ -135,15 +138,15 @@ void metrics_write(struct collector *c, bool now)
     if (!c->session->metrics[0] || !is_time)
         return;
     c->metrics_ns = at;
-    if (file_write(c, !c->metrics_end) || c->metrics_failed)
+    if (replace_metrics_file(c, !c->metrics_write_last) || c->metrics_failed)
         return;
     c->metrics_failed = true;
     collector_record_loss(c, 0, 0, "metrics: %s cannot be written (%s)", c->session->metrics,
                           strerror(errno));
 }
 
-void metrics_end(struct collector *c)
+void metrics_write_last(struct collector *c)
 {
-    c->metrics_end = true;
+    c->metrics_write_last = true;
     metrics_write(c, true);
 }

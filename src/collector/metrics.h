@@ -12,6 +12,6 @@
  * commit. */
 void metrics_write(struct collector *c, bool now);
 /* Write the counters for the last time, because the recording has ended. */
-void metrics_end(struct collector *c);
+void metrics_write_last(struct collector *c);
 
 #endif

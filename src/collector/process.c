@@ -20,7 +20,7 @@
 
 /* Does /proc have the pids of our own pid namespace? It does not if a recorder was started in a new
  * namespace, and nobody mounted a /proc for that namespace. */
-static bool proc_is_ours(void)
+static bool is_proc_of_own_namespace(void)
 {
     char link[32] = "";
 
@@ -29,14 +29,14 @@ static bool proc_is_ours(void)
 
 /* Read /proc/PID/stat into BUFFER. Returns where the fields after the command's name begin, because
  * the name may have spaces. Returns NULL if there is no such process. */
-static const char *stat_fields(uint32_t pid, char buffer[1024])
+static const char *read_stat_fields(uint32_t pid, char buffer[1024])
 {
     char path[64], *field;
     ssize_t got;
     int fd;
 
     snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    fd = proc_is_ours() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    fd = is_proc_of_own_namespace() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     got = fd < 0 ? -1 : read(fd, buffer, 1023);
     if (fd >= 0)
         close(fd);
@@ -45,10 +45,10 @@ static const char *stat_fields(uint32_t pid, char buffer[1024])
     return field ? field + 1 : NULL;
 }
 
-bool process_stat(uint32_t pid, uint32_t *parent, uint64_t *started)
+bool process_read_parent_and_start(uint32_t pid, uint32_t *parent, uint64_t *started)
 {
     char buffer[1024];
-    const char *fields = stat_fields(pid, buffer);
+    const char *fields = read_stat_fields(pid, buffer);
 
     return fields &&
            sscanf(fields,
@@ -59,12 +59,12 @@ bool process_stat(uint32_t pid, uint32_t *parent, uint64_t *started)
 bool process_is_stopped(uint32_t pid)
 {
     char buffer[1024];
-    const char *fields = stat_fields(pid, buffer);
+    const char *fields = read_stat_fields(pid, buffer);
 
     return fields && !strncmp(fields, " T", 2);
 }
 
-int process_watch(uint32_t pid, uint64_t started)
+int process_open_pidfd(uint32_t pid, uint64_t started)
 {
     int fd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
     uint64_t now;
@@ -73,24 +73,24 @@ int process_watch(uint32_t pid, uint64_t started)
     if (fd < 0 || !started)
         return fd;
     /* our process has ended, because the pid belongs to another process now */
-    if (process_stat(pid, &parent, &now) && now != started) {
+    if (process_read_parent_and_start(pid, &parent, &now) && now != started) {
         close(fd);
         return -1;
     }
     return fd;
 }
 
-bool process_is(uint32_t pid, uint64_t started)
+bool process_is_same(uint32_t pid, uint64_t started)
 {
-    int watch = process_watch(pid, started);
-    bool lives = process_lives(watch);
+    int watch = process_open_pidfd(pid, started);
+    bool lives = process_is_alive(watch);
 
     if (watch >= 0)
         close(watch);
     return lives;
 }
 
-bool process_lives(int watch)
+bool process_is_alive(int watch)
 {
     struct pollfd fd = {watch, POLLIN, 0};
 
@@ -102,7 +102,7 @@ bool process_lives(int watch)
 enum answer { ANSWER_NO, ANSWER_YES, ANSWER_UNKNOWN };
 
 /* Return the pid of process PID in its innermost pid namespace, or 0 if that is not known. */
-static uint32_t innermost_pid(uint32_t pid)
+static uint32_t pid_in_innermost_namespace(uint32_t pid)
 {
     char path[64], line[1024];
     uint32_t found = 0;
@@ -132,7 +132,7 @@ static bool is_mapping_of(const char *line, const struct process_claim *claim)
            sscanf(line, "%*s %*s %*s %*s %lu", &inode) == 1 && inode == claim->inode;
 }
 
-static enum answer has_mapped(uint32_t pid, const struct process_claim *claim)
+static enum answer has_process_mapped_file(uint32_t pid, const struct process_claim *claim)
 {
     enum answer answer = ANSWER_NO;
     char path[64], line[PATH_MAX + 128];
@@ -155,11 +155,12 @@ static enum answer has_mapped(uint32_t pid, const struct process_claim *claim)
 }
 
 /* Is process PID the one that CLAIM describes? STARTED is its start time, or 0 if not known. */
-static enum answer matches_claim(const struct process_claim *claim, uint32_t pid, uint64_t started)
+static enum answer does_process_match_claim(const struct process_claim *claim, uint32_t pid,
+                                            uint64_t started)
 {
     char name[16];
     bool alike = started && started == claim->started;
-    uint32_t own_pid = innermost_pid(pid);
+    uint32_t own_pid = pid_in_innermost_namespace(pid);
     uint64_t namespace;
     bool known; /* true if we know the pid namespace of PID and that of the claim */
     enum answer mapped;
@@ -173,15 +174,15 @@ static enum answer matches_claim(const struct process_claim *claim, uint32_t pid
         return ANSWER_NO;
     if (known && alike)
         return ANSWER_YES;
-    mapped = has_mapped(pid, claim);
+    mapped = has_process_mapped_file(pid, claim);
     return mapped == ANSWER_UNKNOWN && alike ? ANSWER_YES : mapped;
 }
 
 /* Fill in FOUND if process PID is the one that CLAIM describes. The pidfd is opened first: as
  * long as it is open, no other process can get this pid, so what is read in /proc is about this
  * process. */
-static enum answer match_process(const struct process_claim *claim, uint32_t pid,
-                                 struct process_found *found)
+static enum answer open_process_if_it_matches(const struct process_claim *claim, uint32_t pid,
+                                              struct process_found *found)
 {
     int watch = (int)syscall(SYS_pidfd_open, pid, 0);
     uint64_t started = 0;
@@ -190,9 +191,9 @@ static enum answer match_process(const struct process_claim *claim, uint32_t pid
 
     if (watch < 0)
         return errno == ESRCH ? ANSWER_NO : ANSWER_UNKNOWN;
-    if (!process_stat(pid, &parent, &started))
+    if (!process_read_parent_and_start(pid, &parent, &started))
         started = 0;
-    answer = matches_claim(claim, pid, started);
+    answer = does_process_match_claim(claim, pid, started);
     if (answer == ANSWER_YES)
         *found = (struct process_found){pid, started, watch};
     else
@@ -201,8 +202,8 @@ static enum answer match_process(const struct process_claim *claim, uint32_t pid
 }
 
 /* Search /proc for the process that CLAIM describes. */
-static enum process_sight search_processes(const struct process_claim *claim,
-                                           struct process_found *found)
+static enum process_sight search_all_processes(const struct process_claim *claim,
+                                               struct process_found *found)
 {
     enum process_sight sight = PROCESS_HIDDEN;
     DIR *directory = opendir("/proc");
@@ -212,8 +213,9 @@ static enum process_sight search_processes(const struct process_claim *claim,
         return sight;
     while (sight != PROCESS_SEEN && (entry = readdir(directory))) {
         uint32_t pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
-        bool may_be = isdigit((unsigned char)*entry->d_name) && innermost_pid(pid) == claim->pid;
-        if (may_be && match_process(claim, pid, found) == ANSWER_YES)
+        bool may_be =
+            isdigit((unsigned char)*entry->d_name) && pid_in_innermost_namespace(pid) == claim->pid;
+        if (may_be && open_process_if_it_matches(claim, pid, found) == ANSWER_YES)
             sight = PROCESS_SEEN;
     }
     closedir(directory);
@@ -222,8 +224,8 @@ static enum process_sight search_processes(const struct process_claim *claim,
 
 /* Find a process that CLAIM describes and that is in our own pid namespace. It sees the same pid as
  * we do. */
-static enum process_sight find_neighbour(const struct process_claim *claim,
-                                         struct process_found *found)
+static enum process_sight find_process_in_own_namespace(const struct process_claim *claim,
+                                                        struct process_found *found)
 {
     uint32_t parent;
 
@@ -231,13 +233,13 @@ static enum process_sight find_neighbour(const struct process_claim *claim,
     found->watch = (int)syscall(SYS_pidfd_open, claim->pid, 0);
     if (found->watch < 0)
         return errno == ESRCH ? PROCESS_ENDED : PROCESS_HIDDEN;
-    if (!process_stat(claim->pid, &parent, &found->started))
+    if (!process_read_parent_and_start(claim->pid, &parent, &found->started))
         return PROCESS_SEEN;
     if (!claim->started || found->started == claim->started)
         return PROCESS_SEEN;
     /* The start times differ: another process has the pid now, or the process reads another clock
      * in its time namespace. */
-    switch (has_mapped(claim->pid, claim)) {
+    switch (has_process_mapped_file(claim->pid, claim)) {
     case ANSWER_YES:
         return PROCESS_SEEN;
     case ANSWER_NO:
@@ -256,13 +258,13 @@ enum process_sight process_find(const struct process_claim *claim, struct proces
     uint64_t ours = namespace_of_pids("self");
 
     if (ours && claim->namespace == ours)
-        return find_neighbour(claim, found);
+        return find_process_in_own_namespace(claim, found);
     *found = (struct process_found){.watch = -1};
-    if (!proc_is_ours())
+    if (!is_proc_of_own_namespace())
         return PROCESS_HIDDEN;
-    if (!claim->namespace && match_process(claim, claim->pid, found) == ANSWER_YES)
+    if (!claim->namespace && open_process_if_it_matches(claim, claim->pid, found) == ANSWER_YES)
         return PROCESS_SEEN;
-    return search_processes(claim, found);
+    return search_all_processes(claim, found);
 }
 
 bool process_file_is_used(int fd)

@@ -10,16 +10,17 @@
 
 /* Read a process's parent and start time from /proc/PID/stat. The start time tells apart processes
  * that had the same pid. Returns false if there is no such process. */
-bool process_stat(uint32_t pid, uint32_t *parent, uint64_t *started);
+bool process_read_parent_and_start(uint32_t pid, uint32_t *parent, uint64_t *started);
 /* Has a signal stopped process PID? */
 bool process_is_stopped(uint32_t pid);
 
 /* Open a descriptor to poll for the end of process PID. STARTED is its start time, or 0 if that is
  * not known. Returns -1 if the process has ended. */
-int process_watch(uint32_t pid, uint64_t started);
-/* Is the process alive? WATCH is a descriptor of process_watch(); with -1 the answer is false. */
-bool process_lives(int watch);
-bool process_is(uint32_t pid, uint64_t started);
+int process_open_pidfd(uint32_t pid, uint64_t started);
+/* Is the process alive? WATCH is a descriptor of process_open_pidfd(); with -1 the answer is
+ * false. */
+bool process_is_alive(int watch);
+bool process_is_same(uint32_t pid, uint64_t started);
 
 /* ---- find the process that writes a process file ----
  *
@@ -39,7 +40,7 @@ struct process_claim {
 struct process_found {
     uint32_t pid;     /* the process's pid as we see it; 0 if we do not see the process */
     uint64_t started; /* the process's start time as we see it; 0 if not known */
-    int watch;        /* owned: descriptor as from process_watch(), or -1 */
+    int watch;        /* owned: descriptor as from process_open_pidfd(), or -1 */
 };
 
 enum process_sight {

@@ -4,8 +4,8 @@
  *
  * A session directory whose lock nobody holds belongs to a dead collector. If the `run` or
  * `collect` that started the collector lives, that command replaces it, and we do nothing.
- * Otherwise we start a collector (launch_orphan). It goes on recording as long as the command
- * lives, or finishes the trace at once if no process lives. */
+ * Otherwise we start a collector (launch_collector_without_parent). It goes on recording as long as
+ * the command lives, or finishes the trace at once if no process lives. */
 #include "collector/launch.h"
 
 #include "collector/process.h"
@@ -28,8 +28,8 @@ struct search {
 };
 
 /* Is the process alive that wrote HEADER, the header in process file NAME of directory PLACE? */
-static bool is_recording(const struct session *session, const char *name, enum session_place place,
-                         const struct process_file *header)
+static bool is_process_recording(const struct session *session, const char *name,
+                                 enum session_place place, const struct process_file *header)
 {
     struct process_claim claim = {header->pid, header->start_time, header->pid_namespace, name, 0};
     struct process_found found = {.watch = -1};
@@ -39,7 +39,7 @@ static bool is_recording(const struct session *session, const char *name, enum s
     int fd;
 
     if (header->seen_pid)
-        return process_is(header->seen_pid, header->seen_start_time);
+        return process_is_same(header->seen_pid, header->seen_start_time);
     snprintf(file, sizeof file, "%.*s", (int)strcspn(name, "@"), name);
     fd = session_open_file(session->place[place], file, O_RDWR);
     if (fd >= 0 && fstat(fd, &status) == 0) {
@@ -47,7 +47,7 @@ static bool is_recording(const struct session *session, const char *name, enum s
         claim.inode = status.st_ino;
         switch (process_find(&claim, &found)) {
         case PROCESS_SEEN:
-            lives = process_lives(found.watch);
+            lives = process_is_alive(found.watch);
             break;
         case PROCESS_HIDDEN:
             lives = process_file_is_used(fd);
@@ -63,8 +63,8 @@ static bool is_recording(const struct session *session, const char *name, enum s
     return lives;
 }
 
-static void find_recording(void *context, const char *name, enum session_place place,
-                           const struct process_file *header)
+static void note_process_if_recording(void *context, const char *name, enum session_place place,
+                                      const struct process_file *header)
 {
     struct search *search = context;
 
@@ -72,7 +72,7 @@ static void find_recording(void *context, const char *name, enum session_place p
         return;
     if (header->finished || header->left)
         return;
-    if (is_recording(search->session, name, place, header))
+    if (is_process_recording(search->session, name, place, header))
         search->found = header->seen_pid ? header->seen_pid : header->pid;
 }
 
@@ -83,7 +83,7 @@ static void recover_session(struct recovery *r, struct session *session, uint32_
     struct collector_result result = {0};
     struct launch l;
 
-    if (launch_orphan(&l, session, &result)) {
+    if (launch_collector_without_parent(&l, session, &result)) {
         if (result.error[0])
             say_error("an interrupted recording cannot be carried on: %s", result.error);
         else
@@ -96,7 +96,7 @@ static void recover_session(struct recovery *r, struct session *session, uint32_
             say_error("%s: process %u is still being recorded, by a new collector; the trace is "
                       "finished when it ends",
                       session->trace, process);
-    } else if (!launch_wait(&l, NULL, &result) || result.error[0]) {
+    } else if (!launch_wait_for_result(&l, NULL, &result) || result.error[0]) {
         say_error("%s", result.error[0]
                             ? result.error
                             : "the collector was killed while it finished the trace; try again");
@@ -111,7 +111,7 @@ static void recover_session(struct recovery *r, struct session *session, uint32_
     launch_close(&l);
 }
 
-static void visit_session(const char *directory, void *context)
+static void recover_session_in_directory(const char *directory, void *context)
 {
     struct recovery *r = context;
     struct session session;
@@ -130,17 +130,17 @@ static void visit_session(const char *directory, void *context)
         return;
     }
     left = collector_state_read_header(&session);
-    if (process_is(left.command, left.command_started))
+    if (process_is_same(left.command, left.command_started))
         search.found = left.command;
     else
-        session_processes(&session, find_recording, &search);
+        session_visit_processes(&session, note_process_if_recording, &search);
     process = search.found;
-    if (process_is(left.parent, left.parent_started)) {
+    if (process_is_same(left.parent, left.parent_started)) {
         /* found, but process `parent` will replace the collector itself, or remove the session */
         r->found++;
         if (!r->quiet)
             say_error("%s: is still being recorded by process %u", session.trace, left.parent);
-    } else if (recorder_is_of(session.trace, session.frames, session.directory)) {
+    } else if (recorder_are_files_of_session(session.trace, session.frames, session.directory)) {
         r->found++;
         recover_session(r, &session, process);
     } else if (!process) {
@@ -154,7 +154,7 @@ static void visit_session(const char *directory, void *context)
 
 /* Does DIRECTORY hold a session that can be opened, now or when another process has released its
  * lock? DIRECTORY may be NULL. */
-static bool has_session(const char *directory)
+static bool holds_usable_session(const char *directory)
 {
     struct session session;
     bool busy = false;
@@ -171,11 +171,12 @@ static void recover_without_session(struct recovery *r, const char *trace)
 {
     struct session session = SESSION_CLOSED;
     char frames[PATH_MAX + 8];
-    char *directory = recorder_session(trace);
+    char *directory = recorder_read_session_path(trace);
 
     snprintf(frames, sizeof frames, "%s-frames", trace);
-    if (directory && !has_session(directory) && session_live(directory) != LIVE_YES &&
-        recorder_is_of(trace, frames, directory)) {
+    if (directory && !holds_usable_session(directory) &&
+        session_has_running_collector(directory) != LIVE_YES &&
+        recorder_are_files_of_session(trace, frames, directory)) {
         r->found++;
         if (session_open(&session, directory, NULL) == 0) {
             snprintf(session.trace, sizeof session.trace, "%s", trace);
@@ -197,17 +198,17 @@ enum recovered recover_trace(const char *path)
     char *full = path ? realpath(path, NULL) : NULL;
 
     r.trace = full ? full : path;
-    session_each(visit_session, &r);
+    session_visit_all(recover_session_in_directory, &r);
     /* Look again for a while: a killed collector holds its lock until its exit is complete, and a
      * collector that is just finishing a trace will remove the session. */
     for (int i = 0; i < LOCK_LOOKS && !r.found && r.trace; i++) {
-        char *directory = recorder_session(r.trace);
-        bool there = has_session(directory);
+        char *directory = recorder_read_session_path(r.trace);
+        bool there = holds_usable_session(directory);
         free(directory);
         if (!there)
             break;
         usleep(LOCK_LOOK_MS * 1000);
-        session_each(visit_session, &r);
+        session_visit_all(recover_session_in_directory, &r);
     }
     if (!r.found && r.trace)
         recover_without_session(&r, r.trace);
@@ -224,5 +225,5 @@ void recover_all_quietly(void)
 {
     struct recovery r = {.quiet = true};
 
-    session_each(visit_session, &r);
+    session_visit_all(recover_session_in_directory, &r);
 }

@@ -30,7 +30,7 @@ static const char shared_memory[] = "/dev/shm";
 
 #ifndef __aarch64__
 /* Does LINE of /proc/cpuinfo say that the CPU's counter has a constant rate and never stops? */
-static bool is_steady_counter(const char *line)
+static bool is_cpu_counter_steady(const char *line)
 {
     if (strncmp(line, "flags", 5))
         return false;
@@ -58,7 +58,7 @@ enum session_clock session_clock_choose(void)
         info = fopen("/proc/cpuinfo", "re");
     if (info) {
         while (!trusted && getline(&line, &room, info) > 0)
-            trusted = is_steady_counter(line);
+            trusted = is_cpu_counter_steady(line);
         fclose(info);
     }
     free(line);
@@ -69,7 +69,7 @@ enum session_clock session_clock_choose(void)
 }
 
 /* May a session's directory be made in directory PATH? */
-static bool is_usable(const char *path)
+static bool is_directory_usable(const char *path)
 {
     struct stat status;
 
@@ -81,7 +81,7 @@ bool session_has_room(const char *path)
 {
     struct statvfs status;
 
-    return is_usable(path) && statvfs(path, &status) == 0 &&
+    return is_directory_usable(path) && statvfs(path, &status) == 0 &&
            (uint64_t)status.f_bavail * status.f_frsize >= SHARED_ROOM;
 }
 
@@ -89,12 +89,12 @@ static const char *find_temporary_directory(void)
 {
     const char *named = getenv("TMPDIR");
 
-    return named && is_usable(named) ? named : "/tmp";
+    return named && is_directory_usable(named) ? named : "/tmp";
 }
 
 /* Make a directory with a new name in directory BASE, and store its path in PATH. Returns its
  * descriptor, or -1 with errno. */
-static int directory_make(char *path, size_t room, const char *base)
+static int make_directory(char *path, size_t room, const char *base)
 {
     int fd;
 
@@ -111,7 +111,7 @@ static int directory_make(char *path, size_t room, const char *base)
 
 /* Make the session's directory where the process of `attach` looks for it (tracer/attach.c). ROOT
  * is the path under which we see that process's files. Returns 0, or -1 with errno. */
-static int directory_make_below(struct session *s, const char *root)
+static int make_directory_under_root(struct session *s, const char *root)
 {
     static const char *const bases[] = {shared_memory, "/tmp", "/var/tmp"};
 
@@ -120,21 +120,21 @@ static int directory_make_below(struct session *s, const char *root)
         char base[256];
         snprintf(base, sizeof base, "%s%s", root, bases[i]);
         if (session_has_room(base))
-            s->place[SESSION_MAIN] = directory_make(s->directory, sizeof s->directory, base);
+            s->place[SESSION_MAIN] = make_directory(s->directory, sizeof s->directory, base);
     }
     return s->place[SESSION_MAIN] < 0 ? -1 : 0;
 }
 
 /* Make the session's two directories. They have the same name in different places, so that a
  * process that knows the first finds the second. */
-static int directories_make(struct session *s)
+static int make_both_directories(struct session *s)
 {
     const char *temporary = find_temporary_directory();
 
     if (session_has_room(shared_memory))
-        s->place[SESSION_MAIN] = directory_make(s->directory, sizeof s->directory, shared_memory);
+        s->place[SESSION_MAIN] = make_directory(s->directory, sizeof s->directory, shared_memory);
     if (s->place[SESSION_MAIN] < 0) {
-        s->place[SESSION_MAIN] = directory_make(s->directory, sizeof s->directory, temporary);
+        s->place[SESSION_MAIN] = make_directory(s->directory, sizeof s->directory, temporary);
         return s->place[SESSION_MAIN] < 0 ? -1 : 0;
     }
     snprintf(s->spill, sizeof s->spill, "%.200s/%.50s", temporary, basename(s->directory));
@@ -148,7 +148,7 @@ static int directories_make(struct session *s)
 /* Map the session's file FD, and return a copy of it, which the caller frees. The caller checks the
  * copy, because another process could cut the mapped file short. Returns NULL if it cannot be a
  * session's file. */
-static struct session_file *file_read(struct session *s, int fd)
+static struct session_file *copy_session_file(struct session *s, int fd)
 {
     struct stat status = {0};
     struct session_file *file;
@@ -176,7 +176,7 @@ static struct session_file *file_read(struct session *s, int fd)
 }
 
 /* Do the contents of FILE, whose size is BYTES, make sense? */
-static bool file_is_sound(const struct session_file *file, size_t bytes)
+static bool is_session_file_valid(const struct session_file *file, size_t bytes)
 {
     const char *end = (const char *)file + bytes;
 
@@ -187,7 +187,7 @@ static bool file_is_sound(const struct session_file *file, size_t bytes)
 }
 
 /* Read the paths of the second directory and of the trace from FILE, which was checked. */
-static void read_places(struct session *s, const struct session_file *file)
+static void read_paths_from_file(struct session *s, const struct session_file *file)
 {
     const char *text = file->text;
     const char *end = (const char *)file + s->bytes;
@@ -208,7 +208,7 @@ static void read_places(struct session *s, const struct session_file *file)
 
 /* Map the existing session's file, and read the paths of the second directory and of the trace from
  * it. Returns false if it is not a session's file. */
-static bool file_map(struct session *s)
+static bool map_session_file(struct session *s)
 {
     int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR);
     struct session_file *file;
@@ -216,17 +216,17 @@ static bool file_map(struct session *s)
 
     if (fd < 0)
         return false;
-    file = file_read(s, fd);
+    file = copy_session_file(s, fd);
     close(fd);
-    sound = file && file_is_sound(file, s->bytes);
+    sound = file && is_session_file_valid(file, s->bytes);
     if (sound)
-        read_places(s, file);
+        read_paths_from_file(s, file);
     free(file);
     return sound;
 }
 
 /* Write a new session's file and map it. Returns 0, or -1 with errno. */
-static int file_make(struct session *s, const struct session_options *o)
+static int make_session_file(struct session *s, const struct session_options *o)
 {
     struct session_file file = {.magic = RING_SESSION_MAGIC,
                                 .format = RING_FORMAT,
@@ -281,7 +281,7 @@ static int file_make(struct session *s, const struct session_options *o)
     if (fclose(out))
         return -1;
     errno = E2BIG;
-    return file_map(s) ? 0 : -1;
+    return map_session_file(s) ? 0 : -1;
 }
 
 int session_create(struct session *s, const char *trace, const struct session_options *options)
@@ -289,14 +289,14 @@ int session_create(struct session *s, const char *trace, const struct session_op
     *s = SESSION_CLOSED;
     snprintf(s->trace, sizeof s->trace, "%s", trace);
     snprintf(s->frames, sizeof s->frames, "%s-frames", trace);
-    if (options->attach_pid && directory_make_below(s, options->root)) {
+    if (options->attach_pid && make_directory_under_root(s, options->root)) {
         say_error("%s: no directory for the recording can be made in its /dev/shm, /tmp or "
                   "/var/tmp: %s; make one of them writable and give it 48 MB of room",
                   *options->root ? options->root : "/", strerror(errno));
         s->directory[0] = 0;
         return -1;
     }
-    if (!options->attach_pid && directories_make(s)) {
+    if (!options->attach_pid && make_both_directories(s)) {
         say_error("%s: cannot make a directory for the recording: %s; set TMPDIR to a place with "
                   "room that is yours, or has its sticky bit set",
                   find_temporary_directory(), strerror(errno));
@@ -307,7 +307,7 @@ int session_create(struct session *s, const char *trace, const struct session_op
         session_open_file(s->place[SESSION_MAIN], "collector.lock", O_RDWR | O_CREAT | O_EXCL);
     /* Lock before the file exists, or another `run` could take this for the session of a killed
      * collector. */
-    if (s->lock < 0 || flock(s->lock, LOCK_EX | LOCK_NB) || file_make(s, options)) {
+    if (s->lock < 0 || flock(s->lock, LOCK_EX | LOCK_NB) || make_session_file(s, options)) {
         say_error("%s: cannot set up the recording: %s", s->directory, strerror(errno));
         session_remove(s);
         session_close(s);
@@ -335,7 +335,7 @@ int session_open(struct session *s, const char *directory, bool *busy)
         snprintf(s->directory, sizeof s->directory, "%s", directory);
         s->place[SESSION_MAIN] = session_open_directory(directory);
     }
-    if (s->place[SESSION_MAIN] >= 0 && (!busy || file_map(s))) {
+    if (s->place[SESSION_MAIN] >= 0 && (!busy || map_session_file(s))) {
         if (session_take_lock(s) == 0)
             return 0;
         if (busy)
@@ -345,7 +345,7 @@ int session_open(struct session *s, const char *directory, bool *busy)
     return -1;
 }
 
-const char *session_triggers(const struct session_file *file)
+const char *session_find_triggers(const struct session_file *file)
 {
     const char *text = file->text;
     const char *end = (const char *)file + file->bytes;
@@ -363,13 +363,13 @@ int session_open_to_read(struct session *s, const char *directory)
         snprintf(s->directory, sizeof s->directory, "%s", directory);
         s->place[SESSION_MAIN] = session_open_directory(directory);
     }
-    if (s->place[SESSION_MAIN] >= 0 && file_map(s))
+    if (s->place[SESSION_MAIN] >= 0 && map_session_file(s))
         return 0;
     session_close(s);
     return -1;
 }
 
-bool session_is_whole(const struct session *s)
+bool session_has_full_file(const struct session *s)
 {
     int fd = s->file ? session_open_file(s->place[SESSION_MAIN], "session", O_RDONLY) : -1;
     struct stat status;
@@ -383,7 +383,7 @@ bool session_is_whole(const struct session *s)
 /* Delete directory PATH, which is open as FD, and its files. The session's file comes last: if we
  * are killed before, recovery still learns from it which other files there are. We make no
  * subdirectories, so if there are some that are not empty, they stay. */
-static void directory_remove(const char *path, int fd)
+static void remove_session_directory(const char *path, int fd)
 {
     struct dirent **entries = NULL;
     int count = scandirat(fd, ".", &entries, NULL, NULL);
@@ -424,9 +424,9 @@ void session_remove(struct session *s)
         close(fd);
     }
     if (s->place[SESSION_SPILL] >= 0)
-        directory_remove(s->spill, s->place[SESSION_SPILL]);
+        remove_session_directory(s->spill, s->place[SESSION_SPILL]);
     if (s->place[SESSION_MAIN] >= 0)
-        directory_remove(s->directory, s->place[SESSION_MAIN]);
+        remove_session_directory(s->directory, s->place[SESSION_MAIN]);
     s->directory[0] = 0;
 }
 
@@ -446,7 +446,7 @@ void session_close(struct session *s)
 }
 
 /* Is the session's directory FD empty, or holds only the lock and an empty session's file? */
-static bool holds_no_session(int fd)
+static bool is_directory_without_session(int fd)
 {
     struct dirent **entries = NULL;
     int count = scandirat(fd, ".", &entries, NULL, NULL);
@@ -464,14 +464,14 @@ static bool holds_no_session(int fd)
 }
 
 /* May a process be using the directory of session S, which has no session's file? */
-static bool is_in_use(struct session *s)
+static bool is_session_in_use(struct session *s)
 {
     bool shared = !strncmp(s->directory, shared_memory, strlen(shared_memory));
     struct stat status;
 
     if (fstat(s->place[SESSION_MAIN], &status) || time(NULL) - status.st_mtime < MAKING_SECONDS)
         return true;
-    if (!holds_no_session(s->place[SESSION_MAIN]))
+    if (!is_directory_without_session(s->place[SESSION_MAIN]))
         return true;
     if (fstatat(s->place[SESSION_MAIN], "collector.lock", &status, 0))
         /* outside /dev/shm a directory without a lock may be the second directory of a session */
@@ -485,7 +485,7 @@ void session_remove_stale(const char *directory)
 
     snprintf(s.directory, sizeof s.directory, "%s", directory);
     s.place[SESSION_MAIN] = session_open_directory(s.directory);
-    if (s.place[SESSION_MAIN] >= 0 && !is_in_use(&s)) {
+    if (s.place[SESSION_MAIN] >= 0 && !is_session_in_use(&s)) {
         snprintf(s.spill, sizeof s.spill, "%.200s/%.50s", find_temporary_directory(),
                  basename(s.directory));
         rmdir(s.spill); /* remove the second directory if it is empty */
@@ -494,19 +494,19 @@ void session_remove_stale(const char *directory)
     session_close(&s);
 }
 
-static int may_be_session(const struct dirent *entry)
+static int may_be_session_directory(const struct dirent *entry)
 {
     /* the directory may have thousands of other files */
     return !strncmp(entry->d_name, "dyntrace-", 9);
 }
 
-void session_each(void (*visit)(const char *directory, void *context), void *context)
+void session_visit_all(void (*visit)(const char *directory, void *context), void *context)
 {
     const char *bases[] = {shared_memory, find_temporary_directory()};
 
     for (int i = 0; i < 2; i++) {
         struct dirent **entries = NULL;
-        int count = scandir(bases[i], &entries, may_be_session, NULL);
+        int count = scandir(bases[i], &entries, may_be_session_directory, NULL);
         for (int e = 0; e < count; free(entries[e++])) {
             char path[600];
             int fd;
@@ -520,7 +520,7 @@ void session_each(void (*visit)(const char *directory, void *context), void *con
     }
 }
 
-void session_name(char name[SESSION_NAME], const char *file, uint64_t offset)
+void session_write_process_name(char name[SESSION_NAME], const char *file, uint64_t offset)
 {
     if (offset)
         snprintf(name, SESSION_NAME, "%.*s@%lx", (int)strcspn(file, "@"), file, offset);
@@ -547,7 +547,7 @@ static void visit_file_processes(const struct session *s, const char *file,
         bool is_short = at && got != sizeof header;
         if (got < 0 || is_short)
             break;
-        session_name(name, file, at);
+        session_write_process_name(name, file, at);
         visit(context, name, place, &header);
         at = at ? header.next_nested : header.nested;
         if (!at)
@@ -557,7 +557,7 @@ static void visit_file_processes(const struct session *s, const char *file,
         close(fd);
 }
 
-void session_processes(const struct session *s, session_visitor *visit, void *context)
+void session_visit_processes(const struct session *s, session_visitor *visit, void *context)
 {
     for (int place = 0; place < SESSION_PLACES && s->place[place] >= 0; place++) {
         struct dirent **entries = NULL;
@@ -570,7 +570,7 @@ void session_processes(const struct session *s, session_visitor *visit, void *co
 
 /* ---- find out whether a session's collector runs ---- */
 
-static bool is_below(const char *directory, const char *place)
+static bool is_path_below(const char *directory, const char *place)
 {
     size_t length = strlen(place);
 
@@ -581,12 +581,12 @@ static bool is_below(const char *directory, const char *place)
 
 /* Is DIRECTORY where we make sessions? Its name comes from a trace, and to look at another place
  * could mean a request to a network file server. */
-static bool is_session_place(const char *directory)
+static bool is_where_sessions_are_made(const char *directory)
 {
     const char *places[] = {"/dev/shm", "/tmp", getenv("TMPDIR")};
 
     for (int i = 0; i < 3; i++) {
-        if (places[i] && *places[i] && is_below(directory, places[i]))
+        if (places[i] && *places[i] && is_path_below(directory, places[i]))
             return true;
     }
     return false;
@@ -594,7 +594,7 @@ static bool is_session_place(const char *directory)
 
 /* A running collector holds a lock on a file in DIRECTORY. We look for the lock in /proc/locks. To
  * try to take it could disturb a collector that is just starting. */
-enum liveness session_live(const char *directory)
+enum liveness session_has_running_collector(const char *directory)
 {
     enum liveness live = LIVE_NO;
     char path[300], line[256];
@@ -602,7 +602,7 @@ enum liveness session_live(const char *directory)
     struct stat st;
     FILE *locks;
 
-    if (!directory || !is_session_place(directory) ||
+    if (!directory || !is_where_sessions_are_made(directory) ||
         (size_t)snprintf(path, sizeof path, "%s/collector.lock", directory) >= sizeof path ||
         stat(path, &st) != 0 || !(locks = fopen("/proc/locks", "re")))
         return LIVE_UNKNOWN;

@@ -90,18 +90,18 @@ int session_create(struct session *s, const char *trace, const struct session_op
  * ours, or if its collector lives; the latter sets *BUSY. Prints nothing. If BUSY is NULL, the
  * session's file is damaged and not read, and the caller sets `trace` and `frames`. A program
  * could have changed the session's file, so the caller must check the path of the trace
- * (recorder_is_of). */
+ * (recorder_are_files_of_session). */
 int session_open(struct session *s, const char *directory, bool *busy);
 /* Take the lock of a collector that has died. Returns 0, or -1 if another process holds it. */
 int session_take_lock(struct session *s);
 /* Return the first condition of --snapshot-on in FILE. Each further condition follows the NUL of
  * the one before. */
-const char *session_triggers(const struct session_file *file);
+const char *session_find_triggers(const struct session_file *file);
 /* Open a session to read it, even if its collector lives. Returns 0, or -1 if it is not a session
  * of ours. */
 int session_open_to_read(struct session *s, const char *directory);
 /* Has the session's file still its full length? If not, reading it would raise SIGBUS. */
-bool session_is_whole(const struct session *s);
+bool session_has_full_file(const struct session *s);
 /* Delete all files of the session, but not the trace. */
 void session_remove(struct session *s);
 /* Remove DIRECTORY, in which session_open() found no session, if a `run` was killed while it made
@@ -112,25 +112,25 @@ void session_close(struct session *s);
 
 /* Call VISIT for each file in the session's directories. For a process file, HEADER is the header
  * of its process; then VISIT is called for each nested process in the file, too, from the newest to
- * the oldest, with a NAME made by session_name. For other files HEADER is NULL. */
+ * the oldest, with a NAME made by session_write_process_name. For other files HEADER is NULL. */
 typedef void session_visitor(void *context, const char *name, enum session_place place,
                              const struct process_file *header);
-void session_processes(const struct session *s, session_visitor *visit, void *context);
+void session_visit_processes(const struct session *s, session_visitor *visit, void *context);
 
-/* Bytes of the name of a process file, and of a name that session_name makes. */
+/* Bytes of the name of a process file, and of a name that session_write_process_name makes. */
 enum { SESSION_FILE_NAME = 48, SESSION_NAME = 64 };
 /* Set NAME to the name of the process at OFFSET of FILE: "FILE@OFFSET". FILE may also be the name
  * of another process in the file. */
-void session_name(char name[SESSION_NAME], const char *file, uint64_t offset);
+void session_write_process_name(char name[SESSION_NAME], const char *file, uint64_t offset);
 
 enum liveness { LIVE_NO, LIVE_YES, LIVE_UNKNOWN };
 
 /* Does the collector of the session in DIRECTORY run? DIRECTORY is the value of `session` in
  * `meta`; if it is NULL, the answer is LIVE_UNKNOWN. Viewers call this, too. */
-enum liveness session_live(const char *directory);
+enum liveness session_has_running_collector(const char *directory);
 
 /* Call VISIT with each session directory of this user. */
-void session_each(void (*visit)(const char *directory, void *context), void *context);
+void session_visit_all(void (*visit)(const char *directory, void *context), void *context);
 
 /* The words for enum session_frames, session_torch and session_values, in their order. */
 #define SESSION_FRAMES_WORDS "all user none decided folded"

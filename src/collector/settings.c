@@ -14,7 +14,7 @@
 
 /* FILE holds strings one after the other, and TEXT is one of them. Return the string that comes
  * COUNT strings later. */
-static const char *texts_skip(const struct session_file *file, const char *text, uint32_t count)
+static const char *skip_strings(const struct session_file *file, const char *text, uint32_t count)
 {
     const char *end = (const char *)file + file->bytes;
 
@@ -24,12 +24,12 @@ static const char *texts_skip(const struct session_file *file, const char *text,
 }
 
 /* Return the session's first setting. Each further setting follows the NUL of the one before. */
-static const char *settings_first(const struct session_file *file)
+static const char *first_setting(const struct session_file *file)
 {
-    return texts_skip(file, file->text, file->globs + 2);
+    return skip_strings(file, file->text, file->globs + 2);
 }
 
-static uint32_t settings_count(const struct session_file *file)
+static uint32_t number_of_settings(const struct session_file *file)
 {
     return MIN(file->settings, SETTINGS_MAX);
 }
@@ -37,11 +37,11 @@ static uint32_t settings_count(const struct session_file *file)
 void settings_write_meta(struct collector *c)
 {
     const struct session_file *file = c->session->file;
-    const char *first = settings_first(file);
-    const char *end = texts_skip(file, first, file->settings);
+    const char *first = first_setting(file);
+    const char *end = skip_strings(file, first, file->settings);
     char *made;
 
-    if (!settings_count(file) || first >= end)
+    if (!number_of_settings(file) || first >= end)
         return;
     made = json_array(first, (size_t)(end - first));
     recorder_set_meta(c->recorder, "settings", made, 0);
@@ -51,8 +51,8 @@ void settings_write_meta(struct collector *c)
 void secrets_write_meta(struct collector *c)
 {
     const struct session_file *file = c->session->file;
-    const char *first = texts_skip(file, settings_first(file), file->settings);
-    const char *end = texts_skip(file, first, file->secrets);
+    const char *first = skip_strings(file, first_setting(file), file->settings);
+    const char *end = skip_strings(file, first, file->secrets);
     char *made = json_array(first, (size_t)(end - first));
 
     recorder_set_meta(c->recorder, "redact", file->keep_secrets ? "off" : made, 0);
@@ -62,7 +62,7 @@ void secrets_write_meta(struct collector *c)
 }
 
 /* Note in STATE why setting NUMBER was refused, as a line "NUMBER WHY", if there is room. */
-static void refusal_add(struct state_header *state, int64_t number, const struct fact_text *why)
+static void add_refusal(struct state_header *state, int64_t number, const struct fact_text *why)
 {
     char *refusals = state->setting_refusals;
     size_t room = sizeof state->setting_refusals;
@@ -75,7 +75,7 @@ static void refusal_add(struct state_header *state, int64_t number, const struct
     snprintf(refusals + used, room - used, "%d %.*s\n", (int)number, length, why->text);
 }
 
-void settings_take(struct collector *c, const struct fact_SETTING *fact)
+void settings_note_use(struct collector *c, const struct fact_SETTING *fact)
 {
     struct state_header *state = &c->state.file->header;
     uint64_t bit;
@@ -90,12 +90,12 @@ void settings_take(struct collector *c, const struct fact_SETTING *fact)
     if (state->settings_refused & bit)
         return;
     state->settings_refused |= bit;
-    refusal_add(state, fact->setting, &fact->why);
+    add_refusal(state, fact->setting, &fact->why);
 }
 
 /* Return why setting NUMBER was refused, as a text in STATE of LENGTH bytes. Returns NULL if that
  * is not known. */
-static const char *refusal_find(const struct state_header *state, uint32_t number, int *length)
+static const char *find_refusal(const struct state_header *state, uint32_t number, int *length)
 {
     const char *line = state->setting_refusals;
 
@@ -114,14 +114,15 @@ static const char *refusal_find(const struct state_header *state, uint32_t numbe
 
 /* Return why setting NUMBER did nothing, and set LENGTH to the bytes to print. Returns NULL if the
  * setting was used. */
-static const char *reason_find(const struct state_header *state, uint32_t number, int *length)
+static const char *find_reason_without_effect(const struct state_header *state, uint32_t number,
+                                              int *length)
 {
     const uint64_t bit = UINT64_C(1) << number;
     const char *why;
 
     *length = INT_MAX;
     if (state->settings_refused & bit) {
-        why = refusal_find(state, number, length);
+        why = find_refusal(state, number, length);
         return why ? why : "cannot be set";
     }
     if (state->settings_used & bit)
@@ -129,11 +130,11 @@ static const char *reason_find(const struct state_header *state, uint32_t number
     return "matched nothing";
 }
 
-void settings_end(struct collector *c, struct collector_result *result)
+void settings_report_without_effect(struct collector *c, struct collector_result *result)
 {
     const struct session_file *file = c->session->file;
     struct state_header *state = &c->state.file->header;
-    const char *setting = settings_first(file);
+    const char *setting = first_setting(file);
     const char *end = (const char *)file + file->bytes;
     const size_t room = sizeof result->settings;
     size_t used = 0;
@@ -141,9 +142,9 @@ void settings_end(struct collector *c, struct collector_result *result)
     if (c->salvaged) /* the state was lost, so it is not known which settings were used */
         return;
     state->setting_refusals[sizeof state->setting_refusals - 1] = 0;
-    for (uint32_t i = 0; i < settings_count(file); i++) {
+    for (uint32_t i = 0; i < number_of_settings(file); i++) {
         int length;
-        const char *why = reason_find(state, i, &length);
+        const char *why = find_reason_without_effect(state, i, &length);
         if (setting >= end)
             break;
         if (why && used < room)

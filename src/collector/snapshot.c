@@ -58,7 +58,7 @@ static bool execute_sql(sqlite3 *db, const char *sql)
     return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-static bool copying_set_error(struct copying *c, const char *error)
+static bool set_snapshot_error(struct copying *c, const char *error)
 {
     c->error = error;
     return false;
@@ -69,14 +69,14 @@ static void do_nothing(void *context)
     (void)context;
 }
 
-static void ignore_row(void *context, uint64_t id, const struct frame_row *row)
+static void ignore_frame_row(void *context, uint64_t id, const struct frame_row *row)
 {
     (void)context, (void)id, (void)row;
 }
 
 /* Ask the collector to write all events so far to the two files, and wait for it. Returns false if
  * it does not answer. */
-static bool ask_collector(struct copying *c)
+static bool ask_collector_to_write(struct copying *c)
 {
     struct state_header *header = &c->state->header;
     const uint32_t asked = atomic_fetch_add(&header->snapshot_asked, 1) + 1;
@@ -84,16 +84,16 @@ static bool ask_collector(struct copying *c)
     for (int i = 0; i < READY_TRIES; i++) {
         if ((int32_t)(atomic_load(&header->snapshot_ready) - asked) >= 0)
             return true;
-        if (i % 64 == 63 && session_live(c->session->directory) == LIVE_NO)
-            return copying_set_error(c, "its recorder has ended");
+        if (i % 64 == 63 && session_has_running_collector(c->session->directory) == LIVE_NO)
+            return set_snapshot_error(c, "its recorder has ended");
         usleep(1000);
     }
-    return copying_set_error(c, "its recorder does not answer; it may be stopped");
+    return set_snapshot_error(c, "its recorder does not answer; it may be stopped");
 }
 
 /* Attach the new file at PATH as `trace`. Also read from trace.db once: SQLite has opened it then,
  * and begin_snapshot_transaction() is quick. */
-static bool attach_trace(struct copying *c, const char *path)
+static bool attach_snapshot_file(struct copying *c, const char *path)
 {
     char *attach = sqlite3_mprintf("ATTACH %Q AS trace; PRAGMA trace.synchronous=OFF; "
                                    "SELECT COUNT(*) FROM main.meta",
@@ -101,7 +101,7 @@ static bool attach_trace(struct copying *c, const char *path)
     bool attached = attach && execute_sql(c->db, attach);
 
     sqlite3_free(attach);
-    return attached || copying_set_error(c, recorder_why(c->db));
+    return attached || set_snapshot_error(c, recorder_why(c->db));
 }
 
 /* Begin a transaction on trace.db, and note where the pages of frames are, while the collector
@@ -117,11 +117,12 @@ static bool begin_snapshot_transaction(struct copying *c, bool *late)
     c->until_ns = header->snapshot_ns;
     c->began_ns = clock_monotonic_ns();
     if (!begun)
-        return copying_set_error(c, recorder_why(c->db));
+        return set_snapshot_error(c, recorder_why(c->db));
     if (header->snapshot_held)
-        return copying_set_error(c, "a reader holds a transaction on the trace open; end it first");
+        return set_snapshot_error(c,
+                                  "a reader holds a transaction on the trace open; end it first");
     if (c->then->finished)
-        return copying_set_error(c, "it is just being finished");
+        return set_snapshot_error(c, "it is just being finished");
     atomic_thread_fence(memory_order_seq_cst);
     /* a later snapshot may have made it wait once more */
     *late = (int32_t)(atomic_load(&header->snapshot_over) - ready) >= 0;
@@ -130,38 +131,38 @@ static bool begin_snapshot_transaction(struct copying *c, bool *late)
 
 /* Ask the collector to wait, and call begin_snapshot_transaction() meanwhile. Try again if the
  * collector waited no longer. */
-static bool begin_while_collector_waits(struct copying *c)
+static bool begin_snapshot_while_collector_waits(struct copying *c)
 {
     for (int i = 0; i < MOMENT_TRIES; i++) {
         bool late = false;
-        if (!ask_collector(c) || !begin_snapshot_transaction(c, &late))
+        if (!ask_collector_to_write(c) || !begin_snapshot_transaction(c, &late))
             return false;
         if (!late)
             return true;
         if (!execute_sql(c->db, "ROLLBACK"))
-            return copying_set_error(c, recorder_why(c->db));
+            return set_snapshot_error(c, recorder_why(c->db));
     }
-    return copying_set_error(c, "this machine is too busy to read it in time; try again");
+    return set_snapshot_error(c, "this machine is too busy to read it in time; try again");
 }
 
 /* Copy the first PAGES pages of the file of frames, which are the schema with empty tables. */
-static bool schema_copy(struct copying *c, uint32_t pages)
+static bool copy_schema(struct copying *c, uint32_t pages)
 {
     uint8_t page[FRAME_PAGE_BYTES];
 
     for (uint32_t i = 0; i < pages; i++) {
         off_t at = (off_t)i * FRAME_PAGE_BYTES;
         if (pread(c->from, page, sizeof page, at) != sizeof page)
-            return copying_set_error(c, "its frames cannot be read");
+            return set_snapshot_error(c, "its frames cannot be read");
         if (pwrite(c->to, page, sizeof page, at) != sizeof page)
-            return copying_set_error(c, strerror(errno ? errno : ENOSPC));
+            return set_snapshot_error(c, strerror(errno ? errno : ENOSPC));
     }
     return true;
 }
 
 /* Copy the pages of frames, as they lie in the file. With --keep the collector waits during the
  * first WAIT_NS and drops nothing, which is long enough for a small file. */
-static bool slots_copy(struct copying *c)
+static bool copy_stored_pages(struct copying *c)
 {
     struct state_header *header = &c->state->header;
     struct page_copy copy = {.from = c->from,
@@ -169,7 +170,7 @@ static bool slots_copy(struct copying *c)
                              .then = c->then,
                              .now = &c->state->window,
                              .window = c->is_window};
-    const uint32_t slots = page_copy_slots(&copy);
+    const uint32_t slots = page_copy_count_slots(&copy);
     bool done = true;
 
     copy.found = calloc(c->then->next_page - c->then->low + 1, 1);
@@ -177,10 +178,10 @@ static bool slots_copy(struct copying *c)
         bool is_over = clock_monotonic_ns() - c->began_ns > WAIT_NS;
         if (is_over || !c->is_window)
             atomic_store(&header->snapshot_taken, atomic_load(&header->snapshot_ready));
-        done = page_copy_some(&copy, at, MIN(slots - at, (uint32_t)SLOTS_AT_ONCE));
+        done = page_copy_slot_range(&copy, at, MIN(slots - at, (uint32_t)SLOTS_AT_ONCE));
     }
     done = done && copy.found;
-    c->low = done ? page_copy_low(&copy) : 0;
+    c->low = done ? page_copy_first_kept_page(&copy) : 0;
     c->from_ns = c->then->from_ns;
     if (c->low > c->then->low)
         c->from_ns = MIN(*(volatile uint64_t *)&c->state->window.from_ns, c->until_ns);
@@ -190,28 +191,28 @@ static bool slots_copy(struct copying *c)
 }
 
 /* Copy the pages of frames, and make the b-trees over them. */
-static bool pages_copy(struct copying *c)
+static bool copy_frame_pages(struct copying *c)
 {
     const struct page_window keep = {.on = c->is_window,
                                      .most = UINT64_MAX,
                                      .begin = do_nothing,
-                                     .row = ignore_row,
+                                     .row = ignore_frame_row,
                                      .rows_end = do_nothing};
     static struct lookup_window unfinished;
     struct frame_pages pages;
     struct lookup_pages lookups;
 
-    if (!slots_copy(c))
-        return copying_set_error(c, strerror(errno));
+    if (!copy_stored_pages(c))
+        return set_snapshot_error(c, strerror(errno));
     c->then->written = c->then->next_page;
     if (frame_pages_open_window(&pages, c->to, c->then, true, &keep))
-        return copying_set_error(c, strerror(errno));
+        return set_snapshot_error(c, strerror(errno));
     lookup_pages_open(&lookups, &pages, &unfinished, c->next, !c->is_window);
     if (c->is_window)
         pages.indexed = true;
-    c->frames = frame_pages_finish(&pages);
+    c->frames = frame_pages_finish_file(&pages);
     if (pages.error)
-        copying_set_error(c, strerror(pages.error));
+        set_snapshot_error(c, strerror(pages.error));
     lookup_pages_close(&lookups);
     frame_pages_close(&pages);
     c->to = -1;
@@ -220,7 +221,7 @@ static bool pages_copy(struct copying *c)
 
 /* Since the moment of the snapshot the collector has dropped the pages from then->low up to c->low.
  * Copy those of their frames that it moved to `long_frame` of trace.db. */
-static bool long_frames_copy(struct copying *c)
+static bool copy_long_frames(struct copying *c)
 {
     sqlite3 *now = NULL;
     sqlite3_stmt *rows = NULL;
@@ -243,12 +244,12 @@ static bool long_frames_copy(struct copying *c)
     sqlite3_finalize(rows);
     sqlite3_finalize(put);
     sqlite3_close(now);
-    return step == SQLITE_DONE || copying_set_error(c, "its frames cannot be read");
+    return step == SQLITE_DONE || set_snapshot_error(c, "its frames cannot be read");
 }
 
 /* Copy the tables as they were at the moment of the snapshot. Write the rows of `meta` that tell
  * that the trace is a snapshot. */
-static bool tables_finish(struct copying *c)
+static bool copy_tables(struct copying *c)
 {
     char *meta = sqlite3_mprintf(
         "INSERT OR REPLACE INTO trace.meta(key, value) VALUES ('frame_count', %lld), "
@@ -258,15 +259,15 @@ static bool tables_finish(struct copying *c)
                                  "'kept_from_ns'; UPDATE trace.meta SET value = %lld WHERE key = "
                                  "'kept_frame_id'; %s",
                                  (long long)c->from_ns, (long long)frame_id(c->low, 0), meta);
-    bool done = (c->low <= c->then->low || long_frames_copy(c)) &&
+    bool done = (c->low <= c->then->low || copy_long_frames(c)) &&
                 execute_sql(c->db, "DELETE FROM trace.meta") &&
-                recorder_tables(c->db, late, c->is_window ? JOIN_KEPT | JOIN_INDEXED : 0) &&
+                recorder_copy_tables(c->db, late, c->is_window ? JOIN_KEPT | JOIN_INDEXED : 0) &&
                 execute_sql(c->db, schema_statement("recover/snapshot")) &&
                 execute_sql(c->db, "COMMIT; DETACH trace");
 
     sqlite3_free(meta);
     sqlite3_free(late);
-    return done || copying_set_error(c, recorder_why(c->db));
+    return done || set_snapshot_error(c, recorder_why(c->db));
 }
 
 bool recorder_snapshot(const struct session *session, const char *path, struct recorder_end *end)
@@ -284,14 +285,14 @@ bool recorder_snapshot(const struct session *session, const char *path, struct r
     c.from = open(session->frames, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     c.to = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (!c.state || !c.then)
-        copying_set_error(&c, "its recorder has ended, or has only just begun");
+        set_snapshot_error(&c, "its recorder has ended, or has only just begun");
     else if (c.from < 0 || c.to < 0)
-        copying_set_error(&c, strerror(errno));
+        set_snapshot_error(&c, strerror(errno));
     else if (sqlite3_open_v2(session->trace, &c.db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
-        copying_set_error(&c, recorder_why(c.db));
+        set_snapshot_error(&c, recorder_why(c.db));
     else
-        done = schema_copy(&c, c.state->window.first - 1) && attach_trace(&c, path) &&
-               begin_while_collector_waits(&c) && pages_copy(&c) && tables_finish(&c);
+        done = copy_schema(&c, c.state->window.first - 1) && attach_snapshot_file(&c, path) &&
+               begin_snapshot_while_collector_waits(&c) && copy_frame_pages(&c) && copy_tables(&c);
     end->error = c.error;
     /* When SQLite closes the database, it must not write its log into the file: the recording goes
      * on. */

@@ -23,7 +23,7 @@ bool collector_state_reserve(const struct collector_state *s)
 
 /* Set up the empty state file FD. Allocates memory only for what is written before
  * collector_state_reserve(). Returns false with errno. */
-static bool file_set_up(int fd)
+static bool set_up_state_file(int fd)
 {
     const size_t lookups = offsetof(struct state_file, lookups);
 
@@ -36,7 +36,7 @@ static bool file_set_up(int fd)
 
 /* Map BYTES of file FD from offset AT. Without SPARSE, allocate their memory first. Returns NULL
  * with errno. */
-static void *map_part(int fd, off_t at, size_t bytes, bool sparse)
+static void *map_part_of_file(int fd, off_t at, size_t bytes, bool sparse)
 {
     void *mapped = MAP_FAILED;
 
@@ -45,7 +45,7 @@ static void *map_part(int fd, off_t at, size_t bytes, bool sparse)
     return mapped == MAP_FAILED ? NULL : mapped;
 }
 
-static bool is_header(const struct state_header *h)
+static bool is_valid_header(const struct state_header *h)
 {
     if (memcmp(h->magic, STATE_MAGIC, sizeof h->magic))
         return false;
@@ -55,7 +55,7 @@ static bool is_header(const struct state_header *h)
 }
 
 /* Return the size of a state file that has PLACES places. */
-static off_t file_bytes(size_t places)
+static off_t size_of_state_file(size_t places)
 {
     size_t blocks = (places + STATE_BLOCK - 1) / STATE_BLOCK;
 
@@ -67,7 +67,7 @@ static bool is_valid_state(const struct state_file *f, off_t bytes)
 {
     const struct frame_window *window = &f->window;
 
-    if (!is_header(&f->header) || bytes < file_bytes(f->header.places))
+    if (!is_valid_header(&f->header) || bytes < size_of_state_file(f->header.places))
         return false;
     if (window->written > window->next_page)
         return false;
@@ -75,7 +75,7 @@ static bool is_valid_state(const struct state_file *f, off_t bytes)
 }
 
 /* Return the header for a new session. All ids begin at 1. */
-static struct state_header header_make(void)
+static struct state_header make_state_header(void)
 {
     return (struct state_header){
         .magic = STATE_MAGIC,
@@ -94,14 +94,14 @@ static struct state_header header_make(void)
     };
 }
 
-static struct decode_place *place_map(struct collector_state *s, uint32_t n)
+static struct decode_place *map_decoder_place(struct collector_state *s, uint32_t n)
 {
     while (n / STATE_BLOCK >= s->blocks.count) {
-        off_t at = file_bytes(s->blocks.count * STATE_BLOCK);
+        off_t at = size_of_state_file(s->blocks.count * STATE_BLOCK);
         struct decode_place **block = list_add(&s->blocks);
         if (!block)
             return NULL;
-        *block = map_part(s->fd, at, BLOCK_BYTES, false);
+        *block = map_part_of_file(s->fd, at, BLOCK_BYTES, false);
         if (!*block) {
             s->blocks.count--;
             return NULL;
@@ -111,7 +111,7 @@ static struct decode_place *place_map(struct collector_state *s, uint32_t n)
 }
 
 /* Add place number N to the list of free places. */
-static void place_free(struct collector_state *s, uint32_t n)
+static void free_decoder_place(struct collector_state *s, uint32_t n)
 {
     uint32_t *unused = list_add(&s->unused);
 
@@ -133,13 +133,13 @@ int collector_state_open(struct collector_state *s, const struct session *sessio
     if (resume)
         has_file = status.st_size >= (off_t)sizeof *s->file;
     else
-        has_file = file_set_up(s->fd);
+        has_file = set_up_state_file(s->fd);
     if (has_file)
-        s->file = map_part(s->fd, 0, sizeof *s->file, !resume);
+        s->file = map_part_of_file(s->fd, 0, sizeof *s->file, !resume);
     if (!s->file)
         return -1;
     if (!resume) {
-        s->file->header = header_make();
+        s->file->header = make_state_header();
     } else if (!is_valid_state(s->file, status.st_size)) {
         collector_state_close(s);
         errno = EINVAL;
@@ -147,9 +147,9 @@ int collector_state_open(struct collector_state *s, const struct session *sessio
     }
     s->resumed = resume;
     for (uint32_t n = 0; n < s->file->header.places; n++) {
-        const struct decode_place *place = place_map(s, n);
+        const struct decode_place *place = map_decoder_place(s, n);
         if (place && !place->file[0])
-            place_free(s, n);
+            free_decoder_place(s, n);
     }
     return 0;
 }
@@ -163,7 +163,7 @@ struct state_file *collector_state_map(const struct session *session)
     if (fd < 0)
         return NULL;
     if (!fstat(fd, &status) && status.st_size >= (off_t)sizeof *file)
-        file = map_part(fd, 0, sizeof *file, true);
+        file = map_part_of_file(fd, 0, sizeof *file, true);
     close(fd);
     if (file && is_valid_state(file, status.st_size))
         return file;
@@ -182,19 +182,19 @@ struct state_header collector_state_read_header(const struct session *session)
         return (struct state_header){0};
     read = pread(fd, &header, sizeof header, 0) == sizeof header;
     close(fd);
-    if (!read || !is_header(&header))
+    if (!read || !is_valid_header(&header))
         return (struct state_header){0};
     return header;
 }
 
 /* Is PLACE that of ring number RING in process file FILE? */
-static bool is_place_of(const struct decode_place *place, const char *file, uint32_t ring)
+static bool is_place_of_ring(const struct decode_place *place, const char *file, uint32_t ring)
 {
     return place->ring == ring && !strncmp(place->file, file, sizeof place->file);
 }
 
-struct decode_place *collector_state_place(struct collector_state *s, const char *file,
-                                           uint32_t ring)
+struct decode_place *collector_state_find_place(struct collector_state *s, const char *file,
+                                                uint32_t ring)
 {
     uint32_t *places = &s->file->header.places;
     struct decode_place *place;
@@ -203,13 +203,13 @@ struct decode_place *collector_state_place(struct collector_state *s, const char
     /* A killed collector may have used a place for this ring: look for one with the ring's file and
      * number. */
     for (uint32_t old = 0; s->resumed && old < *places; old++) {
-        place = place_map(s, old);
-        if (place && is_place_of(place, file, ring))
+        place = map_decoder_place(s, old);
+        if (place && is_place_of_ring(place, file, ring))
             return place;
     }
     if (s->unused.count)
         n = s->unused.at[s->unused.count - 1];
-    place = place_map(s, n);
+    place = map_decoder_place(s, n);
     if (!place)
         return NULL;
     if (n < *places) {
@@ -222,18 +222,18 @@ struct decode_place *collector_state_place(struct collector_state *s, const char
     return place;
 }
 
-void collector_state_forget(struct collector_state *s, const char *file)
+void collector_state_free_places(struct collector_state *s, const char *file)
 {
     struct state_header *header = &s->file->header;
 
     for (uint32_t n = 0; n < header->places; n++) {
-        struct decode_place *place = place_map(s, n);
+        struct decode_place *place = map_decoder_place(s, n);
         if (!place || strncmp(place->file, file, sizeof place->file))
             continue;
         for (int i = 0; i < IDS_OF_WORDS; i++)
             header->sure[i] = MAX(header->sure[i], place->at[place->which & 1].next[i]);
         place->file[0] = 0;
-        place_free(s, n);
+        free_decoder_place(s, n);
     }
 }
 
@@ -243,7 +243,7 @@ void collector_state_restore_ids(struct collector_state *s)
 
     memcpy(header->next, header->sure, sizeof header->next);
     for (uint32_t n = 0; n < header->places; n++) {
-        const struct decode_place *place = place_map(s, n);
+        const struct decode_place *place = map_decoder_place(s, n);
         const uint64_t *next;
         if (!place || !place->file[0])
             continue;
@@ -258,7 +258,7 @@ static bool contains_address(const void *mapped, size_t bytes, const void *addre
     return (uintptr_t)address - (uintptr_t)mapped < bytes;
 }
 
-bool collector_state_holds(const struct collector_state *s, const void *address)
+bool collector_state_contains_address(const struct collector_state *s, const void *address)
 {
     if (contains_address(s->file, sizeof *s->file, address))
         return true;

@@ -100,16 +100,16 @@ struct state_header collector_state_read_header(const struct session *session);
 bool collector_state_reserve(const struct collector_state *s);
 /* Return the place of ring RING of process file FILE: the one that a killed collector used for it,
  * or a free one. Returns NULL without room. */
-struct decode_place *collector_state_place(struct collector_state *s, const char *file,
-                                           uint32_t ring);
+struct decode_place *collector_state_find_place(struct collector_state *s, const char *file,
+                                                uint32_t ring);
 /* Make the places of process file FILE free for other rings. All rows from these rings must have
  * been committed. */
-void collector_state_forget(struct collector_state *s, const char *file);
+void collector_state_free_places(struct collector_state *s, const char *file);
 /* After a kill, set header.next back to the last committed ids. Rows with later ids are made
  * again. */
 void collector_state_restore_ids(struct collector_state *s);
 /* Does ADDRESS lie in the mapped state file? */
-bool collector_state_holds(const struct collector_state *s, const void *address);
+bool collector_state_contains_address(const struct collector_state *s, const void *address);
 void collector_state_close(struct collector_state *s);
 
 #endif

@@ -44,7 +44,7 @@ void thread_cpu_add(struct thread_samples *samples, uint32_t pid, uint32_t threa
     *thread = (struct sampled_thread){.thread_id = thread_id, .os_tid = os_tid, .fd = fd};
 }
 
-static void row_write(struct recorder *r, const struct sampled_thread *thread)
+static void write_sample_row(struct recorder *r, const struct sampled_thread *thread)
 {
     recorder_put(r, THREAD_CPU,
                  {
@@ -57,15 +57,15 @@ static void row_write(struct recorder *r, const struct sampled_thread *thread)
 
 /* Write the sample of THREAD that was held back, if there is one. Of samples in a row with the same
  * processor time only the first and the last are written. */
-static void held_write(struct recorder *r, struct sampled_thread *thread)
+static void write_held_back_sample(struct recorder *r, struct sampled_thread *thread)
 {
     if (thread->is_held)
-        row_write(r, thread);
+        write_sample_row(r, thread);
     thread->is_held = false;
 }
 
 /* Read the processor time of THREAD at NOW_NS. Returns false if the thread has ended. */
-static bool thread_read(struct sampled_thread *thread, struct recorder *r, uint64_t now_ns)
+static bool read_thread_cpu_time(struct sampled_thread *thread, struct recorder *r, uint64_t now_ns)
 {
     char text[64];
     ssize_t bytes = pread(thread->fd, text, sizeof text - 1, 0);
@@ -79,7 +79,7 @@ static bool thread_read(struct sampled_thread *thread, struct recorder *r, uint6
     cpu_ns = strtoull(text, &rest, 10);
     has_run = !thread->at_ns || cpu_ns != thread->cpu_ns;
     if (has_run) {
-        held_write(r, thread);
+        write_held_back_sample(r, thread);
         thread->ran_ns = now_ns;
     }
     thread->at_ns = now_ns;
@@ -87,7 +87,7 @@ static bool thread_read(struct sampled_thread *thread, struct recorder *r, uint6
     thread->queued_ns = strtoull(rest, NULL, 10);
     thread->is_held = !has_run;
     if (has_run)
-        row_write(r, thread);
+        write_sample_row(r, thread);
     return true;
 }
 
@@ -95,14 +95,14 @@ static void thread_forget(struct thread_samples *samples, struct recorder *r, si
 {
     struct sampled_thread *thread = &samples->threads.at[i];
 
-    held_write(r, thread);
+    write_held_back_sample(r, thread);
     close(thread->fd);
     *thread = samples->threads.at[samples->threads.count - 1];
     samples->threads.count--;
 }
 
-void thread_cpu_sample(struct thread_samples *samples, struct recorder *r, uint64_t now_ns,
-                       bool is_idle)
+void thread_cpu_read_all(struct thread_samples *samples, struct recorder *r, uint64_t now_ns,
+                         bool is_idle)
 {
     uint64_t period = MAX((uint64_t)PERIOD_NS, samples->threads.count * PER_THREAD_NS);
 
@@ -111,7 +111,7 @@ void thread_cpu_sample(struct thread_samples *samples, struct recorder *r, uint6
         uint64_t idle = MIN((thread->at_ns - thread->ran_ns) / IDLE_SHARE, (uint64_t)IDLE_NS);
         uint64_t pause = is_idle ? MAX(period, idle) : period;
         bool is_due = !thread->at_ns || now_ns >= thread->at_ns + pause;
-        if (is_due && !thread_read(thread, r, now_ns))
+        if (is_due && !read_thread_cpu_time(thread, r, now_ns))
             thread_forget(samples, r, i);
     }
 }

@@ -2,10 +2,10 @@
  *
  * Runs in: the collector. The program pays nothing: the kernel counts each thread's processor time,
  * and anybody may read it in /proc/PID/task/TID/schedstat. Samples become rows of `thread_cpu`. The
- * decoder reports stretches, in which a thread began and ended no frame (traced_stretch). At the
- * end of the recording one SQL statement computes from the samples how long the thread was
- * certainly on a processor during each stretch, and how long certainly off it
- * (recorder/stretches). */
+ * decoder reports stretches, in which a thread began and ended no frame
+ * (traced_write_quiet_stretch). At the end of the recording one SQL statement computes from the
+ * samples how long the thread was certainly on a processor during each stretch, and how long
+ * certainly off it (recorder/stretches). */
 #ifndef DYNTRACE_THREAD_CPU_H
 #define DYNTRACE_THREAD_CPU_H
 
@@ -41,8 +41,8 @@ void thread_cpu_add(struct thread_samples *samples, uint32_t pid, uint32_t threa
                     int64_t os_tid);
 /* Sample the threads whose turn it is at NOW_NS, and write new samples to R. IS_IDLE: the process
  * has written no events since the last call. */
-void thread_cpu_sample(struct thread_samples *samples, struct recorder *r, uint64_t now_ns,
-                       bool is_idle);
+void thread_cpu_read_all(struct thread_samples *samples, struct recorder *r, uint64_t now_ns,
+                         bool is_idle);
 /* Write the last samples to R, and free what SAMPLES owns. */
 void thread_cpu_end(struct thread_samples *samples, struct recorder *r);
 

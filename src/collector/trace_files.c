@@ -18,7 +18,7 @@
 
 /* Open the existing database PATH; WRITE: also to write to it. If that fails, statements on the
  * result fail, too, and sqlite3_errmsg tells why. */
-static sqlite3 *file_open(const char *path, bool write)
+static sqlite3 *open_database(const char *path, bool write)
 {
     sqlite3 *db = NULL;
 
@@ -33,9 +33,10 @@ static bool execute_sql(sqlite3 *db, const char *sql)
 
 /* Run the statement NAME on the database PATH, with TEXT as the value of ?1. Returns the first
  * column of its first row, which the caller frees; NULL if there is none. */
-static char *query_text(const char *path, bool write, const char *name, const char *text)
+static char *query_text_of_database(const char *path, bool write, const char *name,
+                                    const char *text)
 {
-    sqlite3 *db = file_open(path, write);
+    sqlite3 *db = open_database(path, write);
     sqlite3_stmt *statement = NULL;
     char *found = NULL;
 
@@ -49,7 +50,7 @@ static char *query_text(const char *path, bool write, const char *name, const ch
 }
 
 /* Delete SQLite's log files of the database at PATH, which another file will replace. */
-static void side_files_remove(const char *path)
+static void remove_log_files(const char *path)
 {
     for (int i = 0; i < 2; i++) {
         char *side = sqlite3_mprintf("%s%s", path, i ? "-shm" : "-wal");
@@ -72,7 +73,7 @@ static bool write_all(int fd, const char *part, size_t bytes)
     return true;
 }
 
-bool recorder_clear(const char *path)
+bool recorder_delete_old_file(const char *path)
 {
     struct stat status;
     bool ok = true;
@@ -93,16 +94,16 @@ bool recorder_clear(const char *path)
  * look for the trace from its first moment on. HAS_LOG: the database is in WAL mode from the
  * beginning, because the recorder could not switch while a program reads. Returns false on failure,
  * which has been reported. */
-static bool file_make(const char *path, bool force, bool has_log)
+static bool make_empty_trace(const char *path, bool force, bool has_log)
 {
     char *unnamed;
     int fd;
     bool made;
 
-    if (force && !recorder_clear(path))
+    if (force && !recorder_delete_old_file(path))
         return false;
     if (access(path, F_OK))
-        side_files_remove(path); /* log files may be left of a recording that was killed */
+        remove_log_files(path); /* log files may be left of a recording that was killed */
     unnamed = say_print("%s.XXXXXX", path);
     fd = mkostemp(unnamed, O_CLOEXEC);
     made = fd >= 0 && write_all(fd, (const char *)schema_empty, schema_empty_bytes);
@@ -127,17 +128,17 @@ int recorder_create(const char *path, const char *frames, bool force)
     /* turn off SQLite's memory statistics: nobody reads them, and they take a fifth of the time to
      * make a schema */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-    if (!file_make(path, force, true))
+    if (!make_empty_trace(path, force, true))
         return -1;
-    if (file_make(frames, true, false))
+    if (make_empty_trace(frames, true, false))
         return 0;
     unlink(path);
     return -1;
 }
 
-bool recorder_window(const char *frames, bool fresh, struct frame_window *window)
+bool recorder_open_window(const char *frames, bool fresh, struct frame_window *window)
 {
-    char *pages = fresh ? NULL : query_text(frames, false, "recover/pages", NULL);
+    char *pages = fresh ? NULL : query_text_of_database(frames, false, "recover/pages", NULL);
     const char *found = fresh ? schema_empty_pages : pages;
     uint32_t *root = window->root;
     struct stat status;
@@ -162,7 +163,7 @@ bool recorder_window(const char *frames, bool fresh, struct frame_window *window
  * each thread, which are in the order in which its frames began: when a frame begins, all open
  * frames above its parent have ended. A frame whose parent was lost becomes the bottom of a
  * stack. */
-static bool totals_rebuild(sqlite3 *db)
+static bool rebuild_code_totals(sqlite3 *db)
 {
     enum { FRAME, THREAD, PARENT, CODE, CALL, DURATION, RAISED, OUTCOME };
     struct decode_session session = {0};
@@ -188,14 +189,14 @@ static bool totals_rebuild(sqlite3 *db)
             break;
         thread->session = &session;
         while (thread->stack.count && thread->stack.at[thread->stack.count - 1].frame_id != parent)
-            decode_pop(thread);
+            decode_pop_frame(thread);
         if (parent && !thread->stack.count) {
             sqlite3_bind_int64(orphan, 1, sqlite3_column_int64(rows, FRAME));
             sqlite3_step(orphan);
             sqlite3_reset(orphan);
         }
-        if (!(frame = decode_push(thread, (uint32_t)sqlite3_column_int64(rows, CODE),
-                                  sqlite3_column_int(rows, CALL))))
+        if (!(frame = decode_push_frame(thread, (uint32_t)sqlite3_column_int64(rows, CODE),
+                                        sqlite3_column_int(rows, CALL))))
             break;
         frame->frame_id = (uint64_t)sqlite3_column_int64(rows, FRAME);
         /* 0 if the frame is still open */
@@ -205,7 +206,7 @@ static bool totals_rebuild(sqlite3 *db)
     }
     for (size_t i = 0; i < threads.count; i++) {
         while (threads.at[i].stack.count)
-            decode_pop(&threads.at[i]);
+            decode_pop_frame(&threads.at[i]);
         list_free(&threads.at[i].stack);
         list_free(&threads.at[i].active);
     }
@@ -237,7 +238,7 @@ static bool totals_rebuild(sqlite3 *db)
 /* Copy the tables into the attached trace, except those that were written as pages. The tables of
  * `dyntrace try` are not copied either: a recording has no trials, and an older dyntrace has no
  * such tables. */
-static bool tables_copy(sqlite3 *db)
+static bool copy_tables(sqlite3 *db)
 {
     bool done = true;
 
@@ -253,7 +254,7 @@ static bool tables_copy(sqlite3 *db)
 }
 
 /* Was the last error of DB caused by a full disk? */
-static bool is_full(sqlite3 *db)
+static bool was_disk_full(sqlite3 *db)
 {
     int number = recorder_system_error(db);
 
@@ -269,9 +270,9 @@ int64_t recorder_cpu_ns(void)
 }
 
 /* Write the last rows of `meta`. Call this last: once `meta` says that a trace is complete, no
- * command checks it again (recorder_finished). If the state file was lost, the processor time of
- * earlier collectors is not known, and none is written. */
-static bool finish_meta(sqlite3 *db, unsigned how, int64_t cpu_ns)
+ * command checks it again (recorder_is_trace_finished). If the state file was lost, the processor
+ * time of earlier collectors is not known, and none is written. */
+static bool write_last_meta_rows(sqlite3 *db, unsigned how, int64_t cpu_ns)
 {
     char *sql = sqlite3_mprintf(
         "DELETE FROM trace.meta WHERE key IN ('session', 'recorder_cpu_ns');"
@@ -285,40 +286,40 @@ static bool finish_meta(sqlite3 *db, unsigned how, int64_t cpu_ns)
     return done;
 }
 
-bool recorder_tables(sqlite3 *db, const char *then, unsigned how)
+bool recorder_copy_tables(sqlite3 *db, const char *then, unsigned how)
 {
     bool recovered = how & JOIN_RECOVERED;
 
-    return tables_copy(db) && execute_sql(db, then) &&
+    return copy_tables(db) && execute_sql(db, then) &&
            execute_sql(db, schema_statement("recover/views")) &&
            (!(how & JOIN_KEPT) || execute_sql(db, schema_statement("recover/kept"))) &&
            execute_sql(db, schema_statement("recover/late")) &&
            (!(how & JOIN_SALVAGED) || execute_sql(db, schema_statement("recover/salvage"))) &&
            (!recovered || execute_sql(db, schema_statement("recover/mend"))) &&
            (!(how & (JOIN_RECOVERED | JOIN_TOTALS)) ||
-            (execute_sql(db, schema_statement("recover/totals")) && totals_rebuild(db) &&
+            (execute_sql(db, schema_statement("recover/totals")) && rebuild_code_totals(db) &&
              execute_sql(db, schema_statement("recover/counted")))) &&
            (how & JOIN_INDEXED || execute_sql(db, schema_statement("recover/index"))) &&
            execute_sql(db, schema_statement("recover/end"));
 }
 
-bool recorder_join(struct recorder *r, const char *live, const char *frames, unsigned how,
-                   struct recorder_end *end)
+bool recorder_join_files(struct recorder *r, const char *live, const char *frames, unsigned how,
+                         struct recorder_end *end)
 {
     /* the recorder's connection has LIVE open, and has read its schema, which takes time */
     sqlite3 *db = recorder_database(r);
     char *attach =
         sqlite3_mprintf("ATTACH %Q AS trace; PRAGMA trace.synchronous=OFF; BEGIN", frames);
     /* in one transaction, so that all tables are copied or none */
-    bool joined = attach && execute_sql(db, attach) && recorder_tables(db, "", how);
+    bool joined = attach && execute_sql(db, attach) && recorder_copy_tables(db, "", how);
 
     end->cpu_ns += recorder_cpu_ns();
-    joined = joined && finish_meta(db, how, end->cpu_ns);
+    joined = joined && write_last_meta_rows(db, how, end->cpu_ns);
     end->error = recorder_why(db);
-    end->full = !joined && is_full(db);
+    end->full = !joined && was_disk_full(db);
     sqlite3_free(attach);
     recorder_close(r);
-    if (joined && !recorder_publish(live, frames, &end->error)) {
+    if (joined && !recorder_rename_joined_file(live, frames, &end->error)) {
         end->full = errno == ENOSPC || errno == EDQUOT;
         joined = false;
     }
@@ -327,21 +328,21 @@ bool recorder_join(struct recorder *r, const char *live, const char *frames, uns
 
 /* If database PATH has a log, let SQLite write it into the file. There is a log if the recorder was
  * killed, or another program had the database open when the recorder closed it. */
-static void log_write_back(const char *path)
+static void write_log_back(const char *path)
 {
     char *log = sqlite3_mprintf("%s-wal", path);
 
     if (log && access(log, F_OK) == 0)
-        free(query_text(path, true, "recover/log", NULL));
+        free(query_text_of_database(path, true, "recover/log", NULL));
     sqlite3_free(log);
 }
 
-bool recorder_publish(const char *live, const char *frames, const char **error)
+bool recorder_rename_joined_file(const char *live, const char *frames, const char **error)
 {
     /* A program may open LIVE at any moment before the exchange, and must find all rows without the
      * log. So write the log into the file before the log is deleted. */
-    log_write_back(live);
-    side_files_remove(live);
+    write_log_back(live);
+    remove_log_files(live);
     /* Exchange the two files. If a rename replaced the old file instead, ext4 would at once start
      * to write the new one to disk, which takes a second for a few GB. */
     if (renameat2(AT_FDCWD, frames, AT_FDCWD, live, RENAME_EXCHANGE) == 0) {
@@ -354,7 +355,7 @@ bool recorder_publish(const char *live, const char *frames, const char **error)
 }
 
 /* Copy FROM to the new file TO and wait until TO is on the disk. Returns false with errno. */
-static bool file_copy(const char *from, const char *to)
+static bool copy_file_to_disk(const char *from, const char *to)
 {
     int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -383,7 +384,7 @@ static bool file_copy(const char *from, const char *to)
 
 bool recorder_move(const char *path, const char **error)
 {
-    char *to = query_text(path, true, "recover/destination", NULL);
+    char *to = query_text_of_database(path, true, "recover/destination", NULL);
     char *hidden = NULL;
     char *folder = strdup(path);
     const char *name = to ? strrchr(to, '/') : NULL;
@@ -393,7 +394,7 @@ bool recorder_move(const char *path, const char **error)
     /* Only if the file keeps its name: so no other file of the user can be replaced by mistake. */
     if (folder && own && name && !strcmp(name, own) && strcmp(to, path)) {
         hidden = sqlite3_mprintf("%.*s/.%s.%d", (int)(name - to), to, name + 1, (int)getpid());
-        moved = out_rename(path, to) == 0 || (errno != EEXIST && file_copy(path, hidden) &&
+        moved = out_rename(path, to) == 0 || (errno != EEXIST && copy_file_to_disk(path, hidden) &&
                                               out_rename(hidden, to) == 0 && (unlink(path), true));
         if (!moved)
             *error = strerror(errno);
@@ -409,50 +410,52 @@ bool recorder_move(const char *path, const char **error)
 }
 
 /* Is PATH a regular file of this user? A link is not. */
-static bool is_own_file(const char *path)
+static bool is_regular_file_of_user(const char *path)
 {
     struct stat status;
 
     return lstat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid();
 }
 
-bool recorder_is_of(const char *live, const char *frames, const char *session)
+bool recorder_are_files_of_session(const char *live, const char *frames, const char *session)
 {
     const char *const paths[] = {live, frames};
     bool named = false;
 
     /* the name of the session is in LIVE before the two files are exchanged, and in FRAMES
      * afterwards */
-    for (int i = 0; i < 2 && !named && is_own_file(live) && is_own_file(frames); i++) {
-        char *row = query_text(paths[i], false, "recover/named", session);
+    for (int i = 0;
+         i < 2 && !named && is_regular_file_of_user(live) && is_regular_file_of_user(frames); i++) {
+        char *row = query_text_of_database(paths[i], false, "recover/named", session);
         named = row;
         free(row);
     }
     return named;
 }
 
-bool recorder_finished(const char *path, uint64_t *frames, uint32_t *processes)
+bool recorder_is_trace_finished(const char *path, uint64_t *frames, uint32_t *processes)
 {
-    char *counts = query_text(path, true, "recover/finished", NULL);
+    char *counts = query_text_of_database(path, true, "recover/finished", NULL);
     bool finished = counts && sscanf(counts, "%lu %u", frames, processes) == 2;
 
     free(counts);
     return finished;
 }
 
-void recorder_keep(const char *path, uint64_t *keep_ns, uint64_t *keep_bytes, uint64_t *from_ns)
+void recorder_read_keep_bounds(const char *path, uint64_t *keep_ns, uint64_t *keep_bytes,
+                               uint64_t *from_ns)
 {
-    char *bounds = query_text(path, false, "recover/bounds", NULL);
+    char *bounds = query_text_of_database(path, false, "recover/bounds", NULL);
 
     if (bounds)
         sscanf(bounds, "%lu %lu %lu", keep_ns, keep_bytes, from_ns);
     free(bounds);
 }
 
-char *recorder_session(const char *path)
+char *recorder_read_session_path(const char *path)
 {
     char host[256] = "";
 
     gethostname(host, sizeof host - 1);
-    return query_text(path, true, "recover/session", host);
+    return query_text_of_database(path, true, "recover/session", host);
 }

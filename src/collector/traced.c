@@ -22,7 +22,7 @@ enum {
 
 uint64_t collector_now_ns(const struct collector *c)
 {
-    return decode_ns(&c->decode, session_now(c->session->file));
+    return decode_clock_to_ns(&c->decode, session_now(c->session->file));
 }
 
 void collector_write_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_id,
@@ -65,7 +65,7 @@ void collector_record_loss(struct collector *c, uint32_t process_id, uint64_t ev
 
 /* ---- map parts of a process file ---- */
 
-static ino_t file_inode(int fd)
+static ino_t inode_of_file(int fd)
 {
     struct stat status;
 
@@ -73,7 +73,7 @@ static ino_t file_inode(int fd)
 }
 
 /* Does the file have BYTES from offset AT on, and does a page begin at AT? */
-static bool is_in_file(struct traced *t, uint64_t at, uint64_t bytes)
+static bool is_part_within_file(struct traced *t, uint64_t at, uint64_t bytes)
 {
     struct stat status;
 
@@ -87,11 +87,11 @@ static bool is_in_file(struct traced *t, uint64_t at, uint64_t bytes)
     return at + bytes <= t->file_bytes && at % 4096 == 0;
 }
 
-void *traced_map(struct traced *t, uint64_t at, size_t bytes)
+void *traced_map_part(struct traced *t, uint64_t at, size_t bytes)
 {
     void *mapped = MAP_FAILED;
 
-    if (is_in_file(t, at, bytes))
+    if (is_part_within_file(t, at, bytes))
         mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, (off_t)at);
     else
         errno = ERANGE;
@@ -105,7 +105,7 @@ void traced_abandon(struct traced *t)
         atomic_store(&t->file->abandoned, 1);
 }
 
-void traced_broken(struct traced *t, const char *why)
+void traced_mark_broken(struct traced *t, const char *why)
 {
     if (t->broken)
         return;
@@ -114,7 +114,7 @@ void traced_broken(struct traced *t, const char *why)
                           "ring: %s; nothing more of this process was taken", why);
 }
 
-void traced_unmapped(struct traced *t, const char *what, int error)
+void traced_mark_broken_by_map(struct traced *t, const char *what, int error)
 {
     char why[200];
 
@@ -125,7 +125,7 @@ void traced_unmapped(struct traced *t, const char *what, int error)
                  "the recorder had no room in its own address space for it (%s; a limit of the "
                  "program's, such as ulimit -v, holds for the recorder too)",
                  strerror(error));
-    traced_broken(t, why);
+    traced_mark_broken(t, why);
 }
 
 /* ---- take words from rings ---- */
@@ -140,14 +140,14 @@ static bool is_ring_size(uint64_t words)
 
 /* Map the COUNT words of the ring at offset AT twice, the second time right behind the first. So a
  * record that wraps around the ring's end can be read in one piece. Returns NULL with errno, like
- * traced_map(). */
-static uint64_t *words_map(struct traced *t, uint64_t at, uint64_t count)
+ * traced_map_part(). */
+static uint64_t *map_ring_words_twice(struct traced *t, uint64_t at, uint64_t count)
 {
     size_t bytes = count * 8;
     off_t from = (off_t)(at + RING_HEADER);
     char *area;
 
-    if (!is_ring_size(count) || !is_in_file(t, at, RING_HEADER + bytes)) {
+    if (!is_ring_size(count) || !is_part_within_file(t, at, RING_HEADER + bytes)) {
         errno = ERANGE;
         return NULL;
     }
@@ -166,14 +166,14 @@ static uint64_t *words_map(struct traced *t, uint64_t at, uint64_t count)
     return (uint64_t *)area;
 }
 
-static bool ring_open(struct traced *t, uint32_t n)
+static bool open_ring(struct traced *t, uint32_t n)
 {
     struct collector *c = t->collector;
     uint64_t at = t->file->ring_off[n];
-    struct ring *ring = traced_map(t, at, RING_HEADER);
+    struct ring *ring = traced_map_part(t, at, RING_HEADER);
     uint64_t count = ring ? ring->words : 0;
-    uint64_t *words = ring ? words_map(t, at, count) : NULL;
-    struct decode_place *place = words ? collector_state_place(&c->state, t->name, n) : NULL;
+    uint64_t *words = ring ? map_ring_words_twice(t, at, count) : NULL;
+    struct decode_place *place = words ? collector_state_find_place(&c->state, t->name, n) : NULL;
     struct traced_ring *more = place ? list_add(&t->rings) : NULL;
     int error = errno;
 
@@ -182,7 +182,7 @@ static bool ring_open(struct traced *t, uint32_t n)
             munmap(words, count * 16);
         if (ring)
             munmap(ring, RING_HEADER);
-        traced_unmapped(t, "a thread's ring lies", error);
+        traced_mark_broken_by_map(t, "a thread's ring lies", error);
         return false;
     }
     *more = (struct traced_ring){.ring = ring, .words = words, .count = count};
@@ -193,7 +193,7 @@ static bool ring_open(struct traced *t, uint32_t n)
 /* Wake the producer of the ring if it waits, and if enough words were taken since it was last
  * woken, or NOW is set. Enough are the words of about a millisecond at full speed, so that no wait
  * is long. */
-static void wake_producer(struct traced_ring *r, uint64_t tail, bool now)
+static void wake_waiting_producer(struct traced_ring *r, uint64_t tail, bool now)
 {
     uint64_t enough = r->count / 4 < WAKE_WORDS ? r->count / 4 : WAKE_WORDS;
 
@@ -206,7 +206,7 @@ static void wake_producer(struct traced_ring *r, uint64_t tail, bool now)
     }
 }
 
-static void ring_drain(struct traced *t, struct traced_ring *r)
+static void drain_ring(struct traced *t, struct traced_ring *r)
 {
     /* Barrier B of ring.h: it matches barrier A, where the producer has stored the words. */
     uint64_t head = atomic_load_explicit(&r->ring->head, memory_order_acquire);
@@ -216,7 +216,7 @@ static void ring_drain(struct traced *t, struct traced_ring *r)
     if (!there)
         return;
     if (there > r->count) {
-        traced_broken(t, "a thread's ring holds more than fits");
+        traced_mark_broken(t, "a thread's ring holds more than fits");
         return;
     }
     t->words += there;
@@ -228,14 +228,14 @@ static void ring_drain(struct traced *t, struct traced_ring *r)
                              MIN(head - tail, CHUNK_WORDS));
         t->collector->in_words = false;
         if (!taken) {
-            traced_broken(t, "a thread's ring ends within a record");
+            traced_mark_broken(t, "a thread's ring ends within a record");
             break;
         }
         tail += taken;
         /* Barrier C of ring.h: the words may be overwritten now. It matches barrier D, where the
          * producer reads the tail. */
         atomic_store_explicit(&r->ring->tail, tail, memory_order_release);
-        wake_producer(r, tail, tail == head);
+        wake_waiting_producer(r, tail, tail == head);
         if (t->collector->keep.rows >= KEEP_LOOK_ROWS)
             t->collector->keep.trim(t->collector);
     }
@@ -255,16 +255,16 @@ void traced_drain(struct traced *t)
         return;
     rings = atomic_load_explicit(&t->file->rings, memory_order_acquire);
     if (rings > RING_MAX) {
-        traced_broken(t, "it says it has more rings than a process can have");
+        traced_mark_broken(t, "it says it has more rings than a process can have");
         return;
     }
-    while (t->rings.count < rings && ring_open(t, (uint32_t)t->rings.count))
+    while (t->rings.count < rings && open_ring(t, (uint32_t)t->rings.count))
         ;
     for (size_t i = 0; i < t->rings.count && !t->broken; i++)
-        ring_drain(t, &t->rings.at[i]);
-    traced_facts(t);
-    thread_cpu_sample(&t->samples, t->collector->recorder, collector_now_ns(t->collector),
-                      !t->words);
+        drain_ring(t, &t->rings.at[i]);
+    traced_read_facts(t);
+    thread_cpu_read_all(&t->samples, t->collector->recorder, collector_now_ns(t->collector),
+                        !t->words);
     if (t->words)
         t->last_words_ns = clock_monotonic_ns();
 }
@@ -273,7 +273,7 @@ void traced_drain(struct traced *t)
 
 /* Is process T the command? If we do not see T, compare the pid that T sees itself: a program that
  * records itself (`collect`) may be outside our pid namespace. */
-static bool is_of_command(const struct traced *t)
+static bool is_process_of_command(const struct traced *t)
 {
     uint32_t pid = t->hidden ? t->row.own_pid : t->row.pid;
 
@@ -281,7 +281,7 @@ static bool is_of_command(const struct traced *t)
 }
 
 /* Free the struct that stood for the command. The command's process file has been found. */
-static void command_forget(struct collector *c)
+static void free_command_placeholder(struct collector *c)
 {
     struct traced **link = &c->traced;
 
@@ -305,10 +305,10 @@ static uint32_t choose_process_id(struct traced *t, uint64_t given)
     if (c->command && was_given)
         of_command = id == c->command->row.process_id;
     else if (c->command)
-        of_command = is_of_command(t);
+        of_command = is_process_of_command(t);
     if (of_command) {
         id = c->command->row.process_id;
-        command_forget(c);
+        free_command_placeholder(c);
     }
     if (!id) {
         id = header->next_process;
@@ -329,7 +329,7 @@ struct traced *traced_new(struct collector *c, enum session_place place, const c
 }
 
 /* Are processes A and B in the same process file, whose name has LENGTH characters? */
-static bool shares_file_with(const struct traced *a, const struct traced *b, size_t length)
+static bool do_processes_share_file(const struct traced *a, const struct traced *b, size_t length)
 {
     if (a->place != b->place || strcspn(a->name, "@") != length)
         return false;
@@ -344,14 +344,14 @@ static int dup_file_of_sibling(const struct traced *t)
     size_t length = strcspn(t->name, "@");
 
     for (const struct traced *other = t->collector->traced; other; other = other->next)
-        if (other->fd >= 0 && shares_file_with(other, t, length))
+        if (other->fd >= 0 && do_processes_share_file(other, t, length))
             return fcntl(other->fd, F_DUPFD_CLOEXEC, 0);
     return -1;
 }
 
 /* Tell process T that we have looked for it in /proc. The process waits for this
  * (tracer/file.c). */
-static void report_looked_for(struct traced *t)
+static void tell_process_it_was_searched_for(struct traced *t)
 {
     atomic_store(&t->file->looked, 1);
     if (t->file->pid_namespace != t->collector->session->file->pid_namespace)
@@ -360,7 +360,7 @@ static void report_looked_for(struct traced *t)
 
 /* Find process T, which writes the process file FILE, and its parent. Note the pids and start times
  * that we see. */
-static void find_process(struct traced *t, const char *file)
+static void find_process_and_parent(struct traced *t, const char *file)
 {
     struct process_file *own = t->file;
     uint64_t our_namespace = t->collector->session->file->pid_namespace;
@@ -369,7 +369,7 @@ static void find_process(struct traced *t, const char *file)
         .started = own->start_time,
         .namespace = own->pid_namespace,
         .file = file,
-        .inode = file_inode(t->fd),
+        .inode = inode_of_file(t->fd),
     };
     struct process_found found = {own->seen_pid, own->seen_start_time, -1};
     bool near = claim.namespace && claim.namespace == our_namespace;
@@ -377,7 +377,7 @@ static void find_process(struct traced *t, const char *file)
 
     if (t->collector->resumed && found.pid)
         /* an earlier collector has found the process */
-        found.watch = process_watch(found.pid, found.started);
+        found.watch = process_open_pidfd(found.pid, found.started);
     else
         t->hidden = process_find(&claim, &found) == PROCESS_HIDDEN;
     own->seen_pid = found.pid;
@@ -388,11 +388,11 @@ static void find_process(struct traced *t, const char *file)
     t->pidfd = found.watch;
     if (near)
         t->parent_pid = own->parent_pid;
-    else if (found.watch < 0 || !process_stat(found.pid, &t->parent_pid, &started))
+    else if (found.watch < 0 || !process_read_parent_and_start(found.pid, &t->parent_pid, &started))
         t->parent_pid = 0;
-    if (t->hidden && is_of_command(t))
+    if (t->hidden && is_process_of_command(t))
         t->row.pid = claim.pid;
-    report_looked_for(t);
+    tell_process_it_was_searched_for(t);
 }
 
 bool traced_is_gone(const struct traced *t)
@@ -402,22 +402,22 @@ bool traced_is_gone(const struct traced *t)
 
 /* Open the process file FILE of T. Map the header of T at offset AT, and the header at the file's
  * beginning as `root`. Returns false if T's header is not complete yet, or cannot be mapped now. */
-static bool open_file(struct traced *t, const char *file, uint64_t at)
+static bool open_process_file(struct traced *t, const char *file, uint64_t at)
 {
     t->fd = dup_file_of_sibling(t);
     if (t->fd < 0)
         t->fd = session_open_file(t->collector->session->place[t->place], file, O_RDWR);
     t->nested = at;
     if (t->fd >= 0)
-        t->file = traced_map(t, at, HEADER_BYTES);
+        t->file = traced_map_part(t, at, HEADER_BYTES);
     t->root = t->file;
     if (t->file && at)
-        t->root = traced_map(t, 0, HEADER_BYTES);
+        t->root = traced_map_part(t, 0, HEADER_BYTES);
     return t->root && atomic_load_explicit(&t->file->ready, memory_order_acquire);
 }
 
 /* Has a process of this version of dyntrace made the file? */
-static bool has_our_format(const struct process_file *file)
+static bool is_file_of_our_version(const struct process_file *file)
 {
     if (memcmp(file->magic, RING_PROCESS_MAGIC, sizeof file->magic))
         return false;
@@ -425,7 +425,7 @@ static bool has_our_format(const struct process_file *file)
 }
 
 /* Return the process that forked T; NULL if it is not known. */
-static struct traced *find_parent(const struct traced *t)
+static struct traced *find_forking_process(const struct traced *t)
 {
     const char *file = t->file->parent_file;
 
@@ -438,19 +438,19 @@ static struct traced *find_parent(const struct traced *t)
 }
 
 /* Fill in the first columns of the row of process T, whose process file is FILE. */
-static void make_row(struct traced *t, const char *file)
+static void make_process_row(struct traced *t, const char *file)
 {
-    /* "folded" is written later, when a frame is counted (traced_counts) */
+    /* "folded" is written later, when a frame is counted (traced_find_journal) */
     static const char *const modes[] = {"all", "user", "none", "decided", "all"};
     struct collector *c = t->collector;
     unsigned mode = t->file->mode;
 
-    find_process(t, file);
+    find_process_and_parent(t, file);
     t->row.process_id = choose_process_id(t, t->file->process_id);
     t->file->process_id = t->row.process_id;
     t->row.mode = modes[mode < array_count(modes) ? mode : SESSION_NONE];
     /* not later than now, because the program's clock reading is not trusted */
-    t->row.start_ns = MIN(decode_ns(&c->decode, t->file->born_clock), collector_now_ns(c));
+    t->row.start_ns = MIN(decode_clock_to_ns(&c->decode, t->file->born_clock), collector_now_ns(c));
 }
 
 void traced_open(struct traced *t)
@@ -462,28 +462,28 @@ void traced_open(struct traced *t)
     char file[sizeof t->name];
 
     snprintf(file, sizeof file, "%.*s", (int)strcspn(t->name, "@"), t->name);
-    if (!open_file(t, file, at)) {
+    if (!open_process_file(t, file, at)) {
         /* If we had too few descriptors or too little memory, try again later. */
         bool later = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
         t->opened = t->fd >= 0 || later ? TRACED_NOT_YET : TRACED_NONE;
         return;
     }
-    if (!has_our_format(t->file)) {
+    if (!is_file_of_our_version(t->file)) {
         collector_record_loss(c, 0, 0,
                               "ring: a file in the session is not a process's ring, or of another "
                               "dyntrace; it was left out");
         return;
     }
-    make_row(t, file);
+    make_process_row(t, file);
     t->last_words_ns = clock_monotonic_ns();
     /* on failure the row of T stays, and T is marked as broken */
-    traced_facts_next(t, t->file->facts_off);
-    parent = find_parent(t);
+    traced_is_next_fact_at(t, t->file->facts_off);
+    parent = find_forking_process(t);
     t->row.parent_process_id = parent ? parent->row.process_id : 0;
     traced_write_row(t);
     if (parent)
-        traced_inherit(t, parent);
-    traced_facts(t);
+        traced_copy_ids_of_parent(t, parent);
+    traced_read_facts(t);
     c->processes++;
     t->opened = TRACED_OPEN;
     /* A killed collector has finished this process. Its facts were read again only because its
@@ -495,7 +495,7 @@ void traced_open(struct traced *t)
 }
 
 /* Return the column value for the pid of T. */
-static int64_t row_pid(const struct traced *t)
+static int64_t pid_or_null(const struct traced *t)
 {
     return t->row.pid ? t->row.pid : ROW_NONE;
 }
@@ -505,7 +505,7 @@ void traced_write_row(struct traced *t)
     recorder_put(t->collector->recorder, PROCESS,
                  {
                      .process_id = t->row.process_id,
-                     .pid = row_pid(t),
+                     .pid = pid_or_null(t),
                      .own_pid = t->row.own_pid ? t->row.own_pid : ROW_NONE,
                      .parent_process_id = t->row.parent_process_id,
                      .mode = fact_string(t->row.mode),
@@ -516,12 +516,12 @@ void traced_write_row(struct traced *t)
 void traced_write_status(struct traced *t, int status)
 {
     if (status > 0 && WIFEXITED(status))
-        traced_failed(t);
+        traced_note_failure(t);
     if (status >= 0)
         recorder_put(t->collector->recorder, PROCESS_END,
                      {
                          .process_id = t->row.process_id,
-                         .pid = row_pid(t),
+                         .pid = pid_or_null(t),
                          .end_ns = ROW_NONE,
                          .exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : ROW_NONE,
                          .exit_signal = WIFSIGNALED(status) ? WTERMSIG(status) : ROW_NONE,
@@ -531,7 +531,7 @@ void traced_write_status(struct traced *t, int status)
 
 /* Return the row id of a loss. It is kept in the process file at *KEPT, so that a later collector
  * writes the same row again. If there is none yet, take a new id. */
-static uint64_t loss_id_kept(struct collector *c, uint64_t *kept)
+static uint64_t get_kept_loss_id(struct collector *c, uint64_t *kept)
 {
     if (!*kept || *kept >= c->state.file->header.next[NEXT_LOSS])
         *kept = c->state.file->header.next[NEXT_LOSS]++;
@@ -559,8 +559,8 @@ static void record_ring_loss(struct traced *t, struct ring *ring, uint32_t threa
         snprintf(cause, sizeof cause,
                  "collector: it %s while the program ran on; frames from here on were not recorded",
                  how);
-    since_ns = decode_ns(&c->decode, ring->lost_since);
-    collector_write_loss_row(c, loss_id_kept(c, &ring->lost_row), t->row.process_id, thread_id,
+    since_ns = decode_clock_to_ns(&c->decode, ring->lost_since);
+    collector_write_loss_row(c, get_kept_loss_id(c, &ring->lost_row), t->row.process_id, thread_id,
                              since_ns, ring->lost, cause);
 }
 
@@ -578,7 +578,7 @@ static void record_threads_without_ring(struct traced *t, uint64_t now)
         cause, sizeof cause,
         "threads: no rings could be made for %llu of them (%s); their frames were not recorded",
         threads, error);
-    collector_write_loss_row(t->collector, loss_id_kept(t->collector, &t->file->loss_rows[0]),
+    collector_write_loss_row(t->collector, get_kept_loss_id(t->collector, &t->file->loss_rows[0]),
                              t->row.process_id, 0, now, frames, cause);
 }
 
@@ -596,7 +596,7 @@ static void record_children_without_ring(struct traced *t, uint64_t now)
              "children: no ring could be made for %llu forked process%s (%s); their frames "
              "were not recorded",
              orphans, orphans == 1 ? "" : "es", error);
-    collector_write_loss_row(t->collector, loss_id_kept(t->collector, &t->file->loss_rows[1]),
+    collector_write_loss_row(t->collector, get_kept_loss_id(t->collector, &t->file->loss_rows[1]),
                              t->row.process_id, 0, now, frames, cause);
 }
 
@@ -626,7 +626,7 @@ static void record_losses(struct traced *t)
     record_children_without_ring(t, now);
 }
 
-static void file_close(struct traced *t)
+static void close_process_file(struct traced *t)
 {
     if (t->root && t->root != t->file)
         munmap(t->root, HEADER_BYTES);
@@ -670,16 +670,16 @@ void traced_mark_finished(struct traced *t)
     if (!t->broken)
         atomic_store(&t->file->finished, 1);
     if (!t->forking || t->broken) /* keep the file open as long as forked children may join it */
-        file_close(t);
+        close_process_file(t);
 }
 
-bool traced_forget(struct traced *t)
+bool traced_delete_file(struct traced *t)
 {
     struct collector *c = t->collector;
 
     if (unlinkat(c->session->place[t->place], t->name, 0))
         return false;
-    collector_state_forget(&c->state, t->name);
+    collector_state_free_places(&c->state, t->name);
     if (t->forked_from)
         t->forked_from->heirs--;
     return true;
@@ -687,7 +687,7 @@ bool traced_forget(struct traced *t)
 
 void traced_free(struct traced *t)
 {
-    file_close(t);
+    close_process_file(t);
     if (t->pidfd >= 0)
         close(t->pidfd);
     list_free(&t->codes);

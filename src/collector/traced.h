@@ -23,11 +23,11 @@ struct keep {
     uint64_t live_bytes; /* size of trace.db, without its log */
     /* by how many bytes the rows that are never dropped exceed the bound; or 0 */
     uint64_t over_bytes;
-    uint32_t rows; /* number of lookups since the last keep_trim() */
+    uint32_t rows; /* number of lookups since the last keep_drop_old_rows() */
     bool ended;    /* keep_end was called */
     /* number of lookups without a row: a reader kept SQLite from reusing its log */
     uint64_t uncounted;
-    /* keep_trim(), as a pointer: traced.c calls it, but is a layer below keep.c */
+    /* keep_drop_old_rows(), as a pointer: traced.c calls it, but is a layer below keep.c */
     void (*trim)(struct collector *c);
 };
 /* A condition of --snapshot-on: a call of a function that matches PATTERN took longer than the
@@ -42,9 +42,9 @@ struct trigger {
     char why[256]; /* the condition that triggered the snapshot being taken */
 };
 
-enum { KEEP_LOOK_ROWS = 1000 /* the most lookups between two calls of keep_trim() */ };
+enum { KEEP_LOOK_ROWS = 1000 /* the most lookups between two calls of keep_drop_old_rows() */ };
 
-static inline bool keep_is_on(const struct keep *keep)
+static inline bool keep_is_set(const struct keep *keep)
 {
     return keep->ns || keep->bytes;
 }
@@ -74,7 +74,7 @@ struct collector {
     char torch_note[512];
     uint64_t lookup_counts[OUTCOMES]; /* number of lookups by outcome, since this collector began */
     uint64_t metrics_ns;              /* when the metrics were last written (CLOCK_MONOTONIC) */
-    bool metrics_failed, metrics_end;
+    bool metrics_failed, metrics_write_last;
     uint64_t waits, wait_ns; /* how often producers waited for the collector, and how long */
     uint32_t processes;      /* number of processes that recorded */
     uint32_t changes;        /* increased whenever a process begins or ends */
@@ -182,35 +182,35 @@ void settings_write_meta(struct collector *c);
 /* Write the patterns of `run --redact` to meta. */
 void secrets_write_meta(struct collector *c);
 /* Note that a process has used a setting of `run --set`, or could not use it. */
-void settings_take(struct collector *c, const struct fact_SETTING *fact);
+void settings_note_use(struct collector *c, const struct fact_SETTING *fact);
 /* Write to RESULT and to meta which settings did nothing. */
-void settings_end(struct collector *c, struct collector_result *result);
+void settings_report_without_effect(struct collector *c, struct collector_result *result);
 
 /* ---- read the facts of a process: collector/facts.c ---- */
 
 /* Read the facts that process T has written since the last call. */
-void traced_facts(struct traced *t);
+void traced_read_facts(struct traced *t);
 /* Go on to the chunk of facts at offset AT of the file. If it lies outside the file, T is marked as
  * broken and false is returned. */
-bool traced_facts_next(struct traced *t, uint64_t at);
+bool traced_is_next_fact_at(struct traced *t, uint64_t at);
 /* Note that process T has ended with a status that is not 0, or not known. This may trigger a
  * snapshot (--snapshot-on). */
-void traced_failed(struct traced *t);
+void traced_note_failure(struct traced *t);
 /* Process T was forked from PARENT, and T's row has been written. Copy PARENT's ids, because T
  * refers to code objects, entries and signatures by them. */
-void traced_inherit(struct traced *t, struct traced *parent);
+void traced_copy_ids_of_parent(struct traced *t, struct traced *parent);
 
 /* ---- read the file of a process: collector/traced.c ---- */
 
 /* Map BYTES of T's file from offset AT on. Returns NULL with errno, which is ERANGE if the file is
  * too short. */
-void *traced_map(struct traced *t, uint64_t at, size_t bytes);
-/* Mark process T as broken because traced_map failed with ERROR. WHAT is the beginning of the
+void *traced_map_part(struct traced *t, uint64_t at, size_t bytes);
+/* Mark process T as broken because traced_map_part failed with ERROR. WHAT is the beginning of the
  * reason: "a thread's ring lies". */
-void traced_unmapped(struct traced *t, const char *what, int error);
+void traced_mark_broken_by_map(struct traced *t, const char *what, int error);
 /* Mark process T as broken, so that nothing more is read from its file. Record a loss with the
  * reason WHY. */
-void traced_broken(struct traced *t, const char *why);
+void traced_mark_broken(struct traced *t, const char *why);
 /* Make the struct for the process whose file in the session is NAME. Returns NULL without
  * memory. */
 struct traced *traced_new(struct collector *c, enum session_place place, const char *name);
@@ -231,7 +231,7 @@ void traced_finish(struct traced *t);
 void traced_mark_finished(struct traced *t);
 /* Delete the file of process T, and free the places of its rings. Returns false if the file cannot
  * be deleted: T must then stay in the list, or the file would count as a new process. */
-bool traced_forget(struct traced *t);
+bool traced_delete_file(struct traced *t);
 void traced_free(struct traced *t);
 /* Write the row of process T, as far as it is known at the beginning. */
 void traced_write_row(struct traced *t);

@@ -23,7 +23,7 @@ static struct {
 } snapshots;
 
 /* Read TEXT, such as "f>10ms", into CONDITION. Returns false if it is another kind of condition. */
-static bool condition_read(const char *text, struct trigger_condition *condition)
+static bool parse_snapshot_condition(const char *text, struct trigger_condition *condition)
 {
     const char *limit = strrchr(text, '>');
     const struct option option = {.to = &condition->limit_ns};
@@ -37,7 +37,7 @@ static bool condition_read(const char *text, struct trigger_condition *condition
 void trigger_begin(struct collector *c)
 {
     const struct session_file *file = c->session->file;
-    const char *text = session_triggers(file);
+    const char *text = session_find_triggers(file);
     const char *end = (const char *)file + file->bytes;
 
     for (uint32_t i = 0; i < file->triggers && text < end; i++, text += strlen(text) + 1) {
@@ -46,7 +46,7 @@ void trigger_begin(struct collector *c)
         bool is_exception = !strcmp(text, "exception");
         if (is_exception)
             c->trigger.on_exception = true;
-        if (!condition_read(text, &condition))
+        if (!parse_snapshot_condition(text, &condition))
             continue;
         added = list_add(&c->trigger.conditions);
         if (added)
@@ -56,7 +56,7 @@ void trigger_begin(struct collector *c)
 }
 
 /* Start a child process that takes a snapshot. */
-static void snapshot_start(struct collector *c)
+static void start_snapshot_process(struct collector *c)
 {
     const char *trace = c->session->trace;
     size_t stem = strlen(trace);
@@ -76,7 +76,7 @@ static void snapshot_start(struct collector *c)
 }
 
 /* The process that took a snapshot has ended with STATUS: note whether it succeeded. */
-static void snapshot_note_end(struct collector *c, int status)
+static void note_snapshot_end(struct collector *c, int status)
 {
     const bool is_taken = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     char line[sizeof snapshots.name + NAME_BYTES];
@@ -94,7 +94,7 @@ static void snapshot_note_end(struct collector *c, int status)
         memcpy(end, line, bytes);
 }
 
-void trigger_serve(struct collector *c)
+void trigger_serve_requests(struct collector *c)
 {
     bool is_busy = trigger_is_busy(c);
     bool is_early;
@@ -108,7 +108,7 @@ void trigger_serve(struct collector *c)
     if (snapshots.taken == MOST)
         return;
     snprintf(c->trigger.why, sizeof c->trigger.why, "%s", c->decode.why_tripped);
-    snapshot_start(c);
+    start_snapshot_process(c);
 }
 
 bool trigger_is_busy(struct collector *c)
@@ -116,7 +116,7 @@ bool trigger_is_busy(struct collector *c)
     int status = 0;
 
     if (snapshots.pid > 0 && waitpid(snapshots.pid, &status, WNOHANG) == snapshots.pid)
-        snapshot_note_end(c, status);
+        note_snapshot_end(c, status);
     return snapshots.pid > 0;
 }
 
@@ -127,7 +127,7 @@ void trigger_end(struct collector *c)
     if (snapshots.pid > 0) {
         kill(snapshots.pid, SIGTERM);
         waitpid(snapshots.pid, &status, 0);
-        snapshot_note_end(c, status);
+        note_snapshot_end(c, status);
     }
     if (snapshots.said.count && list_add(&snapshots.said))
         recorder_set_meta(c->recorder, "snapshots", snapshots.said.at, 0);

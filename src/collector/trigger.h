@@ -18,7 +18,7 @@
 /* Read the conditions of --snapshot-on from the session. */
 void trigger_begin(struct collector *c);
 /* Take a snapshot if a condition of --snapshot-on was met. */
-void trigger_serve(struct collector *c);
+void trigger_serve_requests(struct collector *c);
 /* Is a snapshot being taken? */
 bool trigger_is_busy(struct collector *c);
 /* Stop the snapshot that is being taken, if there is one, and write the list of snapshots to

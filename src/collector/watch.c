@@ -30,17 +30,17 @@ static struct collector *protected_collector;
 /* If a file of the program was cut short, jump out of the protected call. In the middle of SQLite,
  * or of a write to our own state, we cannot go on: exit, so that the next collector continues from
  * the last commit. */
-static void on_bus_error(int number, siginfo_t *info, void *context)
+static void leave_call_on_bus_error(int number, siginfo_t *info, void *context)
 {
     if (is_protected && gettid() == getpid() && !recorder_in_sqlite &&
-        !collector_state_holds(&protected_collector->state, info->si_addr) &&
-        !counts_holds(&protected_collector->counts, info->si_addr))
+        !collector_state_contains_address(&protected_collector->state, info->si_addr) &&
+        !counts_contains_address(&protected_collector->counts, info->si_addr))
         siglongjmp(after_bus_error, 1);
     _exit(125);
 }
 
 /* Call WHAT for process T. Returns false if a file of a program was cut short while it was read. */
-static bool call_protected(void (*what)(struct traced *t), struct traced *t)
+static bool call_guarded_against_cut_files(void (*what)(struct traced *t), struct traced *t)
 {
     /* 0: do not save the signal mask, because SIGBUS is not blocked in its handler */
     if (sigsetjmp(after_bus_error, 0)) {
@@ -58,39 +58,39 @@ static bool call_protected(void (*what)(struct traced *t), struct traced *t)
 
 /* Call WHAT for process T. If T's file was cut short meanwhile, record a loss and read nothing more
  * from it. */
-static void call_or_abandon(void (*what)(struct traced *t), struct traced *t)
+static void call_or_abandon_process(void (*what)(struct traced *t), struct traced *t)
 {
-    if (call_protected(what, t) || t->broken)
+    if (call_guarded_against_cut_files(what, t) || t->broken)
         return;
     t->broken = true;
-    call_protected(traced_abandon, t);
+    call_guarded_against_cut_files(traced_abandon, t);
     collector_record_loss(
         t->collector, t->row.process_id, 0,
         "ring: the file was cut short while it was read; nothing more of this process was taken");
 }
 
-void watch_drain(struct traced *t)
+void watch_drain_process(struct traced *t)
 {
     if (t->file)
-        call_or_abandon(traced_drain, t);
+        call_or_abandon_process(traced_drain, t);
     else /* skip a process that has ended: a long recording has many of them */
         t->words = t->fullest = 0;
     t->collector->state.file->header.last_ns = t->collector->decode.last_ns;
 }
 
-void watch_finish(struct traced *t)
+void watch_finish_process(struct traced *t)
 {
-    watch_drain(t);
-    call_or_abandon(traced_finish, t);
+    watch_drain_process(t);
+    call_or_abandon_process(traced_finish, t);
 }
 
 void watch_record_end(struct traced *t, uint64_t end_ns)
 {
     uint64_t *last_ns = &t->collector->decode.last_ns;
 
-    watch_drain(t);
+    watch_drain_process(t);
     *last_ns = MAX(end_ns, *last_ns); /* the open frames of the process end at this time */
-    call_or_abandon(traced_finish, t);
+    call_or_abandon_process(traced_finish, t);
     t->row.ended = true;
     t->collector->changes++;
     recorder_put(t->collector->recorder, PROCESS_END,
@@ -122,7 +122,8 @@ void watch_record_exit_status(struct traced *t)
     if (known)
         traced_write_status(t, info.exit_code);
     else
-        traced_failed(t); /* the exit status is not known, because the kernel does not tell it */
+        traced_note_failure(
+            t); /* the exit status is not known, because the kernel does not tell it */
     close(t->pidfd);
     t->pidfd = -1;
 }
@@ -140,18 +141,18 @@ static bool can_free_process(const struct traced *t)
     return is_closed && is_alone && !t->heirs;
 }
 
-void watch_after_commit(struct watch *w)
+void watch_free_ended_processes(struct watch *w)
 {
     struct traced **link = &w->c->traced;
 
     for (struct traced *t = w->c->traced; t; t = t->next)
-        call_protected(traced_mark_finished, t);
+        call_guarded_against_cut_files(traced_mark_finished, t);
     /* free nothing, because pending files may be children of a process that has ended */
     if (w->pending.count)
         return;
     while (*link) { /* the list has children before their parents */
         struct traced *t = *link;
-        if (can_free_process(t) && traced_forget(t)) {
+        if (can_free_process(t) && traced_delete_file(t)) {
             *link = t->next;
             traced_free(t);
         } else {
@@ -170,14 +171,15 @@ bool watch_retry_exit_statuses(struct collector *c)
             missing |= t->pidfd >= 0;
             if (t->pidfd >= 0 && clock_monotonic_ns() - t->last_words_ns > STATUS_NS)
                 /* the exit status stays unknown, because the parent has not reaped the process */
-                traced_failed(t);
+                traced_note_failure(t);
         }
     return missing;
 }
 
 /* ---- find new processes, and add them ---- */
 
-static struct traced *find_by_pid(struct collector *c, uint32_t pid, const struct traced *except)
+static struct traced *find_process_by_pid(struct collector *c, uint32_t pid,
+                                          const struct traced *except)
 {
     if (!pid)
         return NULL;
@@ -191,20 +193,22 @@ static struct traced *find_by_pid(struct collector *c, uint32_t pid, const struc
 
 /* Find process PID in the list; if it is not there, its nearest ancestor that is. EXCEPT is never
  * returned. */
-static struct traced *find_ancestor(struct collector *c, uint32_t pid, const struct traced *except)
+static struct traced *find_nearest_recorded_ancestor(struct collector *c, uint32_t pid,
+                                                     const struct traced *except)
 {
     struct traced *found = NULL;
     uint64_t started;
 
-    for (int i = 0; i < ANCESTORS_MAX && pid > 1 && !(found = find_by_pid(c, pid, except)); i++)
-        if (!process_stat(pid, &pid, &started))
+    for (int i = 0; i < ANCESTORS_MAX && pid > 1 && !(found = find_process_by_pid(c, pid, except));
+         i++)
+        if (!process_read_parent_and_start(pid, &pid, &started))
             break;
     return found;
 }
 
 /* Open the socket on which Pythons report that they cannot join the session. Returns -1 if that
  * fails; nobody then learns of such Pythons. */
-static int absent_socket_open(const char *directory)
+static int open_socket_for_unrecorded_pythons(const char *directory)
 {
     struct sockaddr_un address;
     socklen_t length = absent_set_address(&address, directory);
@@ -224,7 +228,7 @@ static int absent_socket_open(const char *directory)
     return fd;
 }
 
-static bool is_credentials(const struct cmsghdr *head)
+static bool has_sender_credentials(const struct cmsghdr *head)
 {
     if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_CREDENTIALS)
         return false;
@@ -234,8 +238,8 @@ static bool is_credentials(const struct cmsghdr *head)
 /* Receive the next message on FD. Sets SENDER to the sender, whose pid is 0 if the kernel does not
  * tell it, and ADDRESS to where the sender waits for an answer. Returns false if there is no
  * message. */
-static bool absent_receive(int fd, struct ucred *sender, struct sockaddr_un *address,
-                           socklen_t *length)
+static bool receive_unrecorded_python(int fd, struct ucred *sender, struct sockaddr_un *address,
+                                      socklen_t *length)
 {
     char byte,
         control[CMSG_SPACE(sizeof *sender)] __attribute__((aligned(__alignof__(struct cmsghdr))));
@@ -252,27 +256,28 @@ static bool absent_receive(int fd, struct ucred *sender, struct sockaddr_un *add
         return false;
     *length = message.msg_namelen;
     head = CMSG_FIRSTHDR(&message);
-    if (head && is_credentials(head))
+    if (head && has_sender_credentials(head))
         memcpy(sender, CMSG_DATA(head), sizeof *sender);
     return true;
 }
 
 /* Record a loss for each Python that could not join the session, if it is a descendant of a process
  * in the list. */
-static void record_absent_pythons(struct watch *w)
+static void record_losses_of_unrecorded_pythons(struct watch *w)
 {
     struct sockaddr_un address;
     struct ucred sender = {0};
     socklen_t length;
 
     for (int i = 0; i < ABSENT_A_ROUND && w->absent_told < ABSENT_MAX &&
-                    absent_receive(w->absent, &sender, &address, &length);
+                    receive_unrecorded_python(w->absent, &sender, &address, &length);
          i++) {
         uint32_t parent = 0;
         uint32_t pid = (uint32_t)sender.pid;
         uint64_t started;
-        struct traced *ancestor =
-            process_stat(pid, &parent, &started) ? find_ancestor(w->c, parent, NULL) : NULL;
+        struct traced *ancestor = process_read_parent_and_start(pid, &parent, &started)
+                                      ? find_nearest_recorded_ancestor(w->c, parent, NULL)
+                                      : NULL;
         if (ancestor) {
             w->absent_told++;
             collector_record_loss(
@@ -290,9 +295,9 @@ static void record_absent_pythons(struct watch *w)
 }
 
 /* Add process T, whose file is open, to the list of processes. */
-static void process_add(struct collector *c, struct traced *t)
+static void add_process_to_list(struct collector *c, struct traced *t)
 {
-    struct traced *before = find_by_pid(c, t->row.pid, t);
+    struct traced *before = find_process_by_pid(c, t->row.pid, t);
 
     /* the same process has called exec, so the program that it ran before has ended */
     if (before && before->started == t->started) {
@@ -311,14 +316,14 @@ static void process_add(struct collector *c, struct traced *t)
         return;
     /* If the process file does not tell which process forked T, the parent is the nearest ancestor
      * in the list. */
-    if (!t->row.parent_process_id && (before = find_ancestor(c, t->parent_pid, t)))
+    if (!t->row.parent_process_id && (before = find_nearest_recorded_ancestor(c, t->parent_pid, t)))
         t->row.parent_process_id = before->row.process_id;
     traced_write_row(t);
 }
 
 /* Open the process whose file is NAME, unless it is in the list already. Returns false if the
  * file's header is not complete yet. */
-static bool process_open_new(struct collector *c, const char *name, enum session_place place)
+static bool open_new_process(struct collector *c, const char *name, enum session_place place)
 {
     struct traced *t;
     bool retry;
@@ -328,7 +333,7 @@ static bool process_open_new(struct collector *c, const char *name, enum session
             return true;
     if (!(t = traced_new(c, place, name)))
         return true;
-    if (!call_protected(traced_open, t)) {
+    if (!call_guarded_against_cut_files(traced_open, t)) {
         t->opened = TRACED_NONE;
         collector_record_loss(
             c, 0, 0,
@@ -337,7 +342,7 @@ static bool process_open_new(struct collector *c, const char *name, enum session
     }
     retry = t->opened == TRACED_NOT_YET;
     if (t->opened == TRACED_OPEN)
-        process_add(c, t);
+        add_process_to_list(c, t);
     else
         traced_free(t);
     return !retry;
@@ -364,15 +369,15 @@ void watch_find_nested(struct watch *w, struct traced *t)
     t->nested = t->nested_newest;
     for (size_t i = found.count; i--;) { /* oldest first */
         char name[SESSION_NAME];
-        session_name(name, t->name, found.at[i]);
-        process_open_new(w->c, name, t->place);
+        session_write_process_name(name, t->name, found.at[i]);
+        open_new_process(w->c, name, t->place);
     }
     list_free(&found);
 }
 
 /* File NAME in the session reports a loss: an interpreter for which we have no extension, or a
  * process that could not make its file. Record the loss. */
-static void record_reported_loss(struct collector *c, const char *name)
+static void record_loss_in_file(struct collector *c, const char *name)
 {
     int pid = atoi(name);
     int fd = session_open_file(c->session->place[SESSION_MAIN], name, O_RDONLY);
@@ -404,7 +409,7 @@ static void record_reported_loss(struct collector *c, const char *name)
     unlinkat(c->session->place[SESSION_MAIN], name, 0);
 }
 
-static bool ends_with(const char *text, const char *end)
+static bool does_text_end_with(const char *text, const char *end)
 {
     size_t length = strlen(text);
     size_t tail = strlen(end);
@@ -416,13 +421,13 @@ static void handle_new_file(struct watch *w, const char *name, enum session_plac
 {
     struct watch_file *file;
 
-    if (ends_with(name, ".ring") && strlen(name) < SESSION_FILE_NAME) {
-        if (!process_open_new(w->c, name, place) && (file = list_add(&w->pending))) {
+    if (does_text_end_with(name, ".ring") && strlen(name) < SESSION_FILE_NAME) {
+        if (!open_new_process(w->c, name, place) && (file = list_add(&w->pending))) {
             file->place = place;
-            session_name(file->name, name, 0);
+            session_write_process_name(file->name, name, 0);
         }
-    } else if (ends_with(name, ".lost")) {
-        record_reported_loss(w->c, name);
+    } else if (does_text_end_with(name, ".lost")) {
+        record_loss_in_file(w->c, name);
     }
 }
 
@@ -433,7 +438,7 @@ static void retry_pending_files(struct watch *w)
     size_t kept = 0;
 
     for (size_t i = 0; i < w->pending.count; i++)
-        if (!process_open_new(w->c, w->pending.at[i].name, w->pending.at[i].place) &&
+        if (!open_new_process(w->c, w->pending.at[i].name, w->pending.at[i].place) &&
             !strchr(w->pending.at[i].name, '@'))
             w->pending.at[kept++] = w->pending.at[i];
     w->pending.count = kept;
@@ -477,24 +482,25 @@ void watch_find_new(struct watch *w)
                 handle_new_file(w, event->name,
                                 event->wd == w->spilled ? SESSION_SPILL : SESSION_MAIN);
             else if (event->len && event->mask & IN_CLOSE_WRITE &&
-                     ends_with(event->name, ".unsupported"))
-                record_reported_loss(w->c, event->name);
+                     does_text_end_with(event->name, ".unsupported"))
+                record_loss_in_file(w->c, event->name);
             overflowed |= (event->mask & IN_Q_OVERFLOW) != 0;
             at += sizeof *event + event->len;
         }
     if (overflowed) /* look through the directories, because the kernel has dropped events */
-        watch_find_left(w);
-    record_absent_pythons(w);
+        watch_add_processes_of_killed_recording(w);
+    record_losses_of_unrecorded_pythons(w);
 }
 
 bool watch_open(struct watch *w, struct collector *c)
 {
-    struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_NODEFER | SA_SIGINFO};
+    struct sigaction action = {.sa_sigaction = leave_call_on_bus_error,
+                               .sa_flags = SA_NODEFER | SA_SIGINFO};
     struct session *session = c->session;
 
     w->c = protected_collector = c;
     sigaction(SIGBUS, &action, NULL);
-    w->absent = absent_socket_open(session->directory);
+    w->absent = open_socket_for_unrecorded_pythons(session->directory);
     w->files = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (w->files < 0 ||
         inotify_add_watch(w->files, session->directory, IN_CREATE | IN_CLOSE_WRITE) < 0)
@@ -507,7 +513,7 @@ bool watch_open(struct watch *w, struct collector *c)
 
 /* ---- find the processes of a recording whose collector was killed ---- */
 
-static int compare_birth(const void *a, const void *b)
+static int compare_birth_times(const void *a, const void *b)
 {
     uint64_t one = ((const struct watch_file *)a)->born;
     uint64_t other = ((const struct watch_file *)b)->born;
@@ -515,28 +521,28 @@ static int compare_birth(const void *a, const void *b)
     return one < other ? -1 : one > other;
 }
 
-static void add_left_file(void *context, const char *name, enum session_place place,
-                          const struct process_file *header)
+static void add_file_of_killed_recording(void *context, const char *name, enum session_place place,
+                                         const struct process_file *header)
 {
     struct watch *w = context;
     struct watch_file *file = header ? list_add(&w->pending) : NULL;
 
-    bool is_note = ends_with(name, ".lost") || ends_with(name, ".unsupported");
+    bool is_note = does_text_end_with(name, ".lost") || does_text_end_with(name, ".unsupported");
 
     if (!header && is_note)
-        record_reported_loss(w->c, name);
+        record_loss_in_file(w->c, name);
     if (!file)
         return;
     /* A file that is just being made has no time of birth yet. It can come last, because its
      * process cannot have children yet. */
     file->born = header->born_clock ? header->born_clock : UINT64_MAX;
     file->place = place;
-    session_name(file->name, name, 0);
+    session_write_process_name(file->name, name, 0);
 }
 
-void watch_find_left(struct watch *w)
+void watch_add_processes_of_killed_recording(struct watch *w)
 {
-    session_processes(w->c->session, add_left_file, w);
-    list_sort(&w->pending, compare_birth);
+    session_visit_processes(w->c->session, add_file_of_killed_recording, w);
+    list_sort(&w->pending, compare_birth_times);
     retry_pending_files(w);
 }

@@ -33,22 +33,22 @@ void watch_find_new(struct watch *w);
 void watch_find_nested(struct watch *w, struct traced *t);
 /* Find the processes of a recording whose collector was killed. The oldest come first, so that a
  * parent is known before its children. */
-void watch_find_left(struct watch *w);
+void watch_add_processes_of_killed_recording(struct watch *w);
 
 /* At the end of the recording, record a loss for process files that could not be opened. */
 void watch_record_unopened(struct watch *w);
 
 /* Call traced_drain for process T. If its file is cut short, record a loss. */
-void watch_drain(struct traced *t);
+void watch_drain_process(struct traced *t);
 /* Take the last words and facts of process T, and close its decoders. */
-void watch_finish(struct traced *t);
+void watch_finish_process(struct traced *t);
 /* Take the last words of process T, close its decoders, and write when it ended: at END_NS, or at
  * its last event if that is later. */
 void watch_record_end(struct traced *t, uint64_t end_ns);
 
 /* After a commit, mark the files of finished processes (traced_mark_finished). Free the processes
  * that nobody needs any more: their memory, shared memory and files. */
-void watch_after_commit(struct watch *w);
+void watch_free_ended_processes(struct watch *w);
 
 /* Write the exit status of process T. The kernel tells it to a process that holds a pidfd (Linux
  * 6.15), but only after T's parent has reaped T, which may be a while later. */

@@ -145,7 +145,7 @@ static bool has_room(const struct doc *doc)
 }
 
 /* A row of a query that is being added to a page, and what is needed for that. */
-struct page_row {
+struct page_find_row_cell {
     struct doc *doc;
     struct db *db;
     struct arena *arena; /* keeps strings of this row only */
@@ -200,7 +200,7 @@ static const char *number_read_prefix(char *text, long *number)
 
 /* Do with the row what LINE of a template says. Returns false if no other row of the block
  * is to be added. */
-static bool row_line_put(const struct page_row *r, const struct template_line *line,
+static bool row_line_put(const struct page_find_row_cell *r, const struct template_line *line,
                          enum line_kind kind)
 {
     struct doc *doc = r->doc;
@@ -240,7 +240,7 @@ static bool row_line_put(const struct page_row *r, const struct template_line *l
 
 /* Add the row to the page, as the lines of BLOCK say. Returns false if no other row of the block
  * is to be added. */
-static bool row_put(const struct page_row *r, const struct template_block *block)
+static bool row_put(const struct page_find_row_cell *r, const struct template_block *block)
 {
     for (size_t i = 0; i < block->lines.count; i++) {
         const struct template_line *line = &block->lines.at[i];
@@ -287,7 +287,8 @@ static void block_put(struct doc *doc, struct db *db, const struct template_bloc
     const char *names[columns + 1];
     struct arena arena = {0}; /* keeps strings of one row */
     struct row row = {0};
-    struct page_row r = {.doc = doc, .db = db, .arena = &arena, .query = query, .row = &row};
+    struct page_find_row_cell r = {
+        .doc = doc, .db = db, .arena = &arena, .query = query, .row = &row};
     bool more = true;
 
     if (!asks) {

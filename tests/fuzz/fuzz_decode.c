@@ -10,24 +10,24 @@
 
 int fuzz_one(const uint8_t *data, size_t bytes);
 
-uint32_t traced_code_row(struct traced *t, uint32_t local)
+uint32_t traced_row_id_of_code(struct traced *t, uint32_t local)
 {
     (void)t;
     return local % 1000 + 1;
 }
 
-uint32_t traced_thread_row(struct traced *t, uint32_t local)
+uint32_t traced_row_id_of_thread(struct traced *t, uint32_t local)
 {
     (void)t;
     return local % 100 + 1;
 }
 
-void traced_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
+void traced_write_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
 {
     (void)t, (void)thread_id, (void)at_ns, (void)events, (void)cause;
 }
 
-struct count_ring *traced_counts(struct traced *t, const struct decoder *d, bool make)
+struct count_ring *traced_find_journal(struct traced *t, const struct decoder *d, bool make)
 {
     (void)t, (void)d, (void)make;
     return NULL;
@@ -100,7 +100,7 @@ int fuzz_one(const uint8_t *data, size_t bytes)
         }
     }
     decode_close(&decoder);
-    f.finished = frame_pages_finish(&f.pages);
+    f.finished = frame_pages_finish_file(&f.pages);
     frames_db_read(&f, true);
     if (strcmp(f.integrity, "ok") || f.finished < 0 || (size_t)f.finished != f.rows) {
         fprintf(stderr, "%s; finish: %lld, rows: %zu\n", f.integrity, (long long)f.finished, f.rows);

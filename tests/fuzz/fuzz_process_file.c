@@ -153,7 +153,7 @@ int fuzz_one(const uint8_t *data, size_t bytes)
     }
     traced_free(t);
     lookup_pages_finish(&c->lookups);
-    f.finished = frame_pages_finish(&c->pages);
+    f.finished = frame_pages_finish_file(&c->pages);
     frames_db_read(&f, false);
     if (strcmp(f.integrity, "ok") || f.finished < 0) {
         fprintf(stderr, "%s; finish: %lld\n", f.integrity, (long long)f.finished);

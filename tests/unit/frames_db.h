@@ -4,7 +4,7 @@
  *
  *     frames_db_open(&f)               an empty trace in shared memory, an empty window
  *     ... rows_put(&f.pages, ...) ...
- *     frames_db_finish(&f)             frame_pages_finish, integrity_check, read all rows
+ *     frames_db_finish(&f)             frame_pages_finish_file, integrity_check, read all rows
  *     f.row[i], f.rows
  *     frames_db_close(&f)
  */
@@ -38,7 +38,7 @@ struct frames_db {
     struct db_row *row;          /* owned */
     size_t rows;
     char integrity[4096];        /* "ok", or what is wrong */
-    int64_t finished;            /* what frame_pages_finish returned */
+    int64_t finished;            /* what frame_pages_finish_file returned */
 };
 
 static char *frames_template; /* an empty trace */
@@ -61,7 +61,7 @@ static inline void frames_template_make(void)
     snprintf(path, sizeof path, "%s/t.db", directory);
     snprintf(frames, sizeof frames, "%s/t.db-frames", directory);
     window = aligned_alloc(4096, sizeof *window);
-    if (recorder_create(path, frames, false) || !recorder_window(frames, true, window))
+    if (recorder_create(path, frames, false) || !recorder_open_window(frames, true, window))
         exit(1);
     frames_first = window->first;
     memcpy(frames_root, window->root, sizeof frames_root);
@@ -164,7 +164,7 @@ done:
 
 static inline void frames_db_finish(struct frames_db *f)
 {
-    f->finished = frame_pages_finish(&f->pages);
+    f->finished = frame_pages_finish_file(&f->pages);
     frames_db_read(f, true);
 }
 
@@ -245,11 +245,11 @@ static inline void rows_put(struct frame_pages *pages, uint32_t page, const stru
     memcpy(fill.rows, rows, count * sizeof *rows);
     for (uint32_t i = count; i--; )
         if (rows[i].ended) {
-            unsigned expected = measure(&fill.rows[i], frame_id(page, i)), made = frame_fill_make(&fill, page, i, at, false);
+            unsigned expected = measure(&fill.rows[i], frame_id(page, i)), made = frame_write_filled_cell(&fill, page, i, at, false);
             CHECK(made == expected, "a cell of %u bytes, expected %u", made, expected);
             at += made;
         }
-    frame_pages_put(pages, page, &fill, count, at);
+    frame_pages_store_filled_page(pages, page, &fill, count, at);
 }
 
 #endif

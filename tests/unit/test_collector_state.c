@@ -25,7 +25,7 @@ int main(void)
     state.file->header.next_code = 55;
     for (uint32_t n = 0; n < PLACES; n++) {
         snprintf(name, sizeof name, "%u-1-0.ring", n / 3);
-        place[n] = collector_state_place(&state, name, n % 3);
+        place[n] = collector_state_find_place(&state, name, n % 3);
         CHECK(place[n] && place[n]->at[0].tail == 0, "place %u", n);
         place[n]->at[0].tail = n;
     }
@@ -43,10 +43,10 @@ int main(void)
     CHECK(state.file->header.next_code == 55 && state.file->header.places == PLACES, "what was counted");
     for (uint32_t n = PLACES; n--; ) {
         snprintf(name, sizeof name, "%u-1-0.ring", n / 3);
-        struct decode_place *found = collector_state_place(&state, name, n % 3);
+        struct decode_place *found = collector_state_find_place(&state, name, n % 3);
         CHECK(found && found->at[0].tail == n, "place %u is found again", n);
     }
-    CHECK(collector_state_place(&state, "new", 0)->at[0].tail == 0 && state.file->header.places == PLACES + 1, "a new one");
+    CHECK(collector_state_find_place(&state, "new", 0)->at[0].tail == 0 && state.file->header.places == PLACES + 1, "a new one");
     CHECK(collector_state_read_header(&session).next_code == 55, "its header, for who only looks");
     state.file->window.written = 9; /* more than there are */
     collector_state_close(&state);

@@ -74,20 +74,20 @@ static void host_called(void)
     if (++host_calls == host_kill)
         siglongjmp(killed, 1);
 }
-uint32_t traced_code_row(struct traced *t, uint32_t local)
+uint32_t traced_row_id_of_code(struct traced *t, uint32_t local)
 {
     (void)t;
     host_called();
     return local + 1;
 }
-uint32_t traced_thread_row(struct traced *t, uint32_t local)
+uint32_t traced_row_id_of_thread(struct traced *t, uint32_t local)
 {
     (void)t;
     host_called();
     return local + 1;
 }
 
-void traced_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
+void traced_write_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
 {
     struct recording *r = (struct recording *)t;
 
@@ -99,12 +99,12 @@ void traced_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t 
     }
 }
 
-struct count_ring *traced_counts(struct traced *t, const struct decoder *d, bool make)
+struct count_ring *traced_find_journal(struct traced *t, const struct decoder *d, bool make)
 {
     struct recording *r = (struct recording *)t;
 
     host_called();
-    return counts_ring(&r->counts, d->place->file, d->place->ring, make);
+    return counts_find_journal(&r->counts, d->place->file, d->place->ring, make);
 }
 
 /* Library frames inside torch's work are counted, in the recordings that are made from here on. Even code ids are the
@@ -115,7 +115,7 @@ static void counts_begin(struct recording *r, bool resume)
 {
     counts_open(&r->counts, &r->dir.session, resume);
     for (uint32_t id = 2; id < 400; id += 2)
-        counts_set_place(&r->counts, id, CODE_OF_LIBRARY | (id % 10 ? 0 : CODE_OF_IMPORT));
+        counts_set_code_place(&r->counts, id, CODE_OF_LIBRARY | (id % 10 ? 0 : CODE_OF_IMPORT));
     r->session.counts = &r->counts;
 }
 
@@ -398,8 +398,8 @@ static void test_clock(void)
     leave(RING_RETURN, 0);
     r = decoded(0);
     CHECK(r->db.rows == 1 && (uint64_t)r->db.row[0].end_ns == now && r->db.row[0].start_ns == 1, "extremes");
-    CHECK(decode_ns(&(struct decode_session){.ns_per_tick_32 = UINT64_MAX}, UINT64_MAX) == INT64_MAX, "never negative");
-    CHECK(decode_ns(&(struct decode_session){.start_clock = 7, .ns_per_tick_32 = UINT64_MAX}, 7) == 1,
+    CHECK(decode_clock_to_ns(&(struct decode_session){.ns_per_tick_32 = UINT64_MAX}, UINT64_MAX) == INT64_MAX, "never negative");
+    CHECK(decode_clock_to_ns(&(struct decode_session){.start_clock = 7, .ns_per_tick_32 = UINT64_MAX}, 7) == 1,
           "never 0, which as an end says that there was none");
     recording_close(r);
 }
@@ -669,9 +669,9 @@ static void story(size_t n, unsigned deepest, bool odd)
 static void counts_check(const char *what, size_t at, struct recording *whole, struct recording *r)
 {
     for (uint32_t i = 0; i < whole->counts.cells; i++) {
-        const struct count_cell *a = counts_at(&whole->counts, i);
-        uint32_t cell = counts_cell(&r->counts, a->code_id, a->phase, a->outcome);
-        const struct count_cell *b = counts_at(&r->counts, cell);
+        const struct count_cell *a = counts_get_cell(&whole->counts, i);
+        uint32_t cell = counts_find_or_make_cell(&r->counts, a->code_id, a->phase, a->outcome);
+        const struct count_cell *b = counts_get_cell(&r->counts, cell);
         if (a->frames == b->frames && a->calls == b->calls && a->total_ns == b->total_ns && a->self_ns == b->self_ns &&
             a->raised == b->raised && a->max_ns == b->max_ns && a->first_ns == b->first_ns && a->last_ns == b->last_ns &&
             a->inner_ns == b->inner_ns)
@@ -681,8 +681,8 @@ static void counts_check(const char *what, size_t at, struct recording *whole, s
               (long long)a->self_ns, (long long)a->inner_ns);
         break;
     }
-    CHECK(counts_frames(&r->counts) == counts_frames(&whole->counts), "%s %zu: %lld frames counted", what, at,
-          (long long)counts_frames(&r->counts));
+    CHECK(counts_total_frames(&r->counts) == counts_total_frames(&whole->counts), "%s %zu: %lld frames counted", what, at,
+          (long long)counts_total_frames(&r->counts));
 }
 
 static void kill_check(const char *what, size_t at, struct recording *whole, struct recording *r, uint64_t min_ns)
@@ -795,7 +795,7 @@ static void sum_rows(struct recording *r, struct sum *sums, size_t codes)
             sums[r->db.row[index_of(&r->db, row->parent_id)].code_id].self_ns -= end - row->start_ns;
     }
     for (uint32_t i = 0; i < r->counts.cells; i++) {
-        const struct count_cell *cell = counts_at(&r->counts, i);
+        const struct count_cell *cell = counts_get_cell(&r->counts, i);
         sums[cell->code_id].frames += cell->frames;
         sums[cell->code_id].calls += cell->calls;
         sums[cell->code_id].raised += cell->raised;
@@ -820,8 +820,8 @@ static void test_counted(void)
     r = decoded(0);
     sum_rows(all, plain, MOST);
     sum_rows(r, sums, MOST);
-    CHECK(counts_frames(&r->counts) > 1000 && r->db.rows > 1000 && r->db.rows + (size_t)counts_frames(&r->counts) == all->db.rows,
-          "%lld counted, %zu rows, %zu frames", (long long)counts_frames(&r->counts), r->db.rows, all->db.rows);
+    CHECK(counts_total_frames(&r->counts) > 1000 && r->db.rows > 1000 && r->db.rows + (size_t)counts_total_frames(&r->counts) == all->db.rows,
+          "%lld counted, %zu rows, %zu frames", (long long)counts_total_frames(&r->counts), r->db.rows, all->db.rows);
     for (size_t id = 1; id < all->session.totals.count; id++) {
         const struct decode_total *a = &all->session.totals.at[id], *b = &r->session.totals.at[id];
         CHECK(a->calls == b->calls && a->total_ns == b->total_ns && a->self_ns == b->self_ns && a->raised == b->raised &&

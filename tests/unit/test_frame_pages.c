@@ -133,7 +133,7 @@ static void same(const char *what, struct frames_db *f, struct model *m)
 static uint32_t page_put(struct frames_db *f, struct model *m, unsigned count)
 {
     struct frame_row rows[FRAME_PAGE_ROWS];
-    uint32_t page = frame_pages_take(&f->pages);
+    uint32_t page = frame_pages_reserve_page(&f->pages);
 
     for (unsigned i = 0; i < count; i++) {
         rows[i] = (struct frame_row){.parent_id = i ? frame_id(page, i - 1) : 0, .start_ns = page * 10u + i,
@@ -174,7 +174,7 @@ static void test_holes(void)
             frames_db_open(&f);
             for (unsigned n = 0; n < pages; n++)
                 if (n % every)
-                    frame_pages_take(&f.pages);
+                    frame_pages_reserve_page(&f.pages);
                 else
                     page_put(&f, &m, 3);
             same("holes", &f, &m);
@@ -255,7 +255,7 @@ static void test_widths(uint32_t first_page)
     for (unsigned column = 0; column < 7; column++)
         for (unsigned edge = 0; edge < EDGES; edge++)
             for (unsigned way = 0; way < WAYS; way++) {
-                uint32_t page = frame_pages_take(&f.pages);
+                uint32_t page = frame_pages_reserve_page(&f.pages);
                 struct frame_row row = {.start_ns = 7, .code_id = 1, .thread_id = 2,
                                         .ended = way == NOW};
                 struct frame_row rows[3], back;
@@ -277,13 +277,13 @@ static void test_widths(uint32_t first_page)
                     measure(&rows[i], frame_id(page, i));
                 }
                 rows_put(&f.pages, page, rows, 3);
-                CHECK(frame_pages_read(&f.pages, frame_id(page, 1), &back) && back.parent_id == rows[1].parent_id &&
+                CHECK(frame_pages_read_row(&f.pages, frame_id(page, 1), &back) && back.parent_id == rows[1].parent_id &&
                       back.start_ns == row.start_ns && back.code_id == row.code_id && back.thread_id == row.thread_id &&
                       back.kind == row.kind, "a stored row is read back (column %u, edge %u, way %u)", column, edge, way);
                 for (unsigned i = 0; i < 3; i++) {
                     if (way == LATER) {
                         struct db_row *expected = model_find(&m, frame_id(page, i));
-                        frame_pages_end(&f.pages, frame_id(page, i), row.end_ns, row.outcome, row.exit);
+                        frame_pages_set_frame_end(&f.pages, frame_id(page, i), row.end_ns, row.outcome, row.exit);
                         expected->end_ns = (int64_t)row.end_ns;
                         expected->outcome = row.outcome;
                         expected->exit = row.exit;
@@ -323,7 +323,7 @@ static void thread_enter(struct frames_db *f, struct model *m, struct thread *t,
             thread_put(f, t);
     }
     if (!t->has_page) {
-        t->page = frame_pages_take(&f->pages);
+        t->page = frame_pages_reserve_page(&f->pages);
         t->has_page = true;
         measure(&made, frame_id(t->page, 0));
     }
@@ -347,7 +347,7 @@ static void thread_leave(struct frames_db *f, struct model *m, struct thread *t,
         row->outcome = (uint8_t)outcome;
         measure(row, id);
     } else {
-        frame_pages_end(&f->pages, id, now, outcome, exit);
+        frame_pages_set_frame_end(&f->pages, id, now, outcome, exit);
     }
     expected->end_ns = (int64_t)now;
     expected->exit = exit;
@@ -398,25 +398,25 @@ static void test_drop(void)
     for (int i = 0; i < 3; i++)
         far[i] = page_put(&f, &m, 3);
     for (unsigned n = 0; n < FRAME_WINDOW_PAGES + 300; n++)
-        frame_pages_take(&f.pages);
+        frame_pages_reserve_page(&f.pages);
     for (int i = 0; i < 3; i++)
         near[i] = page_put(&f, &m, 3);
     CHECK(far[2] < f.window->written && near[0] >= f.window->written, "one is on disk, one in the window");
     for (int side = 0; side < 2; side++) {
         uint32_t *page = side ? near : far;
-        frame_pages_drop(&f.pages, frame_id(page[0], 1)); /* not the last: stays */
-        frame_pages_drop(&f.pages, frame_id(page[0], 2));
+        frame_pages_remove_row(&f.pages, frame_id(page[0], 1)); /* not the last: stays */
+        frame_pages_remove_row(&f.pages, frame_id(page[0], 2));
         model_remove(&m, frame_id(page[0], 2));
-        frame_pages_drop(&f.pages, frame_id(page[0], 2)); /* gone already */
+        frame_pages_remove_row(&f.pages, frame_id(page[0], 2)); /* gone already */
         for (int slot = 2; slot >= 0; slot--) {           /* a whole page */
-            frame_pages_drop(&f.pages, frame_id(page[1], (uint32_t)slot));
+            frame_pages_remove_row(&f.pages, frame_id(page[1], (uint32_t)slot));
             model_remove(&m, frame_id(page[1], (uint32_t)slot));
         }
     }
-    frame_pages_end(&f.pages, frame_id(near[1], 0), 5, 0, 0); /* no such rows: no harm */
-    frame_pages_end(&f.pages, 0, 5, 0, 0);
-    frame_pages_end(&f.pages, UINT64_MAX, 5, 0, 0);
-    frame_pages_end(&f.pages, frame_id(near[2], FRAME_PAGE_ROWS - 1), 5, 0, 0);
+    frame_pages_set_frame_end(&f.pages, frame_id(near[1], 0), 5, 0, 0); /* no such rows: no harm */
+    frame_pages_set_frame_end(&f.pages, 0, 5, 0, 0);
+    frame_pages_set_frame_end(&f.pages, UINT64_MAX, 5, 0, 0);
+    frame_pages_set_frame_end(&f.pages, frame_id(near[2], FRAME_PAGE_ROWS - 1), 5, 0, 0);
     same("drop", &f, &m);
 }
 
@@ -435,7 +435,7 @@ static void test_disk_full(void)
         frames_db_open(&f);
         disk_make(blocks + frames_template_bytes / 4096, frames_template_bytes / 4096);
         page_put(&f, &m, 3);
-        slow_page = frame_pages_take(&f.pages); /* put when the window has long moved on */
+        slow_page = frame_pages_reserve_page(&f.pages); /* put when the window has long moved on */
         measure(&slow, frame_id(slow_page, 0));
         for (unsigned n = 0; n < 6000; n++)
             page_put(&f, &m, 3);
@@ -473,10 +473,10 @@ static void test_hostile_pages(void)
             page[random_below(12)] = (uint8_t)random_next();
         page[random_below(4096)] = (uint8_t)random_next();
         uint64_t id = 1 + random_below(20 * FRAME_PAGE_ROWS);
-        frame_pages_read(&f.pages, id, &row);
-        frame_pages_end(&f.pages, id, random_next(), 1, 1);
+        frame_pages_read_row(&f.pages, id, &row);
+        frame_pages_set_frame_end(&f.pages, id, random_next(), 1, 1);
         if (!random_below(8))
-            frame_pages_drop(&f.pages, id);
+            frame_pages_remove_row(&f.pages, id);
     }
     frames_db_close(&f);
     free(m.row);

@@ -30,7 +30,7 @@ static void trace_open(struct trace *t, uint64_t first)
 {
     *t = (struct trace){.window = calloc(1, sizeof *t->window)};
     frames_db_open(&t->db);
-    frame_pages_take(&t->db.pages); /* a frame's comes first, always */
+    frame_pages_reserve_page(&t->db.pages); /* a frame's comes first, always */
     t->next[PAGES_LOOKUP] = t->next[PAGES_CHECK] = first;
     lookup_pages_open(&t->pages, &t->db.pages, t->window, t->next, false);
 }
@@ -166,7 +166,7 @@ static void test_resume(void)
             int64_t shown[2] = {0};
             for (int table = 0; table < LOOKUP_TABLES; table++)
                 while (t.pages.shown[table] < t.pages.next[table])
-                    lookup_pages_show(&t.pages, table, count_rows, shown);
+                    lookup_pages_visit_new_rows(&t.pages, table, count_rows, shown);
             CHECK((uint64_t)shown[0] == t.lookups && (uint64_t)shown[1] == t.checks, "%s: shown", what);
         }
         trace_close(&t, what);
@@ -187,7 +187,7 @@ static void test_damaged(void)
             t.window->page[random_below(2)][random_below(random_below(2) ? 200 : 4096)] = (uint8_t)random_below(256);
         resume(&t, given);
         for (int table = 0; table < LOOKUP_TABLES; table++)
-            lookup_pages_show(&t.pages, table, read_row, NULL);
+            lookup_pages_visit_new_rows(&t.pages, table, read_row, NULL);
         lookup(&t, 1, 1);
         lookup_pages_finish(&t.pages);
         frames_db_finish(&t.db);

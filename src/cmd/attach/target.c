@@ -58,7 +58,7 @@ static bool status_read(pid_t pid, struct status *status)
 
 bool target_is_alive(const struct target *target)
 {
-    return process_is((uint32_t)target->pid, target->started);
+    return process_is_same((uint32_t)target->pid, target->started);
 }
 
 /* ---- what the process's memory map tells: session, CPython's version ----- */
@@ -247,7 +247,7 @@ bool target_read_same_user(struct target *other, const struct target *target, pi
     uint32_t parent;
 
     *other = (struct target){.pid = pid};
-    if (pid <= 0 || !process_stat((uint32_t)pid, &parent, &other->started))
+    if (pid <= 0 || !process_read_parent_and_start((uint32_t)pid, &parent, &other->started))
         return false;
     if (!status_read(pid, &status) || status.state == 'Z')
         return false;
@@ -272,7 +272,7 @@ bool target_read(struct target *target, const char *word, const char *command)
         say_error("%s: %s: is not a process id", command, word);
         return false;
     }
-    if (!process_stat((uint32_t)pid, &parent, &target->started) ||
+    if (!process_read_parent_and_start((uint32_t)pid, &parent, &target->started) ||
         !status_read(target->pid, &status)) {
         say_error("%s: process %ld: there is no such process", command, pid);
         return false;

@@ -149,7 +149,7 @@ bool rank_place(struct session *session, const char *output, const char *here, b
     if (!clock_compare(session, to))
         return false;
     name_expand(to, most, folder ? "%h-%r-%p.db" : last ? last + 1 : output);
-    if (force && !recorder_clear(to))
+    if (force && !recorder_delete_old_file(to))
         return false;
     if (access(to, F_OK) == 0) {
         say_error("%s: exists already; --force replaces it", to);
