@@ -24,31 +24,34 @@
 /* Run the frame with the evaluator that was in the slot before our hook. In a sub-interpreter (SUB)
  * that is CPython's: the other one belongs to the main interpreter. */
 static inline __attribute__((always_inline)) PyObject *
-evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag, const bool sub)
+evaluate_with_previous_hook(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag,
+                            const bool sub)
 {
-    return record_evaluate_by(sub ? _PyEval_EvalFrameDefault : tracer_process.evaluate, t, ts,
-                              frame, throwflag);
+    return record_evaluate_with(sub ? _PyEval_EvalFrameDefault : tracer_process.evaluate, t, ts,
+                                frame, throwflag);
 }
 
 /* Run FRAME if the hook must do something else than record. If a thread has a callback, the shim
  * decides. If not, we no longer need our hook, but a foreign evaluator above it still calls it:
  * record nothing, and leave the slot as soon as our hook itself is in it. */
-static __attribute__((noinline)) PyObject *run_by_detour(PyThreadState *ts, compat_frame *frame,
-                                                         int throwflag)
+static __attribute__((noinline)) PyObject *
+run_frame_without_recording_path(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     if (tracer_process.active_threads)
         return tracer_hooks.decide(ts, frame, throwflag);
-    if (compat_evaluator(ts->interp) == tracer_process.hook && world_try(&tracer_gate)) {
-        tracer_rehook();
-        world_leave(&tracer_gate);
+    if (compat_get_evaluator(ts->interp) == tracer_process.hook &&
+        world_try_to_enter_gate(&tracer_gate)) {
+        tracer_install_needed_hook();
+        world_leave_gate(&tracer_gate);
     }
     return tracer_process.evaluate(ts, frame, throwflag);
 }
 
 /* Record a frame, and what its code's bits of CODE_NOTED ask for. MARK is the code's mark without
  * these bits. VALUES: also record the frame's arguments and its return value. */
-static PyObject *record_values(struct tracer *t, PyThreadState *ts, compat_frame *frame,
-                               int throwflag, uintptr_t mark, const bool sub, bool values)
+static PyObject *record_frame_with_values(struct tracer *t, PyThreadState *ts, compat_frame *frame,
+                                          int throwflag, uintptr_t mark, const bool sub,
+                                          bool values)
 {
     const enum session_clock clock = tracer_process.clock;
     const bool resumed = compat_is_resumed(frame);
@@ -56,22 +59,22 @@ static PyObject *record_values(struct tracer *t, PyThreadState *ts, compat_frame
     struct open_frame open;
     PyObject *result;
 
-    if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, clock,
-                     tracer_process.max_depth != 0))
-        return evaluate(t, ts, frame, throwflag, sub);
+    if (!record_begin_call(t, &open, ts, frame, mark, throwflag, resumed, clock,
+                           tracer_process.max_depth != 0))
+        return evaluate_with_previous_hook(t, ts, frame, throwflag, sub);
     if (values)
-        begun = values_begin(t, frame, resumed);
-    result = evaluate(t, ts, frame, throwflag, sub);
+        begun = values_before_frame(t, frame, resumed);
+    result = evaluate_with_previous_hook(t, ts, frame, throwflag, sub);
     if (values)
-        values_end(t, frame, resumed, result, begun);
-    record_exit(t, &open, ts, frame, result, resumed, clock);
+        values_after_frame(t, frame, resumed, result, begun);
+    record_end_frame(t, &open, ts, frame, result, resumed, clock);
     return result;
 }
 
 /* Record a frame of code whose MARK has bits of CODE_NOTED (ranges, arguments). */
-static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThreadState *ts,
-                                                        compat_frame *frame, int throwflag,
-                                                        uintptr_t mark, const bool sub)
+static __attribute__((noinline)) PyObject *
+record_frame_with_notes(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag,
+                        uintptr_t mark, const bool sub)
 {
     const uintptr_t plain = mark & ~(uintptr_t)CODE_NOTED;
     struct range_call range = {RANGE_NONE, NULL};
@@ -79,7 +82,7 @@ static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThre
 
     if (mark & CODE_RANGE && !sub)
         range = tracer_hooks.range_before(frame);
-    result = record_values(t, ts, frame, throwflag, plain, sub, mark & CODE_ARGS);
+    result = record_frame_with_values(t, ts, frame, throwflag, plain, sub, mark & CODE_ARGS);
     if (range.act)
         tracer_hooks.range_after(&range, result);
     return result;
@@ -96,26 +99,27 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const enum s
     bool rechecks, resumed;
 
     if (!sub && unlikely(tracer_process.detour))
-        return run_by_detour(ts, frame, throwflag);
+        return run_frame_without_recording_path(ts, frame, throwflag);
     if (sub && unlikely(!tracer_process.recording))
-        return t ? evaluate(t, ts, frame, throwflag, sub)
+        return t ? evaluate_with_previous_hook(t, ts, frame, throwflag, sub)
                  : _PyEval_EvalFrameDefault(ts, frame, throwflag);
     if (unlikely(!t) && unlikely(!(t = tracer_attach(frame))))
         return (sub ? _PyEval_EvalFrameDefault : tracer_process.evaluate)(ts, frame, throwflag);
     /* static code of CPython (COMPAT_SHARES_CODE) has its mark under the main interpreter's GIL */
-    mark = sub && compat_is_shared(compat_code(frame)) ? tracer_mark_code(compat_code(frame))
-                                                       : record_mark(frame);
+    mark = sub && compat_is_shared(compat_get_code(frame))
+               ? tracer_mark_code(compat_get_code(frame))
+               : record_get_mark(frame);
     rechecks = limit_depth && !sub;
     if (rechecks && unlikely(tracer_process.rechecks))
-        mark = tracer_recheck(compat_code(frame), mark);
+        mark = tracer_update_mark(compat_get_code(frame), mark);
     resumed = compat_is_resumed(frame);
-    if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, clock, limit_depth)) {
+    if (!record_begin_call(t, &open, ts, frame, mark, throwflag, resumed, clock, limit_depth)) {
         if (unlikely(mark & CODE_NOTED))
-            return record_noted(t, ts, frame, throwflag, mark, sub);
-        return evaluate(t, ts, frame, throwflag, sub);
+            return record_frame_with_notes(t, ts, frame, throwflag, mark, sub);
+        return evaluate_with_previous_hook(t, ts, frame, throwflag, sub);
     }
-    result = evaluate(t, ts, frame, throwflag, sub);
-    record_exit(t, &open, ts, frame, result, resumed, clock);
+    result = evaluate_with_previous_hook(t, ts, frame, throwflag, sub);
+    record_end_frame(t, &open, ts, frame, result, resumed, clock);
     return result;
 }
 
@@ -131,13 +135,14 @@ RECORDER(record_by_monotonic_to_depth, SESSION_MONOTONIC, true)
 RECORDER(record_coarsely, SESSION_COARSE, false)
 RECORDER(record_coarsely_to_depth, SESSION_COARSE, true)
 
-static PyObject *record_in_sub(PyThreadState *ts, compat_frame *frame, int throwflag)
+static PyObject *record_frame_in_subinterpreter(PyThreadState *ts, compat_frame *frame,
+                                                int throwflag)
 {
     return record_frame(ts, frame, throwflag, tracer_process.clock, tracer_process.max_depth != 0,
                         true);
 }
 
-static _PyFrameEvalFunction choose_base_hook(void)
+static _PyFrameEvalFunction choose_hook_without_torch(void)
 {
     static const _PyFrameEvalFunction recorders[][2] = {
         {record_by_counter, record_by_counter_to_depth},
@@ -156,20 +161,21 @@ static _PyFrameEvalFunction choose_base_hook(void)
 
 static _PyFrameEvalFunction choose_hook(void)
 {
-    const _PyFrameEvalFunction hook = choose_base_hook();
+    const _PyFrameEvalFunction hook = choose_hook_without_torch();
 
     if (!tracer_process.recording || !tracer_hooks.hook_over)
         return hook;
     return tracer_hooks.hook_over(hook);
 }
 
-void tracer_hook_sub(bool on)
+void tracer_hook_subinterpreter(bool on)
 {
     PyInterpreterState *interpreter = PyInterpreterState_Get();
-    _PyFrameEvalFunction before = on ? _PyEval_EvalFrameDefault : record_in_sub;
+    _PyFrameEvalFunction before = on ? _PyEval_EvalFrameDefault : record_frame_in_subinterpreter;
 
-    if (compat_evaluator(interpreter) == before)
-        compat_set_evaluator(interpreter, on ? record_in_sub : _PyEval_EvalFrameDefault);
+    if (compat_get_evaluator(interpreter) == before)
+        compat_set_evaluator(interpreter,
+                             on ? record_frame_in_subinterpreter : _PyEval_EvalFrameDefault);
 }
 
 /* Put the hook that is needed now into the interpreter's slot. An interpreter has one slot, so
@@ -187,7 +193,7 @@ static void install_hook(void)
     tracer_process.detour = tracer_process.active_threads || !tracer_process.recording;
     if (wanted == tracer_process.hook || PyInterpreterState_Get() != interpreter)
         return;
-    current = compat_evaluator(interpreter);
+    current = compat_get_evaluator(interpreter);
     if (tracer_hooks.is_around && tracer_hooks.is_around(current)) {
         tracer_process.hook = wanted;
         return;
@@ -204,14 +210,14 @@ static void install_hook(void)
     tracer_process.hook = wanted;
 }
 
-void tracer_rehook(void)
+void tracer_install_needed_hook(void)
 {
     world_stop(tracer_process.interpreter);
     install_hook();
     world_start(tracer_process.interpreter);
 }
 
-static void set_recording(bool on)
+static void set_recording_state(bool on)
 {
     tracer_process.recording = on;
     tracer_process.every_frame = on && !tracer_process.decided_only &&
@@ -221,24 +227,24 @@ static void set_recording(bool on)
         tracer_hooks.record_changed();
 }
 
-void tracer_record(bool on)
+void tracer_set_recording(bool on)
 {
     world_stop(tracer_process.interpreter);
-    set_recording(on);
+    set_recording_state(on);
     world_start(tracer_process.interpreter);
 }
 
-void tracer_record_over(void)
+void tracer_handle_recording_end(void)
 {
     const struct session_file *session;
 
-    if (!world_try(&tracer_gate))
+    if (!world_try_to_enter_gate(&tracer_gate))
         return; /* do nothing: another thread is doing this, or joins or leaves a session */
     world_stop(tracer_process.interpreter);
     /* read it again, because another session may have begun while we waited */
     session = tracer_process.session;
     if (session && atomic_load(&session->closed))
-        set_recording(false);
+        set_recording_state(false);
     world_start(tracer_process.interpreter);
-    world_leave(&tracer_gate);
+    world_leave_gate(&tracer_gate);
 }

@@ -56,6 +56,6 @@ def test_hot_functions_have_no_stack_protector(files):
             continue
         text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], capture_output=True, text=True, check=True).stdout
         bodies = dict(re.findall(r"^[0-9a-f]+ <([\w.]+)>:\n((?:.+\n)+)", text, re.M))
-        hot = [name for name in bodies if re.match(r"record_by_|decide_frame$|decision_hit$|decision_outcome$|guard_tree_check$|guard_step_read$", name)]
+        hot = [name for name in bodies if re.match(r"record_by_|decide_frame$|decision_hit$|decision_outcome$|guard_tree_check$|guard_read_step$", name)]
         assert len(hot) > 5, path
         assert [name for name in hot if "%fs:0x28" in bodies[name]] == [], path

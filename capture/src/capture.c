@@ -29,14 +29,14 @@ static bool is_array_package_name(PyObject *name)
  * does not create it either, since the program could notice. */
 static bool object_has_array(PyObject *object)
 {
-    PyObject **values = compat_inline_values(object);
+    PyObject **values = compat_get_inline_values(object);
     PyObject *dict;
 
     if (!values) {
-        dict = compat_made_dict(object);
+        dict = compat_get_existing_dict(object);
         return dict && PyDict_CheckExact(dict) && value_has_array(dict, 2);
     }
-    for (Py_ssize_t i = compat_inline_count(Py_TYPE(object)); i--;)
+    for (Py_ssize_t i = compat_count_inline_values(Py_TYPE(object)); i--;)
         if (values[i] && value_has_array(values[i], 1))
             return true;
     return false;
@@ -44,8 +44,8 @@ static bool object_has_array(PyObject *object)
 
 static bool variables_have_array(compat_frame *frame)
 {
-    for (int i = 0; i < compat_code(frame)->co_nlocalsplus; i++) {
-        PyObject *value = compat_local(frame, i);
+    for (int i = 0; i < compat_get_code(frame)->co_nlocalsplus; i++) {
+        PyObject *value = compat_get_local(frame, i);
 
         if (value && (value_has_array(value, 3) || object_has_array(value)))
             return true;
@@ -94,9 +94,9 @@ static bool uses_arrays(compat_frame *frame)
 {
     if (variables_have_array(frame))
         return true;
-    if (closure_has_array(compat_function(frame)->func_closure))
+    if (closure_has_array(compat_get_function(frame)->func_closure))
         return true;
-    return uses_array_globals(compat_code(frame), frame->f_globals);
+    return uses_array_globals(compat_get_code(frame), frame->f_globals);
 }
 
 /* ---- a capture from start to end ---- */
@@ -116,7 +116,7 @@ static bool capture_open(struct capture *c, PyThreadState *ts, PyObject *callbac
 {
     struct shadow **const roots[] = {&c->locals, &c->globals, &c->builtins, &c->modules};
     struct shadow **const tuples[] = {&c->taken, &c->mortal, &c->effects, &c->generators};
-    const size_t variables = (size_t)compat_code(frame)->co_nlocalsplus;
+    const size_t variables = (size_t)compat_get_code(frame)->co_nlocalsplus;
 
     *c = (struct capture){.ts = ts, .callback = callback, .arena = _PyArena_New()};
     for (int i = 0; i < CAPTURE_LISTS; i++) {
@@ -170,7 +170,7 @@ static bool make_initial_shadows(struct capture *c, struct watched *w)
     w->globals = c->globals;
     w->resumed = shim->link_of(w->code) != NULL;
     for (int i = 0; i < w->variables; i++) {
-        PyObject *value = compat_local(w->frame, i);
+        PyObject *value = compat_get_local(w->frame, i);
 
         if (value) {
             w->shadow[i] = make_variable_shadow(c, w, i, value);
@@ -187,7 +187,7 @@ static bool make_initial_shadows(struct capture *c, struct watched *w)
 
         one->source.references = count_mortal_variables(c, one->value);
     }
-    c->closure = Py_XNewRef(compat_function(w->frame)->func_closure);
+    c->closure = Py_XNewRef(compat_get_function(w->frame)->func_closure);
     return true;
 }
 
@@ -199,12 +199,13 @@ static void restore_frame(struct capture *c, struct watched *w)
         PyObject *old = compat_take_local(w->frame, i);
         PyObject *value = c->first[i] ? Py_NewRef(c->first[i]->value) : NULL;
 
-        compat_give_local(w->frame, i, value);
+        compat_store_local(w->frame, i, value);
         Py_XDECREF(old);
     }
-    if (w->resumed && c->begun && shim->link_enter_again(compat_function(w->frame), c->closure) < 0)
+    if (w->resumed && c->begun &&
+        shim->link_prepare_to_enter_again(compat_get_function(w->frame), c->closure) < 0)
         c->failed = true;
-    compat_go_on(w->frame, 0, w->variables);
+    compat_prepare_to_continue(w->frame, 0, w->variables);
 }
 
 /* Decode REASON. It was cut at a fixed length, perhaps in the middle of a character. */
@@ -242,7 +243,7 @@ static void guard_presence_of_unused(struct capture *c, struct shadow *of)
 static bool has_dying_variable(struct capture *c, const struct watched *w)
 {
     for (int i = 0; i < w->variables; i++) {
-        PyObject *value = compat_local(w->frame, i);
+        PyObject *value = compat_get_local(w->frame, i);
 
         if (value && PyCell_Check(value))
             value = PyCell_GET(value);
@@ -404,7 +405,7 @@ static int compile_watched_call(struct capture *c, struct watched *w, enum ended
     OWNED PyObject *made = NULL, *plan = NULL;
 
     if (ended == ENDED_RAISED)
-        raised = tracer_exception_aside();
+        raised = tracer_put_exception_aside();
     PyErr_Clear();
     *answer = (struct watched_answer){0};
     if (raises_to_caller(c, w, ended))
@@ -420,7 +421,7 @@ static int compile_watched_call(struct capture *c, struct watched *w, enum ended
         plan = plan_new("graph");
         made = plan ? compile_record(c, w, ended, plan, began, frame_state) : NULL;
         if (!made) {
-            tracer_exception_drop(&raised);
+            tracer_drop_exception(&raised);
             restore_frame(c, w);
             return -1;
         }
@@ -436,7 +437,7 @@ static int compile_watched_call(struct capture *c, struct watched *w, enum ended
     }
     rest->on = true;
     if (ended == ENDED_RAISED)
-        tracer_exception_back(&raised);
+        tracer_restore_exception(&raised);
     rest->throws = hand_frame_to_cpython(c, w, ended, &rest->pending);
     return 0;
 }
@@ -444,9 +445,9 @@ static int compile_watched_call(struct capture *c, struct watched *w, enum ended
 /* Return the reason why calls of FRAME's code are never watched, or NULL if they may be watched. */
 static const char *find_refusal_of_code(compat_frame *frame, PyObject *callback)
 {
-    PyCodeObject *code = compat_code(frame);
+    PyCodeObject *code = compat_get_code(frame);
 
-    if (compat_hides(code))
+    if (compat_are_frames_hidden(code))
         return "it is ours";
     if (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR))
         return "it is a generator or coroutine";
@@ -475,7 +476,7 @@ static const char *find_refusal(PyThreadState *ts, compat_frame *frame, PyObject
     *for_code = why != NULL;
     if (why)
         return why;
-    if (compat_is_traced(ts))
+    if (compat_is_thread_traced(ts))
         return "";
     if (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) != Py_None && !uses_arrays(frame))
         return "";

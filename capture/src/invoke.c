@@ -52,10 +52,10 @@ static enum ended run_resume_entry(struct capture *c, struct watched *w, const s
     result = run_call(call);
     watched_save_variables(w);
     for (int i = 0; i < w->variables; i++)
-        if (!compat_local(w->frame, i))
+        if (!compat_get_local(w->frame, i))
             w->shadow[i] = NULL;
     for (int i = 0; i < w->depth - call->slots; i++)
-        if (!compat_local(w->frame, w->variables + i))
+        if (!compat_get_local(w->frame, w->variables + i))
             w->shadow[w->variables + i] = &shadow_of_null;
     if (result && !w->outer)
         c->begun = true;

@@ -286,11 +286,11 @@ static enum giver classify_item_giver(PyObject *iterator, const struct shadow *o
  * Keeps the StopIteration in c->raised. */
 static enum ended push_end_marker(struct capture *c, struct watched *w, int slots)
 {
-    struct tracer_exception raised = tracer_exception_aside();
+    struct tracer_exception raised = tracer_put_exception_aside();
     PyObject *end;
 
     c->raised = capture_keep(c, raised.value);
-    tracer_exception_drop(&raised);
+    tracer_drop_exception(&raised);
     end = get_polyfill("end");
     stack_replace(c, w, slots, Py_XNewRef(end), shadow_new_const(c, end));
     return c->inner_broke ? ENDED_BEHIND : ENDED_NOT;

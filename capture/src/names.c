@@ -88,8 +88,8 @@ PyObject *get_polyfill(const char *name)
     if (!found || !PyFunction_Check(found))
         return found;
     code = (PyCodeObject *)PyFunction_GET_CODE(found);
-    if (!compat_hides(code))
-        compat_hide_code(code);
+    if (!compat_are_frames_hidden(code))
+        compat_hide_frames_of_code(code);
     return found;
 }
 

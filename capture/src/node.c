@@ -58,7 +58,7 @@ PyObject *make_call_stack(const struct capture *c)
     for (const struct watched *w = c->innermost; place && w; w = w->outer) {
         OWNED PyObject *unit = PyLong_FromLong(w->unit);
 
-        if (compat_hides(w->code))
+        if (compat_are_frames_hidden(w->code))
             continue;
         if (!unit || PyList_Append(place, (PyObject *)w->code) || PyList_Append(place, unit))
             return NULL;
@@ -90,7 +90,7 @@ static PyObject *make_node_call_stack(struct capture *c)
     for (struct watched *w = c->innermost; place && w; w = w->outer) {
         OWNED PyObject *one = NULL;
 
-        if (compat_hides(w->code))
+        if (compat_are_frames_hidden(w->code))
             continue;
         one = describe_frame(c, w);
         if (!one || PyList_Append(place, one))
@@ -126,9 +126,11 @@ bool code_handles_exception(PyCodeObject *code, const uint8_t *bytes, int32_t un
         struct handler row;
         bool is_for_unit;
 
-        if (!compat_read_number(&at, end, &row.unit) || !compat_read_number(&at, end, &row.units))
+        if (!compat_read_exception_number(&at, end, &row.unit) ||
+            !compat_read_exception_number(&at, end, &row.units))
             return true;
-        if (!compat_read_number(&at, end, &row.target) || !compat_read_number(&at, end, &row.depth))
+        if (!compat_read_exception_number(&at, end, &row.target) ||
+            !compat_read_exception_number(&at, end, &row.depth))
             return true;
         is_for_unit = (uint32_t)unit >= row.unit && (uint32_t)unit < row.unit + row.units;
         if (unit >= 0 && !is_for_unit)

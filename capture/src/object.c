@@ -294,10 +294,10 @@ static int find_class_cell(const struct watched *w)
 static struct shadow *make_super_shadow_of_frame(struct capture *c, const struct watched *w)
 {
     const bool has_self = w->code->co_argcount > 0;
-    PyObject *self = has_self ? compat_local(w->frame, 0) : NULL;
+    PyObject *self = has_self ? compat_get_local(w->frame, 0) : NULL;
     struct shadow *of_self = has_self ? w->shadow[0] : NULL;
     const int number = find_class_cell(w);
-    PyObject *cell = number >= 0 ? compat_local(w->frame, number) : NULL;
+    PyObject *cell = number >= 0 ? compat_get_local(w->frame, number) : NULL;
     const struct shadow *of_cell = number >= 0 ? w->shadow[number] : NULL;
 
     if (self && PyCell_Check(self)) {

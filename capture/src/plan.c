@@ -186,7 +186,7 @@ PyObject *make_plan_parts(struct capture *c, Py_ssize_t count, struct shadow *co
 static bool is_cell(const struct watched *w, int variable)
 {
     const int kind = _PyLocals_GetKind(w->code->co_localspluskinds, variable);
-    PyObject *value = compat_local(w->frame, variable);
+    PyObject *value = compat_get_local(w->frame, variable);
 
     return value && kind & (CO_FAST_CELL | CO_FAST_FREE) && PyCell_Check(value);
 }
@@ -204,7 +204,7 @@ static bool is_own_cell(const struct shadow *shadow)
 static PyObject *describe_variable(struct capture *c, const struct watched *w, int i)
 {
     struct shadow *shadow = w->shadow[i];
-    PyObject *value = compat_local(w->frame, i);
+    PyObject *value = compat_get_local(w->frame, i);
     bool is_unchanged;
 
     if (is_cell(w, i)) {
@@ -245,7 +245,7 @@ static PyObject *describe_slot(struct capture *c, const struct watched *w, struc
                                int i)
 {
     /* the value is NULL if the instruction has already removed it (ENDED_BEHIND) */
-    PyObject *value = compat_local(w->frame, w->variables + i);
+    PyObject *value = compat_get_local(w->frame, w->variables + i);
 
     if (shadow == &shadow_of_null)
         return PyTuple_New(0);
@@ -266,7 +266,7 @@ PyObject *describe_plan_state(struct capture *c, const struct watched *w,
         if (is_own_cell(shadow) && !shadow->plan_part)
             shadow->plan_part = capture_keep(c, own);
         if (!w->resumed && is_cell(w, i))
-            cell = compat_local(w->frame, i);
+            cell = compat_get_local(w->frame, i);
         PyTuple_SET_ITEM(cells, i, Py_NewRef(cell));
     }
     for (int i = 0; stack && i < depth; i++)
@@ -289,13 +289,13 @@ static PyObject *take_first_result(struct plan *plan, PyThreadState *ts, compat_
     if (!values)
         return NULL;
     cells = PyTuple_GET_ITEM(values, 1);
-    more = compat_code(frame)->co_nlocalsplus - PyTuple_GET_SIZE(cells);
+    more = compat_get_code(frame)->co_nlocalsplus - PyTuple_GET_SIZE(cells);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(cells); i++) {
         PyObject *cell = PyTuple_GET_ITEM(cells, i);
-        const int at = (int)(i < compat_code(frame)->co_nlocals - more ? i : i + more);
+        const int at = (int)(i < compat_get_code(frame)->co_nlocals - more ? i : i + more);
         if (cell != Py_None) {
             compat_drop_local(frame, at);
-            compat_give_local(frame, at, Py_NewRef(cell));
+            compat_store_local(frame, at, Py_NewRef(cell));
         }
     }
     return Py_NewRef(PyTuple_GET_ITEM(values, 0));
@@ -308,7 +308,7 @@ static void link_frames(PyObject *trace, long count, compat_frame *frame)
     PyTracebackObject *at = (PyTracebackObject *)trace;
     PyFrameObject *outer = at->tb_frame;
 
-    compat_hide(frame);
+    compat_hide_frame(frame);
     outer->f_lineno = at->tb_lineno;
     for (at = at->tb_next; at && count > 1; at = at->tb_next) {
         Py_XSETREF(at->tb_frame->f_back, (PyFrameObject *)Py_NewRef((PyObject *)outer));
@@ -340,7 +340,7 @@ static PyObject *call_traceback_correction(void *data)
  * the function's original code instead. */
 static PyObject *handle_exception(struct plan *plan, PyThreadState *ts, compat_frame *frame)
 {
-    struct tracer_exception raised = tracer_exception_aside();
+    struct tracer_exception raised = tracer_put_exception_aside();
     OWNED PyObject *trace = NULL, *seen = (PyObject *)PyThreadState_GetFrame(ts);
     struct raising raising = {ts, plan->raised, raised.traceback ? raised.traceback : Py_None,
                               seen};
@@ -352,7 +352,7 @@ static PyObject *handle_exception(struct plan *plan, PyThreadState *ts, compat_f
          * raise it again */
         if (!PyErr_GivenExceptionMatches(raised.type, PyExc_Exception))
             PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), raised.type);
-        tracer_exception_drop(&raised);
+        tracer_drop_exception(&raised);
         return Py_NewRef((PyObject *)plan);
     }
     if (trace && PyTuple_CheckExact(trace)) {
@@ -360,7 +360,7 @@ static PyObject *handle_exception(struct plan *plan, PyThreadState *ts, compat_f
         Py_XSETREF(raised.traceback, Py_NewRef(made));
         link_frames(made, PyLong_AsLong(PyTuple_GET_ITEM(trace, 1)), frame);
     }
-    tracer_exception_back(&raised);
+    tracer_restore_exception(&raised);
     return NULL;
 }
 
@@ -399,17 +399,17 @@ static PyObject *call_run_function(struct plan *plan, compat_frame *frame, PyObj
         run = (PyFunctionObject *)other;
     }
     if (!is_bound)
-        compat_bind(run, frame->f_globals, frame->f_builtins);
+        compat_set_globals_and_builtins(run, frame->f_globals, frame->f_builtins);
     if (!other)
         plan->running++;
-    hidden = compat_hide_awhile(frame);
+    hidden = compat_hide_frame_temporarily(frame);
     result = PyObject_Vectorcall((PyObject *)run, args, given, names);
-    compat_show(frame, hidden);
+    compat_show_frame_again(frame, hidden);
     if (other)
         return result;
     plan->running--;
     if (!plan->running)
-        compat_bind(run, nothing, nothing);
+        compat_set_globals_and_builtins(run, nothing, nothing);
     return result;
 }
 

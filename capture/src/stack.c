@@ -54,7 +54,7 @@ static int get_stack_slot(const struct watched *w, int from_top)
 
 PyObject *stack_value(const struct watched *w, int from_top)
 {
-    return compat_local(w->frame, get_stack_slot(w, from_top));
+    return compat_get_local(w->frame, get_stack_slot(w, from_top));
 }
 
 struct shadow *stack_shadow(const struct watched *w, int from_top)
@@ -72,7 +72,7 @@ void stack_push(struct watched *w, PyObject *value, struct shadow *shadow)
         shadow = NULL;
     w->depth++;
     w->shadow[get_stack_slot(w, 0)] = shadow;
-    compat_give_local(w->frame, get_stack_slot(w, 0), value);
+    compat_store_local(w->frame, get_stack_slot(w, 0), value);
 }
 
 void stack_drop(struct watched *w, int count)
@@ -146,7 +146,7 @@ enum ended push_callable(struct watched *w, bool null, PyObject *value, struct s
 void watched_save_variables(struct watched *w)
 {
     for (int i = 0; i < w->variables; i++)
-        w->stored[i] = compat_local(w->frame, i);
+        w->stored[i] = compat_get_local(w->frame, i);
 }
 
 /* ---- descriptions of calls ---- */
@@ -195,7 +195,7 @@ struct attempt attempt_begin(const struct capture *c)
 
 void attempt_undo(struct capture *c, const struct attempt *attempt)
 {
-    struct tracer_exception pending = tracer_exception_aside();
+    struct tracer_exception pending = tracer_put_exception_aside();
 
     if (PyList_SetSlice(c->nodes, attempt->nodes, PyList_GET_SIZE(c->nodes), NULL) ||
         PyList_SetSlice(c->places, attempt->nodes, PyList_GET_SIZE(c->places), NULL))
@@ -203,5 +203,5 @@ void attempt_undo(struct capture *c, const struct attempt *attempt)
     shadows_undo(c, attempt->undo);
     c->effects->count = attempt->effects;
     c->number_nodes = attempt->number_nodes;
-    tracer_exception_back(&pending);
+    tracer_restore_exception(&pending);
 }

@@ -51,12 +51,12 @@ static bool may_variable_be_unbound(struct capture *c, const struct watched *w, 
         return false;
     if (resolve_alias(c, of) != of)
         return false;
-    return !ensure_type_known(c, compat_local(w->frame, (int)variable), of);
+    return !ensure_type_known(c, compat_get_local(w->frame, (int)variable), of);
 }
 
 static enum ended check_load(struct capture *c, const struct watched *w, uint32_t variable)
 {
-    if (!compat_local(w->frame, (int)variable)) {
+    if (!compat_get_local(w->frame, (int)variable)) {
         /* discard the capture, because the call raises UnboundLocalError, and capture compiles no
          * call that raises */
         if (!w->outer && !code_handles_exception(w->code, w->bytes, w->unit))
@@ -72,7 +72,7 @@ static enum ended check_load(struct capture *c, const struct watched *w, uint32_
 static enum ended load_fast(struct capture *c, struct watched *w, uint32_t variable)
 {
     enum ended ended = check_load(c, w, variable);
-    PyObject *value = compat_local(w->frame, (int)variable);
+    PyObject *value = compat_get_local(w->frame, (int)variable);
 
     if (value != w->stored[variable])
         c->failed = true;
@@ -86,7 +86,7 @@ static void set_variable(struct watched *w, uint32_t variable, PyObject *value,
 {
     PyObject *old = compat_take_local(w->frame, (int)variable);
 
-    compat_give_local(w->frame, (int)variable, value);
+    compat_store_local(w->frame, (int)variable, value);
     w->stored[variable] = value;
     w->shadow[variable] = shadow;
     Py_XDECREF(old);
@@ -106,7 +106,7 @@ static PyObject *pop_value(struct watched *w, struct shadow **shadow)
 
 static enum ended check_store(struct capture *c, const struct watched *w, uint32_t variable)
 {
-    PyObject *old = compat_local(w->frame, (int)variable);
+    PyObject *old = compat_get_local(w->frame, (int)variable);
 
     if (!old)
         return ENDED_NOT;
@@ -189,7 +189,7 @@ static enum ended make_cell(struct capture *c, struct watched *w, uint32_t varia
     Py_XDECREF(value);
     if (!cell)
         return ENDED_RAISED;
-    compat_give_local(w->frame, (int)variable, cell);
+    compat_store_local(w->frame, (int)variable, cell);
     w->stored[variable] = cell;
     w->shadow[variable] = make_cell_shadow(c, w->shadow[variable], cell, NULL, false);
     return ENDED_NOT;
@@ -244,7 +244,7 @@ static struct shadow *find_free_cell_shadow(struct capture *c, struct watched *w
 
 static enum ended copy_free_vars(struct capture *c, struct watched *w, int count)
 {
-    PyObject *closure = compat_function(w->frame)->func_closure;
+    PyObject *closure = compat_get_function(w->frame)->func_closure;
     const int first = w->variables - count;
 
     if (!closure || PyTuple_GET_SIZE(closure) < count)
@@ -294,7 +294,7 @@ static void check_cell_unchanged(struct capture *c, const struct shadow *of,
 
 static enum ended load_deref(struct capture *c, struct watched *w, uint32_t variable)
 {
-    PyObject *value = compat_cell_content(compat_local(w->frame, (int)variable));
+    PyObject *value = compat_cell_content(compat_get_local(w->frame, (int)variable));
     struct shadow *of = w->shadow[variable];
     struct shadow *content;
 
@@ -309,7 +309,7 @@ static enum ended load_deref(struct capture *c, struct watched *w, uint32_t vari
 
 static enum ended store_deref(struct capture *c, struct watched *w, uint32_t variable)
 {
-    PyObject *cell = compat_local(w->frame, (int)variable);
+    PyObject *cell = compat_get_local(w->frame, (int)variable);
     struct shadow *of = w->shadow[variable];
     struct shadow *content, *shadow;
     PyObject *old, *value;
@@ -453,15 +453,15 @@ static void swap_on_stack(struct watched *w, int count)
     PyObject *second = compat_take_local(w->frame, b);
     struct shadow *shadow = w->shadow[a];
 
-    compat_give_local(w->frame, a, second);
-    compat_give_local(w->frame, b, first);
+    compat_store_local(w->frame, a, second);
+    compat_store_local(w->frame, b, first);
     w->shadow[a] = w->shadow[b];
     w->shadow[b] = shadow;
 }
 
 static enum ended jump_to(struct capture *c, struct watched *w, uint32_t to)
 {
-    const bool is_loop = to <= (uint32_t)w->unit && !compat_hides(w->code);
+    const bool is_loop = to <= (uint32_t)w->unit && !compat_are_frames_hidden(w->code);
 
     w->next = (int32_t)to;
     if (is_loop && ++c->jumps > MOST_JUMPS)
@@ -564,7 +564,7 @@ static enum ended delete_fast(struct capture *c, struct watched *w, uint32_t var
 {
     enum ended ended;
 
-    if (!compat_local(w->frame, (int)variable))
+    if (!compat_get_local(w->frame, (int)variable))
         return break_at_unbound(c, w, variable);
     ended = check_store(c, w, variable);
     if (!ended)
@@ -745,7 +745,7 @@ static enum ended execute_instruction(struct capture *c, struct watched *w,
 static bool have_variables_changed(const struct watched *w)
 {
     for (int i = 0; i < w->variables; i++)
-        if (w->stored[i] != compat_local(w->frame, i))
+        if (w->stored[i] != compat_get_local(w->frame, i))
             return true;
     return false;
 }
@@ -762,7 +762,7 @@ static struct compat_action read_next_instruction(struct watched *w)
     } while (w->op == EXTENDED_ARG && ++unit < w->units);
     w->unit = unit;
     w->next = unit + 1 + compat_caches(w->op);
-    return compat_action(w->op, arg, unit);
+    return compat_effect_of_instruction(w->op, arg, unit);
 }
 
 /* Copy the shadows of the stack. If the graph breaks at the current instruction, the compiled code
@@ -797,10 +797,10 @@ static enum ended step_instruction(struct capture *c, struct watched *w,
     const struct attempt before = attempt_begin(c);
     enum ended ended;
 
-    compat_step_at(w->frame, w->unit);
+    compat_set_current_instruction(w->frame, w->unit);
     /* stop capturing: the program has set a trace function, and only CPython calls it at each
      * line */
-    if (compat_is_traced(c->ts))
+    if (compat_is_thread_traced(c->ts))
         c->failed = true;
     /* take a new serial number, so that changes of shadows by this instruction can be undone */
     if (!w->outer && c->mortal->count)
@@ -831,9 +831,9 @@ static void record_end_of_watch(struct capture *c, struct watched *w, enum ended
         return;
     if (c->stack && c->inner_broke)
         return;
-    pending = tracer_exception_aside();
+    pending = tracer_put_exception_aside();
     Py_XSETREF(c->stack, make_call_stack(c));
-    tracer_exception_back(&pending);
+    tracer_restore_exception(&pending);
 }
 
 enum ended watch_frame(struct capture *c, struct watched *w)
@@ -869,7 +869,7 @@ static void watched_free(struct watched *w)
 
 int watched_open(struct capture *c, struct watched *w, compat_frame *frame)
 {
-    PyCodeObject *code = compat_code(frame);
+    PyCodeObject *code = compat_get_code(frame);
     const size_t variables = (size_t)code->co_nlocalsplus;
     const size_t stack = (size_t)code->co_stacksize;
 
@@ -933,12 +933,12 @@ int hand_frame_to_cpython(struct capture *c, struct watched *w, enum ended ended
         c->make_bool = false;
     }
     if (ended == ENDED_RAISED) {
-        compat_go_on(w->frame, find_unit_to_continue(w, ended), count);
-        *pending = tracer_exception_aside();
+        compat_prepare_to_continue(w->frame, find_unit_to_continue(w, ended), count);
+        *pending = tracer_put_exception_aside();
         return 1;
     }
     PyErr_Clear();
-    compat_go_on(w->frame, find_unit_to_continue(w, ended), count);
+    compat_prepare_to_continue(w->frame, find_unit_to_continue(w, ended), count);
     return 0;
 }
 
@@ -966,7 +966,7 @@ static bool make_cell_shadows(struct capture *c, struct watched *w)
             return false;
         if (op == MAKE_CELL)
             w->shadow[arg] =
-                make_cell_shadow(c, w->shadow[arg], compat_local(w->frame, arg), NULL, false);
+                make_cell_shadow(c, w->shadow[arg], compat_get_local(w->frame, arg), NULL, false);
         if (op == COPY_FREE_VARS && copy_free_vars(c, w, arg))
             return false;
     }
@@ -984,7 +984,7 @@ static bool resume_generator(struct capture *c, struct watched *w, struct shadow
 
     w->function = of->generator.function;
     set_globals_source(c, w);
-    w->next = compat_resumes_at(w->frame, &count);
+    w->next = compat_get_resume_position(w->frame, &count);
     w->depth = count - w->variables;
     memcpy(w->shadow, of->items, sizeof *w->shadow * (size_t)of->count);
     w->shadow[count - 1] = sent ? sent->shadows[0] : shadow_new_const(c, Py_None);
@@ -992,21 +992,21 @@ static bool resume_generator(struct capture *c, struct watched *w, struct shadow
     if (!of->generator.has_begun && !make_cell_shadows(c, w))
         return false;
     of->generator.has_begun = true;
-    return w->depth > 0 && compat_local(w->frame, count - 1) == value;
+    return w->depth > 0 && compat_get_local(w->frame, count - 1) == value;
 }
 
 PyObject *capture_go_on(PyThreadState *ts, compat_frame *frame, int throws)
 {
-    OWNED PyObject *code = Py_NewRef((PyObject *)compat_code(frame));
+    OWNED PyObject *code = Py_NewRef((PyObject *)compat_get_code(frame));
     int count;
-    const int32_t unit = throws ? compat_resumes_at(frame, &count) - 1 : 0;
+    const int32_t unit = throws ? compat_get_resume_position(frame, &count) - 1 : 0;
     PyObject *result = shim->evaluate(ts, frame, throws);
 
     if (!result && throws) {
-        struct tracer_exception raised = tracer_exception_aside();
+        struct tracer_exception raised = tracer_put_exception_aside();
 
-        compat_thrown((PyCodeObject *)code, raised.traceback, unit);
-        tracer_exception_back(&raised);
+        compat_correct_traceback((PyCodeObject *)code, raised.traceback, unit);
+        tracer_restore_exception(&raised);
     }
     return result;
 }
@@ -1018,14 +1018,14 @@ static struct shadow *find_generator(const struct capture *c, compat_frame *fram
     if (!compat_is_resumed(frame))
         return NULL;
     for (Py_ssize_t i = 0; i < c->generators->count; i++)
-        if (compat_frame_of(c->generators->items[i]->value) == frame)
+        if (compat_frame_of_generator(c->generators->items[i]->value) == frame)
             return c->generators->items[i];
     return NULL;
 }
 
 bool capture_awaits(struct capture *c, compat_frame *frame)
 {
-    const bool is_called = c->awaited_code == compat_code(frame) && !compat_has_started(frame);
+    const bool is_called = c->awaited_code == compat_get_code(frame) && !compat_has_started(frame);
     const bool is_awaited = is_called || find_generator(c, frame);
 
     if (!is_awaited)
@@ -1040,10 +1040,10 @@ static bool has_awaited_arguments(const struct capture *c, compat_frame *frame)
 
     if (!call)
         return true;
-    if (call->count > compat_code(frame)->co_argcount)
+    if (call->count > compat_get_code(frame)->co_argcount)
         return false;
     for (int i = 0; i < call->count; i++)
-        if (compat_local(frame, i) != call->args[i])
+        if (compat_get_local(frame, i) != call->args[i])
             return false;
     return true;
 }
@@ -1108,9 +1108,9 @@ static PyObject *release_returned_frame(struct capture *c, PyThreadState *ts, st
     Py_INCREF(result);
     c->stepped = result;
     stack_drop(w, w->depth);
-    compat_go_on(frame, 0, w->variables);
+    compat_prepare_to_continue(frame, 0, w->variables);
     watched_close(c, w);
-    compat_dispose(ts, frame);
+    compat_clear_frame(ts, frame);
     /* set both fields again, because calls inside the function have changed them */
     c->entered = true;
     c->inner_broke = false;
@@ -1156,7 +1156,7 @@ PyObject *capture_step(struct capture *c, PyThreadState *ts, compat_frame *frame
     ends = ended == ENDED_BEFORE && is_raising_stop(c, &w);
     throws = hand_frame_to_cpython(c, &w, ended, &pending);
     watched_close(c, &w);
-    tracer_exception_back(&pending);
+    tracer_restore_exception(&pending);
     result = capture_go_on(ts, frame, throws);
     if (!generator)
         c->entered = true;

@@ -312,7 +312,7 @@ static const char *last_error_line(struct trying *trying, const struct attempt *
 {
     const char *line = output_last_line(&trying->plan.arena, attempt->err);
 
-    if (line && !trying->plan.values_kept)
+    if (line && !trying->plan.values_get_session_option)
         ((char *)line)[strcspn(line, ":")] = 0;
     return line;
 }
@@ -381,7 +381,7 @@ static const char *describe_difference(struct trying *trying, const struct attem
     bool job = trying->plan.job;
     const char *words;
 
-    if (!trying->plan.values_kept)
+    if (!trying->plan.values_get_session_option)
         return NULL;
     words = output_difference(arena, attempt->out, base->out, again ? again->out : NULL, job);
     if (words)

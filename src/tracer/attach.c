@@ -13,8 +13,8 @@
  *
  * A program that handles SIGURG itself keeps its handler; `dyntrace attach` then needs another way.
  *
- * A free-threaded build never joins here (join_running). `standby` is set by the main thread,
- * before the program runs. */
+ * A free-threaded build never joins here (join_with_running_frames). `standby` is set by the main
+ * thread, before the program runs. */
 #include "tracer/attach.h"
 
 #include <dirent.h>
@@ -46,11 +46,11 @@ static struct {
 /* ---- set and remove the handler of SIGURG ---- */
 
 /* Return the program's handler of SIGURG, as signal.getsignal() does: a new reference, or NULL. */
-static PyObject *get_handler(PyObject *signals)
+static PyObject *get_signal_handler(PyObject *signals)
 {
     OWNED PyObject *number = PyLong_FromLong(SIGURG);
 
-    return number ? tracer_call(signals, "getsignal", number, NULL, NULL) : NULL;
+    return number ? tracer_call_method(signals, "getsignal", number, NULL, NULL) : NULL;
 }
 
 /* Are the two signal handlers the same? SIG_DFL is an int. Other handlers are compared by identity,
@@ -66,39 +66,39 @@ static bool is_same_handler(PyObject *one, PyObject *other)
 
 /* Set the handler of SIGURG to TO if it is FROM now. In another thread than the main thread this
  * changes nothing, and sets no exception. */
-static void exchange_handler(PyObject *signals, PyObject *from, PyObject *to)
+static void exchange_signal_handler(PyObject *signals, PyObject *from, PyObject *to)
 {
-    OWNED PyObject *number = PyLong_FromLong(SIGURG), *now = get_handler(signals);
+    OWNED PyObject *number = PyLong_FromLong(SIGURG), *now = get_signal_handler(signals);
     OWNED PyObject *done = NULL;
 
     if (now && is_same_handler(now, from))
-        done = tracer_call(signals, "signal", number, to, NULL);
+        done = tracer_call_method(signals, "signal", number, to, NULL);
     PyErr_Clear();
 }
 
 /* LISTENS: set our handler of SIGURG, unless the program has one. Otherwise remove our handler, so
  * that the system ignores SIGURG again. */
-static void set_handler(PyObject *module, bool listens)
+static void set_attach_handler(PyObject *module, bool listens)
 {
     OWNED PyObject *signals = PyImport_ImportModule("_signal");
-    OWNED PyObject *none = signals ? tracer_attribute(signals, "SIG_DFL") : NULL;
-    OWNED PyObject *ours = tracer_attribute(module, "_attach_signal");
+    OWNED PyObject *none = signals ? tracer_get_attribute(signals, "SIG_DFL") : NULL;
+    OWNED PyObject *ours = tracer_get_attribute(module, "_attach_signal");
 
     if (none && ours)
-        exchange_handler(signals, listens ? none : ours, listens ? ours : none);
+        exchange_signal_handler(signals, listens ? none : ours, listens ? ours : none);
     PyErr_Clear();
 }
 
 void attach_listen(PyObject *module)
 {
     if (P.session && P.session->attach_pid)
-        set_handler(module, true);
+        set_attach_handler(module, true);
 }
 
 /* ---- find a session of `dyntrace attach` and join it ---- */
 
 /* Was the session in the directory PATH made for this process, and does it still record? */
-static bool is_for_us(const char *path)
+static bool is_session_for_this_process(const char *path)
 {
     struct session_file file = {0};
     int fd = session_open_in(path, "session", O_RDONLY);
@@ -112,7 +112,7 @@ static bool is_for_us(const char *path)
 }
 
 /* Report to `dyntrace attach` the reason WHY this process does not join the session in PATH. */
-static void report_refusal(const char *path, const char *why)
+static void report_join_refusal(const char *path, const char *why)
 {
     int fd = session_open_in(path, "attach.error", O_WRONLY | O_CREAT | O_EXCL);
 
@@ -126,7 +126,8 @@ static void report_refusal(const char *path, const char *why)
 
 /* Join the session in PATH. The frames that are running are recorded as inherited. Returns NULL, or
  * the reason why the process cannot join. */
-static const char *join_running(const char *path, const char *library, const char *inject)
+static const char *join_with_running_frames(const char *path, const char *library,
+                                            const char *inject)
 {
     const char *why;
 
@@ -138,12 +139,12 @@ static const char *join_running(const char *path, const char *library, const cha
     if (why)
         P.inherits = false;
     else if (P.recording)
-        rings_inherit();
+        rings_give_to_running_threads();
     return why;
 }
 
 /* Look in directory BASE for a session for this process, and join it. */
-static void search_and_join(const char *base)
+static void find_session_and_join(const char *base)
 {
     DIR *directory = opendir(base);
     struct dirent *entry;
@@ -157,38 +158,38 @@ static void search_and_join(const char *base)
         bool fits = length > 0 && (size_t)length < sizeof path;
         if (strncmp(entry->d_name, "dyntrace-", 9) || !fits)
             continue;
-        if (!is_for_us(path))
+        if (!is_session_for_this_process(path))
             continue;
-        why = join_running(path, standby.library, standby.inject);
+        why = join_with_running_frames(path, standby.library, standby.inject);
         if (why)
-            report_refusal(path, why);
+            report_join_refusal(path, why);
     }
     closedir(directory);
 }
 
 /* Should this process leave its session, because the session has ended or is about to end? */
-static bool is_over(void)
+static bool should_leave_session(void)
 {
     return P.session && (atomic_load(&P.session->leave) || atomic_load(&P.session->closed));
 }
 
-static PyObject *handle_signal(PyObject *module, PyObject *args)
+static PyObject *handle_attach_signal(PyObject *module, PyObject *args)
 {
-    if (is_over()) {
+    if (should_leave_session()) {
         calls->leave();
         if (!standby.inject)
-            set_handler(module, false);
+            set_attach_handler(module, false);
     }
     for (size_t i = 0; standby.inject && i < sizeof bases / sizeof *bases; i++)
         if (!P.session)
-            search_and_join(bases[i]);
+            find_session_and_join(bases[i]);
     PyErr_Clear();
     Py_RETURN_NONE;
 }
 
 /* ---- the functions of module _dyntrace that attach uses ---- */
 
-static PyObject *attach(PyObject *module, PyObject *args)
+static PyObject *attach_this_process(PyObject *module, PyObject *args)
 {
     OWNED PyObject *session = NULL, *library = NULL, *inject = NULL;
     const char *why;
@@ -196,17 +197,17 @@ static PyObject *attach(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O&O&O&:_attach", PyUnicode_FSConverter, &session,
                           PyUnicode_FSConverter, &library, PyUnicode_FSConverter, &inject))
         return NULL;
-    if (P.session && !is_over())
+    if (P.session && !should_leave_session())
         return PyUnicode_FromString("recorded");
-    why = join_running(PyBytes_AS_STRING(session), PyBytes_AS_STRING(library),
-                       PyBytes_AS_STRING(inject));
+    why = join_with_running_frames(PyBytes_AS_STRING(session), PyBytes_AS_STRING(library),
+                                   PyBytes_AS_STRING(inject));
     if (why)
         return PyUnicode_FromString(why);
     attach_listen(module);
     Py_RETURN_NONE;
 }
 
-static PyObject *stand_by(PyObject *module, PyObject *args)
+static PyObject *prepare_for_attach(PyObject *module, PyObject *args)
 {
     OWNED PyObject *library = NULL, *inject = NULL;
 
@@ -220,12 +221,12 @@ static PyObject *stand_by(PyObject *module, PyObject *args)
     if (!standby.library || !standby.inject)
         Py_RETURN_NONE;
     P.standby = standby.inject;
-    tracer_follow_children(standby.inject);
-    set_handler(module, true);
+    tracer_record_child_programs(standby.inject);
+    set_attach_handler(module, true);
     Py_RETURN_NONE;
 }
 
-static PyObject *unmap(PyObject *module, PyObject *args)
+static PyObject *unmap_memory(PyObject *module, PyObject *args)
 {
     unsigned long long at;
     Py_ssize_t bytes;
@@ -238,15 +239,15 @@ static PyObject *unmap(PyObject *module, PyObject *args)
 }
 
 PyMethodDef attach_methods[] = {
-    {"_attach", attach, METH_VARARGS,
+    {"_attach", attach_this_process, METH_VARARGS,
      "_attach($module, session, standard_library, inject, /)\n--\n\n"
      "Join the session of `dyntrace attach` in directory SESSION, in a program that runs already. "
      "Returns None, or\n"
      "a reason like _start, or 'recorded' (in another session)."},
-    {"_standby", stand_by, METH_VARARGS,
+    {"_standby", prepare_for_attach, METH_VARARGS,
      "_standby($module, standard_library, inject, /)\n--\n\n"
      "Wait for SIGURG, and then join the session that was made for this process."},
-    {"_attach_signal", handle_signal, METH_VARARGS,
+    {"_attach_signal", handle_attach_signal, METH_VARARGS,
      "_attach_signal($module, number, frame, /)\n--\n\nThe handler of SIGURG."},
     {"_can_record", collect_can_record, METH_NOARGS,
      "_can_record($module, /)\n--\n\nCan record() record here? Only in the main interpreter."},
@@ -261,7 +262,7 @@ PyMethodDef attach_methods[] = {
      "raised an exception."},
     {"_hang_up", collect_hang_up, METH_O,
      "_hang_up($module, socket, /)\n--\n\nMake the other end of SOCKET read its end."},
-    {"_unmap", unmap, METH_VARARGS,
+    {"_unmap", unmap_memory, METH_VARARGS,
      "_unmap($module, address, bytes, /)\n--\n\nUnmap the memory in which `dyntrace attach` put "
      "its code."},
     {NULL, NULL, 0, NULL},

@@ -28,7 +28,7 @@ static void put_bytes(struct attributes *to, const char *text, size_t bytes)
     to->used += bytes;
 }
 
-static void put_words(struct attributes *to, const char *text)
+static void put_text(struct attributes *to, const char *text)
 {
     put_bytes(to, text, strlen(text));
 }
@@ -38,19 +38,19 @@ static void put_string(struct attributes *to, const char *text, size_t bytes)
 {
     char escaped[8];
 
-    put_words(to, "\"");
+    put_text(to, "\"");
     for (size_t i = 0; i < bytes; i++) {
         unsigned char c = (unsigned char)text[i];
         if (c == '"' || c == '\\')
-            put_words(to, "\\");
+            put_text(to, "\\");
         if (c >= 0x20 && c != 0x7f) {
             put_bytes(to, text + i, 1);
         } else {
             snprintf(escaped, sizeof escaped, "\\u%04x", c);
-            put_words(to, escaped);
+            put_text(to, escaped);
         }
     }
-    put_words(to, "\"");
+    put_text(to, "\"");
 }
 
 /* Append the str VALUE without the secrets in it. */
@@ -58,7 +58,7 @@ static void put_unicode(struct attributes *to, PyObject *value)
 {
     OWNED PyObject *keep = NULL;
     size_t bytes;
-    const char *utf8 = values_utf8(value, SIZE_MAX, &bytes, &keep);
+    const char *utf8 = values_convert_to_utf8(value, SIZE_MAX, &bytes, &keep);
     struct fact_text text = {utf8, (int64_t)bytes};
     struct secret_text made = redact_text(&text, VALUE_BYTES);
 
@@ -71,11 +71,11 @@ static void put_unicode(struct attributes *to, PyObject *value)
 static void put_type(struct attributes *to, PyObject *value)
 {
     const char *name = Py_TYPE(value)->tp_name;
-    const int bytes = (int)values_cut(name, strlen(name), TYPE_BYTES);
+    const int bytes = (int)values_cut_utf8(name, strlen(name), TYPE_BYTES);
     char shape[100];
     char words[300];
 
-    values_shape(value, shape, sizeof shape);
+    values_describe_shape(value, shape, sizeof shape);
     if (PyTuple_CheckExact(value) || PyList_CheckExact(value))
         snprintf(words, sizeof words, "%s[%zd]", name, PySequence_Fast_GET_SIZE(value));
     else if (PyDict_CheckExact(value))
@@ -96,16 +96,16 @@ static void put_number(struct attributes *to, PyObject *value)
     if (PyLong_CheckExact(value)) {
         number = PyLong_AsLongLongAndOverflow(value, &overflow);
         snprintf(words, sizeof words, "%lld", number);
-        put_words(to, overflow ? "\"an int of more than 64 bits\"" : words);
+        put_text(to, overflow ? "\"an int of more than 64 bits\"" : words);
         return;
     }
     if (!isfinite(PyFloat_AS_DOUBLE(value))) {
         snprintf(words, sizeof words, "\"%f\"", PyFloat_AS_DOUBLE(value));
-        put_words(to, words);
+        put_text(to, words);
         return;
     }
     text = PyOS_double_to_string(PyFloat_AS_DOUBLE(value), 'r', 0, Py_DTSF_ADD_DOT_0, NULL);
-    put_words(to, text ? text : "null");
+    put_text(to, text ? text : "null");
     PyMem_Free(text);
     PyErr_Clear();
 }
@@ -114,16 +114,16 @@ static void put_value(struct attributes *to, PyObject *value, enum secret level,
 
 /* Append KEY and VALUE as a member of an object. LEVEL says how secret the name of the object
  * is. */
-static void put_key(struct attributes *to, PyObject *key, PyObject *value, enum secret level,
-                    int depth)
+static void put_member(struct attributes *to, PyObject *key, PyObject *value, enum secret level,
+                       int depth)
 {
     OWNED PyObject *keep = NULL;
     size_t bytes;
-    const char *name = values_utf8(key, SIZE_MAX, &bytes, &keep);
+    const char *name = values_convert_to_utf8(key, SIZE_MAX, &bytes, &keep);
     const enum secret own = redact_name(name, bytes);
 
-    put_string(to, name, values_cut(name, bytes, KEY_BYTES));
-    put_words(to, ": ");
+    put_string(to, name, values_cut_utf8(name, bytes, KEY_BYTES));
+    put_text(to, ": ");
     put_value(to, value, own > level ? own : level, depth);
 }
 
@@ -132,15 +132,15 @@ static void put_items(struct attributes *to, PyObject *value, enum secret level,
 {
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
 
-    put_words(to, "[");
+    put_text(to, "[");
     for (Py_ssize_t i = 0; i < count && i < ITEMS; i++) {
-        OWNED PyObject *item = compat_item(value, i);
+        OWNED PyObject *item = compat_get_list_item(value, i);
         if (!item)
             break;
-        put_words(to, i ? ", " : "");
+        put_text(to, i ? ", " : "");
         put_value(to, item, level, depth - 1);
     }
-    put_words(to, count > ITEMS ? ", \"...\"]" : "]");
+    put_text(to, count > ITEMS ? ", \"...\"]" : "]");
 }
 
 /* A key of a dict and its value. */
@@ -150,7 +150,7 @@ struct pair {
 
 /* Store the first keys and values of DICT in PAIRS, up to a key that is not a str. Returns how
  * many. */
-static int take_pairs(PyObject *dict, struct pair pairs[ITEMS])
+static int copy_pairs_of_dict(PyObject *dict, struct pair pairs[ITEMS])
 {
     PyObject *key, *value;
     Py_ssize_t at = 0;
@@ -171,18 +171,18 @@ static int take_pairs(PyObject *dict, struct pair pairs[ITEMS])
 static void put_dict(struct attributes *to, PyObject *value, enum secret level, int depth)
 {
     struct pair pairs[ITEMS];
-    const int count = take_pairs(value, pairs);
+    const int count = copy_pairs_of_dict(value, pairs);
 
-    put_words(to, "{");
+    put_text(to, "{");
     for (int i = 0; i < count; i++) {
-        put_words(to, i ? ", " : "");
-        put_key(to, pairs[i].key, pairs[i].value, level, depth - 1);
+        put_text(to, i ? ", " : "");
+        put_member(to, pairs[i].key, pairs[i].value, level, depth - 1);
         Py_DECREF(pairs[i].key);
         Py_DECREF(pairs[i].value);
     }
     if (count < PyDict_GET_SIZE(value))
-        put_words(to, count ? ", \"...\": true" : "\"...\": true");
-    put_words(to, "}");
+        put_text(to, count ? ", \"...\": true" : "\"...\": true");
+    put_text(to, "}");
 }
 
 /* Append a description of VALUE if it is a tensor. Returns false if it is not. */
@@ -198,18 +198,18 @@ static bool put_tensor(struct attributes *to, PyObject *value)
 }
 
 /* Append VALUE if it is None, a bool, a number or a str. Returns false if it is another object. */
-static bool put_plain(struct attributes *to, PyObject *value, enum secret level)
+static bool put_simple_value(struct attributes *to, PyObject *value, enum secret level)
 {
     const bool is_number = PyLong_CheckExact(value) || PyFloat_CheckExact(value);
     const bool is_string = PyUnicode_CheckExact(value);
     const bool is_hidden = (is_string && level) || (is_number && level == SECRET_ALL);
 
     if (value == Py_None)
-        put_words(to, "null");
+        put_text(to, "null");
     else if (PyBool_Check(value))
-        put_words(to, value == Py_True ? "true" : "false");
+        put_text(to, value == Py_True ? "true" : "false");
     else if (is_hidden)
-        put_words(to, "\"" SECRET_WORD "\"");
+        put_text(to, "\"" SECRET_WORD "\"");
     else if (is_string)
         put_unicode(to, value);
     else if (is_number)
@@ -224,8 +224,8 @@ static void put_value(struct attributes *to, PyObject *value, enum secret level,
 {
     const bool is_list = PyTuple_CheckExact(value) || PyList_CheckExact(value);
 
-    if (values_kept() == SESSION_VALUES_ALL) {
-        if (put_plain(to, value, level))
+    if (values_get_session_option() == SESSION_VALUES_ALL) {
+        if (put_simple_value(to, value, level))
             return;
         if (depth > 0 && is_list) {
             put_items(to, value, level, depth);
@@ -245,8 +245,8 @@ static bool put_attribute(struct attributes *to, PyObject *key, PyObject *value,
 {
     const size_t before = to->used;
 
-    put_words(to, before > 1 ? ", " : "");
-    put_key(to, key, value, SECRET_NO, depth);
+    put_text(to, before > 1 ? ", " : "");
+    put_member(to, key, value, SECRET_NO, depth);
     if (to->full || to->used + sizeof ", \"...\": 1234}" > sizeof to->text) {
         to->used = before;
         to->full = false;
@@ -255,7 +255,7 @@ static bool put_attribute(struct attributes *to, PyObject *key, PyObject *value,
     return true;
 }
 
-void attributes_put(struct attributes *to, PyObject *keys, PyObject *const *values, int depth)
+void attributes_write(struct attributes *to, PyObject *keys, PyObject *const *values, int depth)
 {
     const Py_ssize_t count = keys ? PyTuple_GET_SIZE(keys) : 0;
     Py_ssize_t i = 0;
@@ -263,23 +263,23 @@ void attributes_put(struct attributes *to, PyObject *keys, PyObject *const *valu
 
     to->used = 0;
     to->full = false;
-    if (!count || values_kept() == SESSION_VALUES_OFF)
+    if (!count || values_get_session_option() == SESSION_VALUES_OFF)
         return;
-    put_words(to, "{");
+    put_text(to, "{");
     while (i < count && put_attribute(to, PyTuple_GET_ITEM(keys, i), values[i], depth))
         i++;
     if (i < count) {
         snprintf(words, sizeof words, "%s\"...\": %d", i ? ", " : "", (int)(count - i));
-        put_words(to, words);
+        put_text(to, words);
     }
-    put_words(to, "}");
+    put_text(to, "}");
 }
 
-void attributes_put_value(struct attributes *to, PyObject *value, enum secret level, int depth)
+void attributes_write_value(struct attributes *to, PyObject *value, enum secret level, int depth)
 {
     to->used = 0;
     to->full = false;
-    if (values_kept() == SESSION_VALUES_OFF)
+    if (values_get_session_option() == SESSION_VALUES_OFF)
         return;
     put_value(to, value, level, depth);
     if (!to->full)

@@ -21,9 +21,9 @@ struct attributes {
 /* Write to TO a JSON object with the names KEYS (a tuple of str, or NULL) and their VALUES.
  * Containers nested deeper than DEPTH are written as their types. Writes nothing with --values off,
  * or without KEYS. */
-void attributes_put(struct attributes *to, PyObject *keys, PyObject *const *values, int depth);
+void attributes_write(struct attributes *to, PyObject *keys, PyObject *const *values, int depth);
 
 /* Write VALUE to TO, without a name. LEVEL says how secret the value's name is. */
-void attributes_put_value(struct attributes *to, PyObject *value, enum secret level, int depth);
+void attributes_write_value(struct attributes *to, PyObject *value, enum secret level, int depth);
 
 #endif

@@ -58,7 +58,7 @@ static PyObject *call_original(const struct wrapped *f, PyObject *self, PyObject
 
 #define COMMAND_ENDS "\n;|&()`" /* unquoted characters that end a shell command */
 
-static const char *get_text(PyObject *word)
+static const char *read_word_as_utf8(PyObject *word)
 {
     const char *text = PyBytes_CheckExact(word)     ? PyBytes_AS_STRING(word)
                        : PyUnicode_CheckExact(word) ? PyUnicode_AsUTF8(word)
@@ -80,7 +80,7 @@ struct start {
 };
 
 /* Write a loss row if the Python that WORDS start cannot be recorded. WORDS end with a NULL. */
-static void report_python(const char *const *words, struct start start)
+static void report_unrecordable_python(const char *const *words, struct start start)
 {
     const char *program = basename(words[0]);
     char option = python_ignores_us(words + 1);
@@ -99,11 +99,11 @@ static void report_python(const char *const *words, struct start start)
     snprintf(cause, sizeof cause,
              "child: a %.*s was started %s would have loaded the recorder: nothing of it was "
              "recorded",
-             (int)values_cut(program, strlen(program), 60), program, how);
-    tracer_loss(cause);
+             (int)values_cut_utf8(program, strlen(program), 60), program, how);
+    tracer_write_loss(cause);
 }
 
-static bool is_one_of(const char *word, const char *const *list)
+static bool is_word_in_list(const char *word, const char *const *list)
 {
     while (*list && strcmp(word, *list))
         list++;
@@ -111,11 +111,11 @@ static bool is_one_of(const char *word, const char *const *list)
 }
 
 /* Return the TEXT of `-c TEXT` in a shell's WORDS, or NULL. */
-static const char *find_script(const char *const *words)
+static const char *find_shell_command_text(const char *const *words)
 {
     static const char *const shells[] = {"sh", "bash", "dash", "ksh", "zsh", NULL};
 
-    if (!is_one_of(basename(words[0]), shells))
+    if (!is_word_in_list(basename(words[0]), shells))
         return NULL;
     for (words++; *words && (*words)[0] == '-' && (*words)[1] != '-'; words++)
         if (strchr(*words, 'c'))
@@ -123,17 +123,17 @@ static const char *find_script(const char *const *words)
     return NULL;
 }
 
-static void follow_script(const char *script, struct start start);
-static void follow_words(const char *const *words, struct start start);
+static void check_program_of_shell_text(const char *script, struct start start);
+static void check_program_of_command_line(const char *const *words, struct start start);
 
 /* Check the program that `env -S TEXT` starts, which splits TEXT into words. */
-static void follow_split(const char *text, struct start start)
+static void check_program_of_env_split(const char *text, struct start start)
 {
     char *command = NULL;
 
     if (asprintf(&command, "env %s", text) < 0)
         return;
-    follow_script(command, start);
+    check_program_of_shell_text(command, start);
     free(command);
 }
 
@@ -173,7 +173,7 @@ static bool read_first_line(const char *path, char line[FIRST_LINE + 1])
 
 /* Check the program that starts when the file PATH is executed. If PATH is a script, the kernel
  * starts the program that the first line names, with the rest of the line as one word. */
-static void follow_file(const char *path, struct start start)
+static void check_program_in_file(const char *path, struct start start)
 {
     const char *words[4] = {NULL};
     char line[FIRST_LINE + 1];
@@ -194,15 +194,15 @@ static void follow_file(const char *path, struct start start)
         words[count++] = rest + strspn(rest, " \t");
     }
     words[count] = path;
-    follow_words(words, start);
+    check_program_of_command_line(words, start);
 }
 
 /* Check the program that a command line starts, perhaps through launchers. WORDS has at least one
  * word, and ends with a NULL. */
-static void follow_words(const char *const *words, struct start start)
+static void check_program_of_command_line(const char *const *words, struct start start)
 {
     const struct launcher *launcher = launcher_find(words[0]);
-    const char *script = find_script(words);
+    const char *script = find_shell_command_text(words);
     struct launch_words found = {.program = words};
 
     if (start.depth++ >= DEPTH_MOST)
@@ -213,20 +213,20 @@ static void follow_words(const char *const *words, struct start start)
         start.by = launcher->name;
     start.paths |= found.paths;
     if (found.script && launcher->script == 'S')
-        follow_split(found.script, start);
+        check_program_of_env_split(found.script, start);
     else if (found.script || script)
-        follow_script(found.script ? found.script : script, start);
+        check_program_of_shell_text(found.script ? found.script : script, start);
     else if (launcher && *found.program)
-        follow_words(found.program, start);
+        check_program_of_command_line(found.program, start);
     else if (!launcher && python_is(words[0]))
-        report_python(words, start);
+        report_unrecordable_python(words, start);
     else if (!launcher)
-        follow_file(words[0], start);
+        check_program_in_file(words[0], start);
 }
 
 /* Copy the word at *FROM to *TO, without quotes and with a NUL. Returns true if the word has an
  * unquoted '='. */
-static bool take_word(const char **from, char **to)
+static bool copy_next_word(const char **from, char **to)
 {
     bool assigns = false;
     char quote = 0;
@@ -246,7 +246,7 @@ static bool take_word(const char **from, char **to)
 
 /* Check the program that a shell starts which runs SCRIPT. Only the first command is certain:
  * whether the shell starts the others, only the shell knows. */
-static void follow_script(const char *script, struct start start)
+static void check_program_of_shell_text(const char *script, struct start start)
 {
     const char *words[WORDS + 1] = {NULL};
     const char *from = script + strspn(script, " \t\n");
@@ -256,7 +256,7 @@ static void follow_script(const char *script, struct start start)
 
     while (copy && count < WORDS && *from && !strchr(COMMAND_ENDS, *from)) {
         const char *word = to;
-        bool assigns = take_word(&from, &to);
+        bool assigns = copy_next_word(&from, &to);
         if (!count && assigns)
             start.paths |= launcher_sets_paths(word);
         else
@@ -264,14 +264,14 @@ static void follow_script(const char *script, struct start start)
         from += strspn(from, " \t");
     }
     if (count)
-        follow_words(words, start);
+        check_program_of_command_line(words, start);
     free(copy);
 }
 
 /* Check the program that a call starts. PROGRAM is a path, or a tuple of paths to try. LIST has the
  * words, beginning with the program's name. ELSEWHERE: the program starts in another directory than
  * ours. */
-static void follow_program(PyObject *program, PyObject *list, bool elsewhere)
+static void check_started_program(PyObject *program, PyObject *list, bool elsewhere)
 {
     const char *words[WORDS + 1] = {NULL};
     OWNED PyObject *held = NULL;
@@ -279,27 +279,27 @@ static void follow_program(PyObject *program, PyObject *list, bool elsewhere)
     bool there = false;
 
     if (PyTuple_CheckExact(program)) { /* the paths to try are made from the variable PATH */
-        name = PyTuple_GET_SIZE(program) ? get_text(PyTuple_GET_ITEM(program, 0)) : "";
+        name = PyTuple_GET_SIZE(program) ? read_word_as_utf8(PyTuple_GET_ITEM(program, 0)) : "";
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(program) && !there; i++) {
-            const char *candidate = get_text(PyTuple_GET_ITEM(program, i));
+            const char *candidate = read_word_as_utf8(PyTuple_GET_ITEM(program, i));
             there = access(candidate, X_OK) == 0;
             if (there)
                 name = candidate;
         }
     } else {
-        name = get_text(program);
+        name = read_word_as_utf8(program);
         there = !strchr(name, '/') || access(name, X_OK) == 0;
     }
     if (!there || !(PyList_CheckExact(list) || PyTuple_CheckExact(list)))
         return;
     held = PySequence_Tuple(list);
     for (Py_ssize_t i = 0; held && i < WORDS && i < PyTuple_GET_SIZE(held); i++)
-        words[i] = get_text(PyTuple_GET_ITEM(held, i));
+        words[i] = read_word_as_utf8(PyTuple_GET_ITEM(held, i));
     PyErr_Clear();
     if (!words[0])
         return;
     words[0] = name;
-    follow_words(words, (struct start){.elsewhere = elsewhere});
+    check_program_of_command_line(words, (struct start){.elsewhere = elsewhere});
 }
 
 /* ---- give a child the environment that makes it join the session ----
@@ -309,7 +309,7 @@ static void follow_program(PyObject *program, PyObject *list, bool elsewhere)
  * again. The caller's environment object is never changed: the child gets a copy. */
 
 /* If ENTRY is b"NAME=value", return the value, borrowed; otherwise NULL. */
-static const char *find_value(PyObject *entry, const char *name)
+static const char *value_of_variable(PyObject *entry, const char *name)
 {
     size_t length = strlen(name);
     const char *text = PyBytes_Check(entry) ? PyBytes_AS_STRING(entry) : "";
@@ -317,7 +317,7 @@ static const char *find_value(PyObject *entry, const char *name)
     return !strncmp(text, name, length) && text[length] == '=' ? text + length + 1 : NULL;
 }
 
-static bool list_add(PyObject *list, const char *name, const char *value)
+static bool add_variable_to_list(PyObject *list, const char *name, const char *value)
 {
     OWNED PyObject *entry = PyBytes_FromFormat("%s=%s", name, value);
 
@@ -330,7 +330,7 @@ struct joining {
     char session[sizeof P.session_directory]; /* directory of the session, or INJECT_STANDBY */
 };
 
-static struct joining get_joining(void)
+static struct joining get_session_to_join(void)
 {
     const bool over = !P.session || atomic_load_explicit(&P.session->closed, memory_order_relaxed);
     const char *inject = P.inject_directory ? P.inject_directory : P.standby;
@@ -356,22 +356,22 @@ static PyObject *copy_list_with_session(PyObject *list, const struct joining *to
 
     for (Py_ssize_t i = 0; mended && i < PyTuple_GET_SIZE(entries); i++) {
         PyObject *entry = PyTuple_GET_ITEM(entries, i);
-        const char *found = find_value(entry, INJECT_PATHS);
+        const char *found = value_of_variable(entry, INJECT_PATHS);
         if (found)
             old = old ? old : found;
-        else if (!find_value(entry, INJECT_SESSION))
+        else if (!value_of_variable(entry, INJECT_SESSION))
             mended = PyList_Append(copy, entry) == 0;
     }
     paths = mended ? inject_paths(to->inject, old) : NULL;
-    if (!paths || !list_add(copy, INJECT_PATHS, paths) ||
-        !list_add(copy, INJECT_SESSION, to->session))
+    if (!paths || !add_variable_to_list(copy, INJECT_PATHS, paths) ||
+        !add_variable_to_list(copy, INJECT_SESSION, to->session))
         Py_CLEAR(copy);
     PyErr_Clear();
     free(paths);
     return copy;
 }
 
-static int mapping_set(PyObject *mapping, const char *name, const char *value)
+static int set_mapping_item(PyObject *mapping, const char *name, const char *value)
 {
     OWNED PyObject *key = PyBytes_FromString(name), *bytes = PyBytes_FromString(value);
 
@@ -400,8 +400,8 @@ static PyObject *copy_mapping_with_session(PyObject *mapping, const struct joini
         mended = PyUnicode_FSConverter(PyDict_GetItemWithError(copy, path_key), &old);
     if (mended) {
         paths = inject_paths(to->inject, old ? PyBytes_AS_STRING(old) : NULL);
-        mended = paths && mapping_set(copy, INJECT_PATHS, paths) == 0 &&
-                 mapping_set(copy, INJECT_SESSION, to->session) == 0;
+        mended = paths && set_mapping_item(copy, INJECT_PATHS, paths) == 0 &&
+                 set_mapping_item(copy, INJECT_SESSION, to->session) == 0;
     }
     PyErr_Clear();
     if (!mended)
@@ -411,7 +411,8 @@ static PyObject *copy_mapping_with_session(PyObject *mapping, const struct joini
 }
 
 /* Does the call of F start the program in another directory than ours? */
-static bool has_directory(const struct wrapped *f, PyObject *const *args, Py_ssize_t count)
+static bool starts_in_other_directory(const struct wrapped *f, PyObject *const *args,
+                                      Py_ssize_t count)
 {
     /* in fork_exec() the directory comes before the environment */
     const Py_ssize_t directory = f->environment - 1;
@@ -419,8 +420,9 @@ static bool has_directory(const struct wrapped *f, PyObject *const *args, Py_ssi
     return !strcmp(f->name, "fork_exec") && count > directory && args[directory] != Py_None;
 }
 
-static PyObject *follow_call(const struct wrapped *f, PyObject *self, PyObject *const *args,
-                             Py_ssize_t count, PyObject *names)
+static PyObject *call_with_session_in_environment(const struct wrapped *f, PyObject *self,
+                                                  PyObject *const *args, Py_ssize_t count,
+                                                  PyObject *names)
 {
     Py_ssize_t given = count + (names ? PyTuple_GET_SIZE(names) : 0);
     Py_ssize_t at = -1;
@@ -429,8 +431,8 @@ static PyObject *follow_call(const struct wrapped *f, PyObject *self, PyObject *
     PyObject *result;
     struct joining to;
 
-    slot_look(true);
-    to = get_joining();
+    slot_check_hook(true);
+    to = get_session_to_join();
     if (to.inject) {
         if (f->environment >= 0 && f->environment < count)
             at = f->environment;
@@ -440,9 +442,10 @@ static PyObject *follow_call(const struct wrapped *f, PyObject *self, PyObject *
         if (!P.session)
             ; /* without a recording no loss is written */
         else if (f->program >= 0 && count > f->program && count > f->words)
-            follow_program(args[f->program], args[f->words], has_directory(f, args, count));
+            check_started_program(args[f->program], args[f->words],
+                                  starts_in_other_directory(f, args, count));
         else if (f->program < 0 && given)
-            follow_script(get_text(args[0]), (struct start){0});
+            check_program_of_shell_text(read_word_as_utf8(args[0]), (struct start){0});
         if (at < 0 || args[at] == Py_None)
             inject_environment(to.inject, to.session);
         else if (PyList_CheckExact(args[at]) || PyTuple_CheckExact(args[at]))
@@ -475,12 +478,12 @@ static PyObject *follow_call(const struct wrapped *f, PyObject *self, PyObject *
  *                                trampolines there again; a function registered with
  *                                os.register_at_fork puts it in again */
 
-static bool watched; /* after_fork() is registered with os.register_at_fork */
+static bool watched; /* handle_fork_in_child() is registered with os.register_at_fork */
 static bool aside;   /* in a child that has just been forked: our hook is out of the slot */
 
-static bool remove_hook(void)
+static bool remove_hook_in_child(void)
 {
-    if (!P.hook || compat_evaluator(P.interpreter) != P.hook)
+    if (!P.hook || compat_get_evaluator(P.interpreter) != P.hook)
         return false; /* another hook is in the slot in place of ours */
     slot_set_evaluator(P.evaluate);
     return true;
@@ -488,18 +491,18 @@ static bool remove_hook(void)
 
 static void restore_hook(void)
 {
-    P.evaluate = compat_evaluator(P.interpreter);
+    P.evaluate = compat_get_evaluator(P.interpreter);
     slot_set_evaluator(P.hook);
-    slot_excuse();
+    slot_accept_changes();
 }
 
-void tracer_perf_forked(void)
+void tracer_remove_hook_in_forked_child(void)
 {
     aside = watched && P.evaluate != _PyEval_EvalFrameDefault && PyGILState_GetThisThreadState() &&
-            remove_hook();
+            remove_hook_in_child();
 }
 
-static PyObject *after_fork(PyObject *self, PyObject *ignored)
+static PyObject *handle_fork_in_child(PyObject *self, PyObject *ignored)
 {
     if (aside)
         restore_hook();
@@ -507,16 +510,16 @@ static PyObject *after_fork(PyObject *self, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
-static PyMethodDef after_fork_method = {"after_fork", after_fork, METH_NOARGS, NULL};
+static PyMethodDef after_fork_method = {"after_fork", handle_fork_in_child, METH_NOARGS, NULL};
 
-static void watch_fork(void)
+static void register_fork_handler(void)
 {
     OWNED PyObject *posix = NULL, *function = NULL, *names = NULL, *given = NULL, *done = NULL;
 
     if (watched || P.evaluate == _PyEval_EvalFrameDefault)
         return;
     posix = PyImport_ImportModule("posix");
-    function = posix ? tracer_attribute(posix, "register_at_fork") : NULL;
+    function = posix ? tracer_get_attribute(posix, "register_at_fork") : NULL;
     given = PyCFunction_NewEx(&after_fork_method, NULL, NULL);
     names = Py_BuildValue("(s)", "after_in_child");
     if (function && given && names)
@@ -532,21 +535,21 @@ static PyObject *call_without_hook(const struct wrapped *f, PyObject *self, PyOb
     PyObject *result;
 
     if (PyInterpreterState_Get() == P.interpreter) {
-        world_enter(&tracer_gate);
+        world_enter_gate(&tracer_gate);
         world_stop(P.interpreter);
-        out = remove_hook();
+        out = remove_hook_in_child();
         world_start(P.interpreter);
-        world_leave(&tracer_gate);
+        world_leave_gate(&tracer_gate);
     }
     result = call_original(f, self, args, count, names);
     if (out) {
-        KEPT struct tracer_exception pending = tracer_exception_aside();
-        world_enter(&tracer_gate);
+        KEPT struct tracer_exception pending = tracer_put_exception_aside();
+        world_enter_gate(&tracer_gate);
         world_stop(P.interpreter);
         restore_hook();
         world_start(P.interpreter);
-        world_leave(&tracer_gate);
-        watch_fork();
+        world_leave_gate(&tracer_gate);
+        register_fork_handler();
     }
     return result;
 }
@@ -556,7 +559,7 @@ static PyObject *call_without_hook(const struct wrapped *f, PyObject *self, PyOb
 static PyObject *check_slot_then_call(const struct wrapped *f, PyObject *self,
                                       PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
-    slot_look(f->environment == 1);
+    slot_check_hook(f->environment == 1);
     return call_original(f, self, args, count, names);
 }
 
@@ -564,9 +567,9 @@ static PyObject *call_then_check_slot(const struct wrapped *f, PyObject *self,
                                       PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     PyObject *result = call_original(f, self, args, count, names);
-    KEPT struct tracer_exception pending = tracer_exception_aside();
+    KEPT struct tracer_exception pending = tracer_put_exception_aside();
 
-    slot_look(false);
+    slot_check_hook(false);
     return result;
 }
 
@@ -599,12 +602,12 @@ ENTRY(13)
 #undef ENTRY
 
 static struct wrapped wrapped[WRAPPED] = {
-    {"_posixsubprocess", "fork_exec", entry_0, follow_call, 5, 1, 0, {0}, {0}},
-    {"posix", "execve", entry_1, follow_call, 2, 0, 1, {0}, {0}},
-    {"posix", "posix_spawn", entry_2, follow_call, 2, 0, 1, {0}, {0}},
-    {"posix", "posix_spawnp", entry_3, follow_call, 2, 0, 1, {0}, {0}},
-    {"posix", "execv", entry_4, follow_call, -1, 0, 1, {0}, {0}},
-    {"posix", "system", entry_5, follow_call, -1, -1, 0, {0}, {0}},
+    {"_posixsubprocess", "fork_exec", entry_0, call_with_session_in_environment, 5, 1, 0, {0}, {0}},
+    {"posix", "execve", entry_1, call_with_session_in_environment, 2, 0, 1, {0}, {0}},
+    {"posix", "posix_spawn", entry_2, call_with_session_in_environment, 2, 0, 1, {0}, {0}},
+    {"posix", "posix_spawnp", entry_3, call_with_session_in_environment, 2, 0, 1, {0}, {0}},
+    {"posix", "execv", entry_4, call_with_session_in_environment, -1, 0, 1, {0}, {0}},
+    {"posix", "system", entry_5, call_with_session_in_environment, -1, -1, 0, {0}, {0}},
     {"posix", "_exit", entry_6, check_slot_then_call, 1, 0, 0, {0}, {0}},
     {"_thread", "start_new_thread", entry_7, check_slot_then_call, 0, 0, 0, {0}, {0}},
     {"_thread", "start_joinable_thread", entry_8, check_slot_then_call, 0, 0, 0, {0}, {0}},
@@ -624,7 +627,7 @@ static void wrap_builtin(struct wrapped *f)
     PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
     bool there = PyDict_GetItemString(modules, f->module) != NULL;
     OWNED PyObject *module = PyImport_ImportModule(f->module), *ours = NULL;
-    OWNED PyObject *function = module ? tracer_attribute(module, f->name) : NULL;
+    OWNED PyObject *function = module ? tracer_get_attribute(module, f->name) : NULL;
     PyCFunctionObject *target = (PyCFunctionObject *)function;
     const PyCFunction entry = (PyCFunction)(void (*)(void))f->entry;
     PyMethodDef *table;
@@ -650,7 +653,7 @@ done:
     PyErr_Clear();
 }
 
-void tracer_follow_children(const char *inject)
+void tracer_record_child_programs(const char *inject)
 {
     char *before = P.inject_directory;
 
@@ -662,9 +665,9 @@ void tracer_follow_children(const char *inject)
         wrap_builtin(&wrapped[i]);
 }
 
-void tracer_perf_start(void)
+void tracer_wrap_perf_functions(void)
 {
     for (int i = FOLLOWED; i < WRAPPED; i++)
         wrap_builtin(&wrapped[i]);
-    watch_fork();
+    register_fork_handler();
 }

@@ -27,7 +27,7 @@ enum { NAME_MAX_BYTES = 16 << 10 };
 
 /* Does FILE belong to the standard library or to an installed package? "<frozen ...>" counts as the
  * standard library; "<string>" and "<stdin>" are the user's code. */
-static bool is_library(const char *file)
+static bool is_library_file(const char *file)
 {
     size_t length = strlen(P.standard_library);
 
@@ -37,7 +37,7 @@ static bool is_library(const char *file)
 }
 
 /* Was the program given by `python -c`? Then "<string>" is the file name of its own code. */
-static bool is_from_command_line(void)
+static bool is_program_from_command_line(void)
 {
     PyObject *argv = PySys_GetObject("orig_argv"); /* borrowed */
     OWNED PyObject *words = argv && PyList_Check(argv) ? PyList_AsTuple(argv) : NULL;
@@ -56,31 +56,31 @@ static bool is_from_command_line(void)
 
 /* Was the code of FILE made by a library, with exec or compile? In a process with torch, the column
  * is_own of the view `functions` has the same rule. */
-static bool is_generated(const char *file)
+static bool is_generated_code(const char *file)
 {
     static const char *const of_users[] = {
         "<stdin>", "<console>", "<input>", "<ipython-input", "<doctest ",
     };
 
     if (!strcmp(file, "<string>"))
-        return !is_from_command_line();
+        return !is_program_from_command_line();
     for (size_t i = 0; i < sizeof of_users / sizeof *of_users; i++)
         if (!strncmp(file, of_users[i], strlen(of_users[i])))
             return false;
     return *file == '<';
 }
 
-static bool ends_in(const char *name, size_t bytes, const char *end);
+static bool does_name_end_with(const char *name, size_t bytes, const char *end);
 
 /* Is the function NAME of FILE the body of a torch module? */
-static bool is_torch_module(const char *file, struct fact_text name)
+static bool is_body_of_torch_module(const char *file, struct fact_text name)
 {
-    return ends_in(name.text, (size_t)name.bytes, "<module>") && strstr(file, "/torch/") &&
-           is_library(file);
+    return does_name_end_with(name.text, (size_t)name.bytes, "<module>") &&
+           strstr(file, "/torch/") && is_library_file(file);
 }
 
 /* Is FILE dyntrace's own Python code that runs in the traced program? */
-static bool is_ours(const char *file)
+static bool is_file_of_dyntrace(const char *file)
 {
     const char *at = strstr(file, "/dyntrace/_");
     const char *name = at ? at + strlen("/dyntrace/_") : "";
@@ -90,16 +90,16 @@ static bool is_ours(const char *file)
 }
 
 /* Does --frames user leave out frames of the function NAME of FILE? */
-static bool is_left_out(const char *file, const char *name)
+static bool is_left_out_by_frames_user(const char *file, const char *name)
 {
     /* keep this function of torch, because it wraps each user function */
     const bool around_users = !strcmp(name, "wrap_inline.<locals>.inner");
 
-    return P.session->frames == SESSION_USER && is_library(file) && !around_users;
+    return P.session->frames == SESSION_USER && is_library_file(file) && !around_users;
 }
 
 /* Is the function NAME of FILE recorded under --include and --exclude? */
-static bool is_selected(const char *file, const char *name)
+static bool is_selected_by_patterns(const char *file, const char *name)
 {
     const char *glob = P.session->text;
     bool any_include = false;
@@ -120,7 +120,7 @@ static bool is_selected(const char *file, const char *name)
 }
 
 /* Does --args name the function NAME of FILE? */
-static bool matches_args(const char *file, const char *name)
+static bool is_named_by_args_option(const char *file, const char *name)
 {
     const struct session_file *session = P.session;
     const char *glob = session->text;
@@ -140,20 +140,20 @@ static bool matches_args(const char *file, const char *name)
 
 /* Return 0 if frames of the function NAME of FILE are recorded. If not, return CODE_SKIP and the
  * bit of the reason. */
-static uintptr_t find_skip_bits(const char *file, const char *name)
+static uintptr_t reason_bits_to_skip_code(const char *file, const char *name)
 {
-    if (is_ours(file))
+    if (is_file_of_dyntrace(file))
         return CODE_SKIP;
-    if (!is_selected(file, name))
+    if (!is_selected_by_patterns(file, name))
         return CODE_SKIP | CODE_EXCLUDED;
-    return is_left_out(file, name) ? CODE_SKIP | CODE_LEFT : 0;
+    return is_left_out_by_frames_user(file, name) ? CODE_SKIP | CODE_LEFT : 0;
 }
 
 bool tracer_is_user_code(PyCodeObject *code)
 {
     OWNED PyObject *keep = NULL;
     size_t bytes;
-    const char *file = values_utf8(code->co_filename, NAME_MAX_BYTES, &bytes, &keep);
+    const char *file = values_convert_to_utf8(code->co_filename, NAME_MAX_BYTES, &bytes, &keep);
 
     size_t library = strlen(P.standard_library);
 
@@ -161,17 +161,20 @@ bool tracer_is_user_code(PyCodeObject *code)
     if (library && !strncmp(file, P.standard_library, library) &&
         !strncmp(file + library, "/test/", 6))
         return true;
-    return !is_library(file) && !is_ours(file) && !strstr(file, "/python/dyntrace/");
+    return !is_library_file(file) && !is_file_of_dyntrace(file) &&
+           !strstr(file, "/python/dyntrace/");
 }
 
-bool tracer_is_wanted(PyCodeObject *code)
+bool tracer_is_code_recorded(PyCodeObject *code)
 {
     OWNED PyObject *keep_name = NULL, *keep_file = NULL;
     size_t bytes;
-    const char *name = values_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes, &keep_name);
-    const char *file = values_utf8(code->co_filename, NAME_MAX_BYTES, &bytes, &keep_file);
+    const char *name =
+        values_convert_to_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes, &keep_name);
+    const char *file =
+        values_convert_to_utf8(code->co_filename, NAME_MAX_BYTES, &bytes, &keep_file);
 
-    return !P.session || !find_skip_bits(file, name);
+    return !P.session || !reason_bits_to_skip_code(file, name);
 }
 
 /* ---- compute the fingerprint of a code object ---- */
@@ -299,35 +302,35 @@ static uint64_t compute_fingerprint(PyCodeObject *code)
 
 /* Do interpreters share CODE, and is this not the main interpreter? Shared code objects have the
  * marks of the main interpreter in their extra slots. */
-static bool is_shared_elsewhere(PyCodeObject *code)
+static bool is_code_shared_with_main_interpreter(PyCodeObject *code)
 {
     return compat_is_shared(code) && PyInterpreterState_Get() != P.interpreter;
 }
 
 /* Put MARK into CODE's extra slot, where the hook finds it. */
-static void mark_put(PyCodeObject *code, uintptr_t mark)
+static void store_mark_in_code(PyCodeObject *code, uintptr_t mark)
 {
-    uintptr_t slot = compat_extra(code, P.extra);
+    uintptr_t slot = compat_get_extra(code, P.extra);
 
-    if (tracer_is_state(slot))
+    if (tracer_is_slot_code_state(slot))
         *(uintptr_t *)slot = mark;
     else if (compat_set_extra(code, P.extra, (void *)mark))
         PyErr_Clear();
 }
 
 /* Set CODE's mark to MARK, unless another interpreter has set a mark first. Returns CODE's mark. */
-static uintptr_t mark_keep(PyCodeObject *code, uintptr_t mark)
+static uintptr_t store_mark_unless_set(PyCodeObject *code, uintptr_t mark)
 {
     if (compat_is_shared(code))
         mark = tracer_shared_mark_setdefault(code, mark);
-    if (!is_shared_elsewhere(code))
-        mark_put(code, mark);
+    if (!is_code_shared_with_main_interpreter(code))
+        store_mark_in_code(code, mark);
     return mark;
 }
 
 /* ---- set the mark of a code object when it is first seen ---- */
 
-static bool ends_in(const char *name, size_t bytes, const char *end)
+static bool does_name_end_with(const char *name, size_t bytes, const char *end)
 {
     size_t length = strlen(end);
 
@@ -345,9 +348,9 @@ static struct described describe_code(PyCodeObject *code, struct fact_text name,
 {
     struct described is = {.name = name, .file = file};
 
-    if (is_library(file.text) || is_generated(file.text))
+    if (is_library_file(file.text) || is_generated_code(file.text))
         is.place |= CODE_OF_LIBRARY;
-    if (is_torch_module(file.text, name))
+    if (is_body_of_torch_module(file.text, name))
         is.place |= CODE_OF_IMPORT;
     is.fingerprint = (int64_t)compute_fingerprint(code);
     return is;
@@ -355,7 +358,7 @@ static struct described describe_code(PyCodeObject *code, struct fact_text name,
 
 /* Give CODE a new id and write its facts. Returns the bits of the mark: the id, shifted by
  * CODE_SHIFT. */
-static uintptr_t give_id(PyCodeObject *code, const struct described *is)
+static uintptr_t give_id_to_code(PyCodeObject *code, const struct described *is)
 {
     uint32_t id = __atomic_fetch_add(&P.codes, 1, __ATOMIC_RELAXED);
     PyCodeObject *origin = NULL;
@@ -366,7 +369,7 @@ static uintptr_t give_id(PyCodeObject *code, const struct described *is)
                 .filename = is->file);
     if (!tracer_hooks.is_resume || !tracer_hooks.is_resume(code, &origin))
         return (uintptr_t)id << CODE_SHIFT;
-    from = origin ? tracer_name_code(origin) : CODE_SKIP;
+    from = origin ? tracer_mark_code_with_id(origin) : CODE_SKIP;
     tracer_fact(ORIGIN, .code = id,
                 .from = tracer_has_id(from) ? (int64_t)(from >> CODE_SHIFT) : -1,
                 .kind = fact_string("resume"));
@@ -377,7 +380,7 @@ static uintptr_t give_id(PyCodeObject *code, const struct described *is)
 /* Is CODE the line of Python that `dyntrace attach` injects into the program
  * (src/cmd/attach/inject.c)? That line has the constant "<dyntrace>", the file name of the code
  * that it runs. */
-static bool is_injected(PyCodeObject *code)
+static bool is_code_of_attach(PyCodeObject *code)
 {
     PyObject *constants = code->co_consts;
     bool found = false;
@@ -392,31 +395,31 @@ static bool is_injected(PyCodeObject *code)
     return found;
 }
 
-/* Must frames of CODE call values_begin() and values_end()? */
-static bool needs_values_hooks(PyCodeObject *code, const char *file, const char *name)
+/* Must frames of CODE call values_before_frame() and values_after_frame()? */
+static bool needs_argument_hooks(PyCodeObject *code, const char *file, const char *name)
 {
     if (code->co_flags & CO_OPTIMIZED)
-        return matches_args(file, name);
+        return is_named_by_args_option(file, name);
     return uncaught_is_watched(code);
 }
 
 /* Set the mark of CODE to MADE, and give CODE an id if its frames are recorded. IS describes CODE;
  * SESSION is the session for which MADE was computed. Changes nothing if another thread has set a
  * mark meanwhile, or if that session is over. Returns the mark to use. */
-static uintptr_t mark_set_if_unset(PyCodeObject *code, const struct described *is, uintptr_t made,
-                                   uint32_t session)
+static uintptr_t make_mark_unless_set(PyCodeObject *code, const struct described *is,
+                                      uintptr_t made, uint32_t session)
 {
-    uintptr_t mark = COMPAT_FREE_THREADED ? compat_extra(code, P.extra) : 0;
+    uintptr_t mark = COMPAT_FREE_THREADED ? compat_get_extra(code, P.extra) : 0;
 
     if (mark & CODE_SEEN)
         return mark;
     if (!P.session || P.sessions != session)
         return CODE_SEEN | CODE_SKIP;
     if (!(made & CODE_SKIP))
-        made |= give_id(code, is);
+        made |= give_id_to_code(code, is);
     if (made & (CODE_LEFT | CODE_EXCLUDED) && !(tracer_thread && tracer_thread->quiet))
-        tracer_left_out(LEFT_CODES);
-    return mark_keep(code, made);
+        tracer_count_left_out(LEFT_CODES);
+    return store_mark_unless_set(code, made);
 }
 
 uintptr_t tracer_mark_code(PyCodeObject *code)
@@ -426,25 +429,27 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
     size_t bytes[2];
     const char *name, *file;
     uint32_t session;
-    uintptr_t mark = is_shared_elsewhere(code) ? 0 : tracer_mark_in(compat_extra(code, P.extra));
+    uintptr_t mark = is_code_shared_with_main_interpreter(code)
+                         ? 0
+                         : tracer_mark_in_slot(compat_get_extra(code, P.extra));
 
     if (!(mark & CODE_SEEN) && compat_is_shared(code) &&
         (mark = tracer_shared_mark_setdefault(code, 0)))
-        mark_keep(code, mark);
+        store_mark_unless_set(code, mark);
     if (mark & CODE_SEEN)
         return mark;
     /* the session may have ended since the caller checked */
     if (!P.session || slot_is_probe(code))
         return CODE_SEEN | CODE_SKIP;
 
-    KEPT struct tracer_exception pending = tracer_exception_aside();
-    name = values_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes[0], &keep_name);
-    file = values_utf8(code->co_filename, NAME_MAX_BYTES, &bytes[1], &keep_file);
+    KEPT struct tracer_exception pending = tracer_put_exception_aside();
+    name = values_convert_to_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes[0], &keep_name);
+    file = values_convert_to_utf8(code->co_filename, NAME_MAX_BYTES, &bytes[1], &keep_file);
     if (!P.session)
         return CODE_SEEN | CODE_SKIP;
     session = P.sessions;
-    mark = CODE_SEEN | (is_injected(code) ? CODE_SKIP : find_skip_bits(file, name));
-    if (needs_values_hooks(code, file, name))
+    mark = CODE_SEEN | (is_code_of_attach(code) ? CODE_SKIP : reason_bits_to_skip_code(file, name));
+    if (needs_argument_hooks(code, file, name))
         mark |= mark & CODE_SKIP ? 0 : CODE_ARGS;
     if (tracer_hooks.is_range && tracer_hooks.is_range(file, name))
         mark |= CODE_RANGE;
@@ -455,19 +460,19 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
         is = describe_code(code, (struct fact_text){name, bytes[0]},
                            (struct fact_text){file, bytes[1]});
     world_hold(code);
-    mark = mark_set_if_unset(code, &is, mark, session);
+    mark = make_mark_unless_set(code, &is, mark, session);
     world_release();
     /* Is this the first file of torch.compile that is imported? */
-    if (ends_in(name, bytes[0], "<module>") &&
-        ends_in(file, bytes[1], "/torch/_dynamo/__init__.py") && tracer_place() == PLACE_HOME &&
-        tracer_hooks.torch_begins)
+    if (does_name_end_with(name, bytes[0], "<module>") &&
+        does_name_end_with(file, bytes[1], "/torch/_dynamo/__init__.py") &&
+        tracer_place() == PLACE_HOME && tracer_hooks.torch_begins)
         tracer_hooks.torch_begins(false);
     return mark;
 }
 
-uintptr_t tracer_recheck(PyCodeObject *code, uintptr_t mark)
+uintptr_t tracer_update_mark(PyCodeObject *code, uintptr_t mark)
 {
-    KEPT struct tracer_exception pending = tracer_exception_aside();
+    KEPT struct tracer_exception pending = tracer_put_exception_aside();
     const uintptr_t stamps = (uintptr_t)UINT16_MAX << CODE_STAMP_SHIFT;
     const uintptr_t stamp = (uintptr_t)P.sessions << CODE_STAMP_SHIFT & stamps;
     OWNED PyObject *keep_name = NULL, *keep_file = NULL;
@@ -476,20 +481,20 @@ uintptr_t tracer_recheck(PyCodeObject *code, uintptr_t mark)
 
     if ((mark & stamps) == stamp || mark & CODE_SKIP)
         return mark;
-    name = values_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes, &keep_name);
-    file = values_utf8(code->co_filename, NAME_MAX_BYTES, &bytes, &keep_file);
+    name = values_convert_to_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes, &keep_name);
+    file = values_convert_to_utf8(code->co_filename, NAME_MAX_BYTES, &bytes, &keep_file);
     if (!P.session)
         return mark;
     mark = (mark & ~(stamps | CODE_ARGS)) | stamp;
-    if (needs_values_hooks(code, file, name))
+    if (needs_argument_hooks(code, file, name))
         mark |= CODE_ARGS;
     world_hold(code);
-    mark_keep(code, mark);
+    store_mark_unless_set(code, mark);
     world_release();
     return mark;
 }
 
-uintptr_t tracer_name_code(PyCodeObject *code)
+uintptr_t tracer_mark_code_with_id(PyCodeObject *code)
 {
     uintptr_t mark = tracer_mark_code(code);
     OWNED PyObject *keep_name = NULL, *keep_file = NULL;
@@ -498,22 +503,22 @@ uintptr_t tracer_name_code(PyCodeObject *code)
     size_t bytes[2];
 
     /* Only the main interpreter marks code that interpreters share. */
-    if (!(mark & CODE_LEFT) || mark & CODE_NAMED || is_shared_elsewhere(code))
+    if (!(mark & CODE_LEFT) || mark & CODE_NAMED || is_code_shared_with_main_interpreter(code))
         return mark;
-    KEPT struct tracer_exception pending = tracer_exception_aside();
-    name = values_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes[0], &keep_name);
-    file = values_utf8(code->co_filename, NAME_MAX_BYTES, &bytes[1], &keep_file);
+    KEPT struct tracer_exception pending = tracer_put_exception_aside();
+    name = values_convert_to_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes[0], &keep_name);
+    file = values_convert_to_utf8(code->co_filename, NAME_MAX_BYTES, &bytes[1], &keep_file);
     is = describe_code(code, (struct fact_text){name, (int64_t)bytes[0]},
                        (struct fact_text){file, (int64_t)bytes[1]});
-    mark |= give_id(code, &is);
+    mark |= give_id_to_code(code, &is);
     mark |= CODE_NAMED;
-    mark_put(code, mark);
+    store_mark_in_code(code, mark);
     return mark;
 }
 
-uintptr_t tracer_mark_decided(PyCodeObject *code)
+uintptr_t tracer_mark_decided_code(PyCodeObject *code)
 {
-    const uintptr_t mark = tracer_name_code(code);
+    const uintptr_t mark = tracer_mark_code_with_id(code);
 
     return mark & CODE_NAMED ? mark & ~(uintptr_t)CODE_SKIP : mark;
 }

@@ -40,7 +40,7 @@ struct start {
     int error;   /* errno if `collect` could not be started; 0 if it was */
 };
 
-static void close_from_first(void)
+static void close_inherited_descriptors(void)
 {
     if (syscall(SYS_close_range, FIRST_FD, UINT_MAX, 0) == 0)
         return;
@@ -50,7 +50,7 @@ static void close_from_first(void)
 
 /* Main function of the process that becomes `collect`. It begins a POSIX session of its own, so
  * that Ctrl-C in a terminal reaches only the program. */
-static int become_collect(void *of)
+static int run_collect_command(void *of)
 {
     struct start *start = of;
     sigset_t none;
@@ -63,29 +63,29 @@ static int become_collect(void *of)
     setsid();
     for (int fd = 0; fd < FIRST_FD; fd++)
         dup2(start->end, fd);
-    close_from_first();
+    close_inherited_descriptors();
     execve(start->argv[0], start->argv, environ);
     start->error = errno;
     return 127; /* the exit status */
 }
 
-static int be_intermediate(void *of)
+static int run_intermediate_process(void *of)
 {
     struct start *start = of;
 
     /* Process 1 of a pid namespace must not exit before the others. If it is the intermediate, it
      * becomes `collect` itself, and wait() in the program may return it. */
     if (getpid() == 1)
-        return become_collect(of);
-    start->pid =
-        clone(become_collect, start->stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, start);
+        return run_collect_command(of);
+    start->pid = clone(run_collect_command, start->stack + STACK_BYTES,
+                       CLONE_VM | CLONE_VFORK | SIGCHLD, start);
     if (start->pid < 0)
         start->error = errno;
     return 0;
 }
 
 /* Start `collect`, and wait for the exit of the intermediate process. */
-static void start_process(struct start *start)
+static void start_collect_process(struct start *start)
 {
     sigset_t all, old;
     pid_t pid;
@@ -98,7 +98,8 @@ static void start_process(struct start *start)
     }
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    pid = clone(be_intermediate, start->stack + 2 * STACK_BYTES, CLONE_VM | CLONE_VFORK, start);
+    pid = clone(run_intermediate_process, start->stack + 2 * STACK_BYTES, CLONE_VM | CLONE_VFORK,
+                start);
     if (pid < 0)
         start->error = errno;
     else if (waitpid(pid, NULL, __WCLONE) < 0)
@@ -119,7 +120,7 @@ static bool is_our_child(pid_t pid)
 
 /* Make the two ends of the socket. Their numbers are above those of standard input, output and
  * error, even if these are closed. Returns false with errno. */
-static bool make_ends(int ends[2])
+static bool make_socket_pair(int ends[2])
 {
     int made[2];
 
@@ -164,12 +165,12 @@ PyObject *collect_start(PyObject *module, PyObject *args)
     start.argv = list_strings(command);
     if (!start.argv)
         return NULL;
-    if (!make_ends(ends)) {
+    if (!make_socket_pair(ends)) {
         free(start.argv);
         return PyErr_SetFromErrno(PyExc_OSError);
     }
     start.end = ends[1];
-    start_process(&start);
+    start_collect_process(&start);
     free(start.argv);
     close(ends[1]);
     fstat(ends[0], &status);

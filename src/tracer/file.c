@@ -49,7 +49,7 @@ static ino_t file_inode;
 
 /* ---- get memory in the file and map it ---- */
 
-int file_reserve(char *at, size_t bytes)
+int file_reserve_memory(char *at, size_t bytes)
 {
     int error = madvise(at, bytes, MADV_POPULATE_WRITE) ? errno : 0;
 
@@ -76,7 +76,7 @@ static bool has_free_space(size_t bytes)
            (uint64_t)status.f_bavail * status.f_frsize >= bytes;
 }
 
-static bool mapping_note(void *at, size_t bytes, uint64_t offset)
+static bool note_mapping(void *at, size_t bytes, uint64_t offset)
 {
     struct mapping *more = realloc(mappings, (mapping_count + 1) * sizeof *more);
 
@@ -87,7 +87,7 @@ static bool mapping_note(void *at, size_t bytes, uint64_t offset)
     return true;
 }
 
-static void mappings_drop(size_t first)
+static void drop_mappings_from(size_t first)
 {
     while (mapping_count > first) {
         mapping_count--;
@@ -96,7 +96,7 @@ static void mappings_drop(size_t first)
 }
 
 /* Return the address at which OFFSET of the file is mapped, or NULL. */
-static void *find_mapped(uint64_t offset)
+static void *find_mapped_address(uint64_t offset)
 {
     for (size_t i = 0; i < mapping_count; i++)
         if (offset >= mappings[i].offset && offset - mappings[i].offset < mappings[i].bytes)
@@ -141,7 +141,7 @@ static void *map_extent(uint64_t at, size_t bytes)
         mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)at);
         close(fd);
     }
-    if (mapped != MAP_FAILED && !mapping_note(mapped, bytes, at)) {
+    if (mapped != MAP_FAILED && !note_mapping(mapped, bytes, at)) {
         munmap(mapped, bytes);
         errno = ENOMEM;
         mapped = MAP_FAILED;
@@ -158,10 +158,10 @@ void *file_allocate_extent(size_t bytes, size_t reserved, uint64_t *offset)
 
     if (end <= P.root->file_bytes && has_free_space(bytes)) {
         mapped = map_extent(at, bytes);
-        error = mapped ? file_reserve(mapped, reserved) : errno;
+        error = mapped ? file_reserve_memory(mapped, reserved) : errno;
     }
     if (mapped && error) {
-        mappings_drop(mapping_count - 1);
+        drop_mappings_from(mapping_count - 1);
         mapped = NULL;
     }
     if (!mapped)
@@ -177,7 +177,7 @@ static struct facts *facts; /* the chunk to which facts are written */
 
 /* Write facts to CHUNK from now on. It has BYTES bytes, of which RESERVED have memory. CHUNK is
  * NULL if there is no file. */
-static void facts_begin(struct facts *chunk, size_t bytes, size_t reserved)
+static void begin_facts_chunk(struct facts *chunk, size_t bytes, size_t reserved)
 {
     facts = chunk;
     if (facts) {
@@ -188,7 +188,7 @@ static void facts_begin(struct facts *chunk, size_t bytes, size_t reserved)
 
 /* Make sure that the first END bytes of the chunk's data have memory: if not, get as much again as
  * there is, or more. Returns false if the filesystem is full. */
-static bool facts_reserve(uint64_t end)
+static bool reserve_facts_memory(uint64_t end)
 {
     uint64_t more = sizeof *facts + facts->reserved;
     uint64_t left = facts->bytes - facts->reserved;
@@ -199,7 +199,7 @@ static bool facts_reserve(uint64_t end)
         more = (end - facts->reserved + 4095) & ~UINT64_C(4095);
     if (more > left)
         more = left;
-    if (file_reserve(facts->data + facts->reserved, more))
+    if (file_reserve_memory(facts->data + facts->reserved, more))
         return false;
     facts->reserved += more;
     return true;
@@ -223,11 +223,11 @@ static struct fact *find_fact_room(size_t size)
                             : MORE_FACTS;
         if (!(chunk = file_allocate_extent(wanted, wanted, &offset)))
             return NULL;
-        facts_begin(chunk, wanted, wanted);
+        begin_facts_chunk(chunk, wanted, wanted);
         before->next_off = offset;
         used = 0;
     }
-    if (!facts_reserve(used + size))
+    if (!reserve_facts_memory(used + size))
         return NULL;
     return (struct fact *)(facts->data + used);
 }
@@ -257,13 +257,14 @@ void tracer_put_fact(enum fact_kind kind, const void *given)
     redacted_free(&redacted);
 }
 
-void tracer_loss(const char *cause)
+void tracer_write_loss(const char *cause)
 {
-    tracer_fact(LOSS, .clock = (int64_t)tracer_now(), .events = 1, .cause = fact_string(cause));
+    tracer_fact(LOSS, .clock = (int64_t)tracer_read_session_clock(), .events = 1,
+                .cause = fact_string(cause));
 }
 
 /* Return the number that the job's launcher has set for fact WHICH; -1 if it has set none. */
-static int64_t read_rank(enum job_fact which)
+static int64_t read_rank_of_job(enum job_fact which)
 {
     const char *text = job_fact(which);
 
@@ -292,8 +293,9 @@ void write_process_facts(void)
     if (text)
         tracer_fact(EXECUTABLE, .path = {text, (uint64_t)used});
     PyErr_Clear();
-    if (read_rank(JOB_RANK) >= 0)
-        tracer_fact(RANK, .rank = read_rank(JOB_RANK), .local_rank = read_rank(JOB_LOCAL_RANK));
+    if (read_rank_of_job(JOB_RANK) >= 0)
+        tracer_fact(RANK, .rank = read_rank_of_job(JOB_RANK),
+                    .local_rank = read_rank_of_job(JOB_LOCAL_RANK));
 }
 
 /* ---- keep facts for the next session of this process ---- */
@@ -303,7 +305,7 @@ static size_t kept_bytes;
 static uint8_t *died; /* one bit for each cache entry: set if the entry has died */
 static size_t died_bytes;
 
-void facts_entry_died(uint32_t entry)
+void facts_note_entry_death(uint32_t entry)
 {
     size_t bytes = entry / 8 + 1;
     uint8_t *more;
@@ -322,7 +324,7 @@ void facts_entry_died(uint32_t entry)
 
 /* May the next session refer to the id in FACT? Yes for code objects, signatures and living cache
  * entries. */
-static bool is_kept(const struct fact *fact)
+static bool is_fact_kept_for_next_session(const struct fact *fact)
 {
     uint64_t entry = (uint64_t)fact->number[0];
 
@@ -331,18 +333,20 @@ static bool is_kept(const struct fact *fact)
     return fact->kind == FACT_CODE || fact->kind == FACT_SIGNATURE;
 }
 
-void facts_keep(void)
+void facts_copy_for_next_session(void)
 {
-    const struct facts *chunk = find_mapped(P.file->facts_off);
+    const struct facts *chunk = find_mapped_address(P.file->facts_off);
 
     free(kept);
     kept = NULL;
     kept_bytes = 0;
-    for (; chunk; chunk = chunk->next_off ? find_mapped(chunk->next_off) : NULL) {
+    for (; chunk; chunk = chunk->next_off ? find_mapped_address(chunk->next_off) : NULL) {
         uint64_t used = atomic_load_explicit(&chunk->used, memory_order_relaxed);
         for (uint64_t at = 0; at < used; at += ((const struct fact *)(chunk->data + at))->bytes) {
             const struct fact *fact = (const struct fact *)(chunk->data + at);
-            char *more = is_kept(fact) ? realloc(kept, kept_bytes + fact->bytes) : NULL;
+            char *more = is_fact_kept_for_next_session(fact)
+                             ? realloc(kept, kept_bytes + fact->bytes)
+                             : NULL;
             if (more) {
                 kept = more;
                 memcpy(kept + kept_bytes, fact, fact->bytes);
@@ -357,7 +361,8 @@ void write_kept_facts(void)
     tracer_lock();
     for (size_t at = 0; at < kept_bytes; at += ((const struct fact *)(kept + at))->bytes) {
         const struct fact *fact = (const struct fact *)(kept + at);
-        struct fact *made = is_kept(fact) ? find_fact_room(fact->bytes) : NULL;
+        struct fact *made =
+            is_fact_kept_for_next_session(fact) ? find_fact_room(fact->bytes) : NULL;
         if (made) {
             memcpy(made, fact, fact->bytes);
             made->row_id = made->row_more = 0;
@@ -377,7 +382,7 @@ struct birth {
 };
 
 /* Return how many bytes of the first chunk of facts get memory at once. */
-static size_t first_facts_bytes(const struct birth *birth)
+static size_t choose_first_facts_bytes(const struct birth *birth)
 {
     return *birth->parent ? FORKED_FACTS : FIRST_FACTS;
 }
@@ -405,7 +410,7 @@ static uint64_t read_start_ticks(void)
 /* Return the pid namespace of this process; 0 if it is not known. Without /proc, as after chroot(),
  * a child is in its parent's namespace if it can see its parent: a child in a new pid namespace
  * cannot. */
-static uint64_t find_namespace(void)
+static uint64_t find_pid_namespace(void)
 {
     static uint64_t last;
     static pid_t last_pid;
@@ -420,14 +425,14 @@ static uint64_t find_namespace(void)
 
 /* Fill in FILE, the zeroed header at OFFSET of a file. Sets `ready`; from here on facts can be
  * written. */
-static void header_fill(struct process_file *file, const struct birth *birth, uint64_t offset)
+static void fill_header(struct process_file *file, const struct birth *birth, uint64_t offset)
 {
     memcpy(file->magic, RING_PROCESS_MAGIC, sizeof file->magic);
     file->format = RING_FORMAT;
     file->word_bytes = sizeof(uint64_t);
     file->pid = (uint32_t)getpid();
     file->parent_pid = (uint32_t)getppid();
-    file->pid_namespace = find_namespace();
+    file->pid_namespace = find_pid_namespace();
     file->start_time = birth->ticks;
     file->born_clock = birth->clock;
     snprintf(file->parent_file, sizeof file->parent_file, "%s", birth->parent);
@@ -439,15 +444,15 @@ static void header_fill(struct process_file *file, const struct birth *birth, ui
     }
     file->mode = P.session->frames;
     file->facts_off = offset + HEADER_BYTES;
-    facts_begin((struct facts *)((char *)file + HEADER_BYTES), FIRST_FACTS,
-                first_facts_bytes(birth));
+    begin_facts_chunk((struct facts *)((char *)file + HEADER_BYTES), FIRST_FACTS,
+                      choose_first_facts_bytes(birth));
     P.file = file;
     P.left_out = file->left_out;
     atomic_store_explicit(&file->ready, 1, memory_order_release);
 }
 
 /* Make the process file in DIRECTORY, which is "" if there is none. Returns 0 or an errno. */
-static int file_make(const char *directory, const struct birth *birth)
+static int make_process_file(const char *directory, const struct birth *birth)
 {
     char name[sizeof P.file_name];
     struct rlimit limit;
@@ -480,13 +485,14 @@ static int file_make(const char *directory, const struct birth *birth)
         error = errno;
     if (!error) {
         file = mmap(NULL, HEADER_BYTES + FIRST_FACTS, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        error = file == MAP_FAILED
-                    ? errno
-                    : file_reserve((char *)file, HEADER_BYTES + first_facts_bytes(birth));
+        error =
+            file == MAP_FAILED
+                ? errno
+                : file_reserve_memory((char *)file, HEADER_BYTES + choose_first_facts_bytes(birth));
     }
     /* two mappings, so that a forked child can keep the header's alone */
-    if (!error && !(mapping_note(file, HEADER_BYTES, 0) &&
-                    mapping_note((char *)file + HEADER_BYTES, FIRST_FACTS, HEADER_BYTES)))
+    if (!error && !(note_mapping(file, HEADER_BYTES, 0) &&
+                    note_mapping((char *)file + HEADER_BYTES, FIRST_FACTS, HEADER_BYTES)))
         error = ENOMEM;
     if (error) {
         mapping_count = before;
@@ -502,7 +508,7 @@ static int file_make(const char *directory, const struct birth *birth)
         file->file_bytes = bytes;
         atomic_store(&file->used_bytes, HEADER_BYTES + FIRST_FACTS);
         P.root = file;
-        header_fill(file, birth, 0);
+        fill_header(file, birth, 0);
     }
     if (fd >= 0)
         close(fd);
@@ -513,18 +519,18 @@ static int file_make(const char *directory, const struct birth *birth)
 
 /* This forked process could not make a file: give it a header in its parent's file, which the fork
  * has left mapped. Returns 0 or an errno. */
-static int file_nest_in_parent(const struct birth *birth)
+static int nest_header_in_parent_file(const struct birth *birth)
 {
     uint64_t offset, newest;
     struct process_file *file = file_allocate_extent(
-        HEADER_BYTES + FIRST_FACTS, HEADER_BYTES + first_facts_bytes(birth), &offset);
+        HEADER_BYTES + FIRST_FACTS, HEADER_BYTES + choose_first_facts_bytes(birth), &offset);
     char *end = P.file_name + strcspn(P.file_name, "@");
 
     if (!file)
         return errno;
     snprintf(end, sizeof P.file_name - (size_t)(end - P.file_name), "@%llx",
              (unsigned long long)offset);
-    header_fill(file, birth, offset);
+    fill_header(file, birth, offset);
     newest = atomic_load(&P.root->nested);
     do
         file->next_nested = newest;
@@ -534,7 +540,7 @@ static int file_nest_in_parent(const struct birth *birth)
 
 /* If the collector is in another pid namespace, wait a moment until it has looked for this process.
  * Only the collector can find out the pid that it sees, and only as long as the process lives. */
-static void file_wait_for_collector(void)
+static void wait_until_collector_found_us(void)
 {
     const uint64_t recorder = P.session->pid_namespace;
     const uint64_t until = clock_monotonic_ns() + LOOKED_NS;
@@ -562,11 +568,11 @@ void file_open(const char *parent, uint64_t clock)
     P.left_out = tracer_left_uncounted;
     if (atomic_load(&P.session->closed))
         return;
-    error = file_make(P.session_directory, &birth);
-    if (error && file_make(P.spill_directory, &birth) == 0)
+    error = make_process_file(P.session_directory, &birth);
+    if (error && make_process_file(P.spill_directory, &birth) == 0)
         error = 0;
     if (error && forked) {
-        error = file_nest_in_parent(&birth);
+        error = nest_header_in_parent_file(&birth);
         if (error) {
             atomic_fetch_add(&forked->orphans, 1);
             atomic_store(&forked->orphan_error, (uint32_t)error);
@@ -584,19 +590,19 @@ void file_open(const char *parent, uint64_t clock)
             close(fd);
     }
     if (!error)
-        file_wait_for_collector();
+        wait_until_collector_found_us();
 }
 
-void file_forked(void)
+void file_unmap_parent_file(void)
 {
-    mappings_drop(1);
-    facts_begin(NULL, 0, 0);
+    drop_mappings_from(1);
+    begin_facts_chunk(NULL, 0, 0);
 }
 
 void file_close(void)
 {
-    mappings_drop(0);
-    facts_begin(NULL, 0, 0);
+    drop_mappings_from(0);
+    begin_facts_chunk(NULL, 0, 0);
     P.file = P.root = NULL;
     P.left_out = tracer_left_uncounted;
 }

@@ -25,7 +25,7 @@ const void *tracer_stack_bottom(PyThreadState *ts)
     return chunk ? (const void *)chunk : &no_chunk;
 }
 
-static int compare_bottoms(const void *a, const void *b)
+static int compare_stack_bottoms(const void *a, const void *b)
 {
     const char *x = ((const struct tracer_stack *)a)->bottom;
     const char *y = ((const struct tracer_stack *)b)->bottom;
@@ -34,7 +34,7 @@ static int compare_bottoms(const void *a, const void *b)
 }
 
 /* Has a switch from thread T's stack nothing to save, because no code of ours is running there? */
-static bool is_idle(const struct tracer *t)
+static bool is_no_code_of_ours_running(const struct tracer *t)
 {
     const struct stack_state *own = &t->own;
     const bool runs = own->capturing || own->replay || own->pending || own->replacement;
@@ -78,7 +78,7 @@ static void restore_stack_state(struct tracer *t, struct tracer_stack *to)
 }
 
 /* The greenlet of STACK is gone: drop what it has left there. */
-static void clear_stack(struct tracer *t, struct tracer_stack *stack)
+static void free_stack_of_dead_greenlet(struct tracer *t, struct tracer_stack *stack)
 {
     PyObject *callback = stack->own.callback;
 
@@ -90,7 +90,7 @@ static void clear_stack(struct tracer *t, struct tracer_stack *stack)
     Py_XDECREF(callback);
 }
 
-static void forget_state(const void *node, VISIT which, int depth)
+static void forget_references_of_stack(const void *node, VISIT which, int depth)
 {
     struct tracer_stack *stack = *(struct tracer_stack *const *)node;
 
@@ -100,39 +100,39 @@ static void forget_state(const void *node, VISIT which, int depth)
     }
 }
 
-void tracer_stacks_forget(struct tracer *t)
+void tracer_forget_stack_references(struct tracer *t)
 {
-    twalk(t->stacks, forget_state);
+    twalk(t->stacks, forget_references_of_stack);
     t->apart = 0;
 }
 
 /* Note BOTTOM as the lowest chunk of the running stack, by which the stack is found. */
-static void set_bottom(struct tracer *t, const void *bottom)
+static void set_bottom_of_stack(struct tracer *t, const void *bottom)
 {
-    tdelete(t->here, &t->stacks, compare_bottoms);
+    tdelete(t->here, &t->stacks, compare_stack_bottoms);
     t->here->bottom = bottom;
     /* if memory runs out here, the next switch does not find the stack and makes a new one */
-    tsearch(t->here, &t->stacks, compare_bottoms);
+    tsearch(t->here, &t->stacks, compare_stack_bottoms);
 }
 
-void tracer_stack_claim(struct tracer *t, PyThreadState *ts)
+void tracer_claim_running_stack(struct tracer *t, PyThreadState *ts)
 {
     const void *bottom = tracer_stack_bottom(ts);
 
     t->switches = ts;
     t->chunk = compat_chunk(ts);
     if (t->here->bottom != bottom)
-        set_bottom(t, bottom);
+        set_bottom_of_stack(t, bottom);
 }
 
-struct tracer_stack *tracer_stack_new(struct tracer *t, const void *bottom)
+struct tracer_stack *tracer_make_stack(struct tracer *t, const void *bottom)
 {
     struct tracer_stack *stack = calloc(1, sizeof *stack);
 
     if (!stack)
         return NULL;
     *stack = (struct tracer_stack){.bottom = bottom, .stack_low = t->stack_low};
-    if (tsearch(stack, &t->stacks, compare_bottoms))
+    if (tsearch(stack, &t->stacks, compare_stack_bottoms))
         return stack;
     free(stack);
     return NULL;
@@ -151,32 +151,33 @@ static void handle_greenlet_switch(struct tracer *t, PyThreadState *ts, compat_f
     if (t->switches != ts) {
         /* do nothing while another interpreter, or a program that embeds Python, runs frames on top
          * of ours */
-        if (t->open || !is_idle(t))
+        if (t->open || !is_no_code_of_ours_running(t))
             return;
         t->switches = ts;
-        set_bottom(t, key.bottom);
+        set_bottom_of_stack(t, key.bottom);
         return;
     }
     if (t->here->bottom == key.bottom) /* no switch: the stack has grown or shrunk */
         return;
-    found = tfind(&key, &t->stacks, compare_bottoms);
+    found = tfind(&key, &t->stacks, compare_stack_bottoms);
     to = found ? *found : NULL;
-    if (to && frame && compat_is_first(ts, frame))
-        clear_stack(t, to); /* a new stack of frames, at the address of a stack that is gone */
-    if (!to && ((!t->open && is_idle(t)) || t->here->bottom == &no_chunk)) {
+    if (to && frame && compat_is_first_frame_on_stack(ts, frame))
+        free_stack_of_dead_greenlet(
+            t, to); /* a new stack of frames, at the address of a stack that is gone */
+    if (!to && ((!t->open && is_no_code_of_ours_running(t)) || t->here->bottom == &no_chunk)) {
         /* take the former stack for the new one, because it has no open frame and has probably
          * ended */
-        set_bottom(t, key.bottom);
+        set_bottom_of_stack(t, key.bottom);
         return;
     }
-    if (!to && !(to = tracer_stack_new(t, key.bottom))) {
-        tracer_loss(
+    if (!to && !(to = tracer_make_stack(t, key.bottom))) {
+        tracer_write_loss(
             "memory: no room to follow another greenlet; the callers of its frames are not true");
         return;
     }
     /* from now on do not continue deep recursion on our stack segments (tracer/stack.c) */
-    if (!t->greenlets && t->stack_low == tracer_stack_low(false))
-        t->stack_low = to->stack_low = tracer_stack_low(true);
+    if (!t->greenlets && t->stack_low == tracer_find_stack_limit(false))
+        t->stack_low = to->stack_low = tracer_find_stack_limit(true);
     t->greenlets = true;
     save_stack_state(t);
     restore_stack_state(t, to);

@@ -66,8 +66,8 @@ struct tracer_hooks {
      * pending exception is put aside; runs code of ours. */
     void (*torch_begins)(bool late);
     /* Return the evaluator to put into the main interpreter's slot while frames are recorded: HOOK
-     * itself, or an evaluator that calls HOOK. HOOK is NULL if we need no hook. tracer_rehook()
-     * calls it. GIL; runs no code of the program. */
+     * itself, or an evaluator that calls HOOK. HOOK is NULL if we need no hook.
+     * tracer_install_needed_hook() calls it. GIL; runs no code of the program. */
     _PyFrameEvalFunction (*hook_over)(_PyFrameEvalFunction hook);
     /* `run --set`: if a setting changes the recompile limits of CODE, change *RECOMPILE and
      * *ACCUMULATED. evaluator/decide.c calls it at a miss; NULL while there is no such setting.
@@ -95,26 +95,27 @@ struct tracer_hooks {
      * main interpreter; runs no code of the program. */
     bool (*is_observed)(_PyFrameEvalFunction evaluate);
     /* Is EVALUATE torch's evaluator or a hook around it, and does it call our hook through
-     * tracer_process.hook? tracer_rehook() calls it. GIL of the main interpreter; runs no code of
-     * the program. */
+     * tracer_process.hook? tracer_install_needed_hook() calls it. GIL of the main interpreter; runs
+     * no code of the program. */
     bool (*is_around)(_PyFrameEvalFunction evaluate);
-    /* Recording has begun or ended; tracer_record() calls this. GIL of any interpreter; runs no
-     * code of the program. */
+    /* Recording has begun or ended; tracer_set_recording() calls this. GIL of any interpreter; runs
+     * no code of the program. */
     void (*record_changed)(void);
 
     /* ---- provided by the base itself, for calls that would close a circle of files ---- */
 
-    /* tracer_record_over() of tracer_shim.c. ring.c calls it when the session is over. GIL. */
+    /* tracer_handle_recording_end() of tracer_shim.c. ring.c calls it when the session is over.
+     * GIL. */
     void (*record_over)(void);
     /* tracer_mark_code() of code.c. inherit.c calls it for frames that are running. GIL. */
     uintptr_t (*mark_code)(PyCodeObject *code);
     /* slot_note_arrival() of slot.c: a frame has reached our hook while slot_watched is set. ring.c
      * calls it at that frame's ENTER. GIL; runs no code of the program. */
     void (*slot_note_arrival)(void);
-    /* session_forked() of session.c, which must be called in the child of a fork() before it
-     * touches anything that the parent shared. state.c calls it once, inside fork() or at the first
-     * event after it. There is no other thread, the lock is free, and only async-signal-safe calls
-     * are allowed. */
+    /* session_handle_fork_in_child() of session.c, which must be called in the child of a fork()
+     * before it touches anything that the parent shared. state.c calls it once, inside fork() or at
+     * the first event after it. There is no other thread, the lock is free, and only
+     * async-signal-safe calls are allowed. */
     void (*forked)(void);
 };
 extern struct tracer_hooks tracer_hooks HIDDEN;

@@ -28,27 +28,28 @@ struct caller {
     uint32_t code; /* code id */
 };
 
-static compat_frame *find_innermost(PyThreadState *ts)
+static compat_frame *find_innermost_frame(PyThreadState *ts)
 {
-    return compat_python_frame(compat_current_frame(ts));
+    return compat_find_python_frame(compat_current_frame(ts));
 }
 
 /* Does the frame of FOUND still run on this thread? A later frame may have the same address, so the
  * code is compared, too. */
-static bool is_running(const struct inherited *found)
+static bool is_inherited_frame_running(const struct inherited *found)
 {
-    compat_frame *frame = find_innermost(PyThreadState_GET());
+    compat_frame *frame = find_innermost_frame(PyThreadState_GET());
 
     while (frame && frame != found->frame)
-        frame = compat_python_frame(frame->previous);
-    return frame && compat_code(frame) == found->code;
+        frame = compat_find_python_frame(frame->previous);
+    return frame && compat_get_code(frame) == found->code;
 }
 
 bool tracer_remove_returned(struct tracer *t)
 {
     bool any = false;
 
-    while (tracer_is_inherited(t->open) && !is_running((struct inherited *)t->open)) {
+    while (tracer_is_inherited(t->open) &&
+           !is_inherited_frame_running((struct inherited *)t->open)) {
         t->open = t->open->outer;
         any = true;
     }
@@ -87,9 +88,9 @@ static size_t find_callers(PyThreadState *ts, struct caller *callers, size_t mos
 {
     size_t count = 0;
 
-    for (compat_frame *frame = find_innermost(ts); frame && count < most;
-         frame = compat_python_frame(frame->previous)) {
-        const uintptr_t mark = tracer_hooks.mark_code(compat_code(frame));
+    for (compat_frame *frame = find_innermost_frame(ts); frame && count < most;
+         frame = compat_find_python_frame(frame->previous)) {
+        const uintptr_t mark = tracer_hooks.mark_code(compat_get_code(frame));
         if (!(mark & CODE_SKIP))
             callers[count++] = (struct caller){frame, (uint32_t)(mark >> CODE_SHIFT)};
     }
@@ -98,8 +99,8 @@ static size_t find_callers(PyThreadState *ts, struct caller *callers, size_t mos
 
 /* Insert an inherited frame for CALLER before the frame at *LINK. Returns the link behind the new
  * frame; LINK if memory ran out. */
-static struct open_frame **insert_inherited(struct tracer *t, struct open_frame **link,
-                                            const struct caller *caller)
+static struct open_frame **insert_inherited_frame(struct tracer *t, struct open_frame **link,
+                                                  const struct caller *caller)
 {
     struct inherited *found = malloc(sizeof *found);
 
@@ -107,7 +108,7 @@ static struct open_frame **insert_inherited(struct tracer *t, struct open_frame 
         return link;
     *found = (struct inherited){.open = {.outer = *link, .code = caller->code | OPEN_FOUND},
                                 .frame = caller->frame,
-                                .code = compat_code(caller->frame),
+                                .code = compat_get_code(caller->frame),
                                 .next = t->found};
     t->found = found;
     *link = &found->open;
@@ -136,30 +137,30 @@ static void insert_callers(struct tracer *t, const struct caller *callers, size_
         if (match == count)
             continue;
         while (at < match)
-            link = insert_inherited(t, link, &callers[at++]);
+            link = insert_inherited_frame(t, link, &callers[at++]);
         at++;
     }
     while (at < count)
-        link = insert_inherited(t, link, &callers[at++]);
+        link = insert_inherited_frame(t, link, &callers[at++]);
     for (struct open_frame *open = t->open; open; open = open->outer)
         if (tracer_is_inherited(open->outer))
             open->code |= OPEN_BASE;
 }
 
-void tracer_inherit(struct tracer *t, PyThreadState *ts)
+void tracer_insert_running_frames(struct tracer *t, PyThreadState *ts)
 {
     size_t most = 0;
     struct caller *callers;
 
     remove_old_inherited(t);
-    for (compat_frame *frame = find_innermost(ts); frame;
-         frame = compat_python_frame(frame->previous))
+    for (compat_frame *frame = find_innermost_frame(ts); frame;
+         frame = compat_find_python_frame(frame->previous))
         most++;
     callers = most ? calloc(most, sizeof *callers) : NULL;
     if (!callers)
         return;
     if (t->switches != ts)
-        tracer_stack_claim(t, ts);
+        tracer_claim_running_stack(t, ts);
     insert_callers(t, callers, find_callers(ts, callers, most));
     free(callers);
 }

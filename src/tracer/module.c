@@ -41,15 +41,15 @@ void tracer_join_interpreter(void)
     if (place == PLACE_SUB && (P.inherits || !P.inject_directory))
         return;
     if (place == PLACE_NONE) {
-        tracer_loss(words);
+        tracer_write_loss(words);
     } else if (!P.decided_only || place != PLACE_SUB) {
         if (COMPAT_INIT_BYPASSES_HOOK)
-            tracer_fix_all_types(false);
+            tracer_route_all_inits_to_hook(false);
         if (place == PLACE_SUB) {
-            tracer_hook_sub(true);
+            tracer_hook_subinterpreter(true);
         } else {
-            tracer_rehook();
-            slot_begin();
+            tracer_install_needed_hook();
+            slot_begin_watching();
         }
     }
 }
@@ -58,16 +58,16 @@ void tracer_join_interpreter(void)
 
 /* Load the extension that SPEC describes. Returns a new reference, or NULL with an exception. Calls
  * C functions, because calls of importlib's Python functions would be recorded as the program's. */
-static PyObject *extension_load(PyObject *spec)
+static PyObject *load_extension(PyObject *spec)
 {
     OWNED PyObject *imp = PyImport_ImportModule("_imp");
     OWNED PyObject *extension = NULL;
     OWNED PyObject *executed = NULL;
 
     if (imp)
-        extension = tracer_call(imp, "create_dynamic", spec, NULL, NULL);
+        extension = tracer_call_method(imp, "create_dynamic", spec, NULL, NULL);
     if (extension)
-        executed = tracer_call(imp, "exec_dynamic", extension, NULL, NULL);
+        executed = tracer_call_method(imp, "exec_dynamic", extension, NULL, NULL);
     if (!executed)
         return NULL;
     return Py_NewRef(extension);
@@ -75,17 +75,17 @@ static PyObject *extension_load(PyObject *spec)
 
 /* For `dyntrace run --capture`: begin to capture the user's functions. SPEC is the module spec of
  * `_dyntrace_capture`. Returns -1 with an exception on failure. */
-static int capture_begin(PyObject *module, PyObject *spec)
+static int begin_capture(PyObject *module, PyObject *spec)
 {
-    OWNED PyObject *capture = extension_load(spec);
-    OWNED PyObject *shim = tracer_attribute(module, "_shim");
+    OWNED PyObject *capture = load_extension(spec);
+    OWNED PyObject *shim = tracer_get_attribute(module, "_shim");
     OWNED PyObject *attached = NULL;
     OWNED PyObject *begun = NULL;
 
     if (capture && shim)
-        attached = tracer_call(capture, "_attach", shim, NULL, NULL);
+        attached = tracer_call_method(capture, "_attach", shim, NULL, NULL);
     if (attached)
-        begun = tracer_call(capture, "_begin_for_all", NULL, NULL, NULL);
+        begun = tracer_call_method(capture, "_begin_for_all", NULL, NULL, NULL);
     if (!begun)
         return -1;
     return PyDict_SetItemString(PyImport_GetModuleDict(), "_dyntrace_capture", capture);
@@ -95,26 +95,27 @@ static int capture_begin(PyObject *module, PyObject *spec)
  * still call do nothing; docs/internals.md lists them. */
 static void end_recording(void)
 {
-    world_enter(&tracer_gate);
+    world_enter_gate(&tracer_gate);
     tracer_close_session();
     if (!COMPAT_FREE_THREADED)
-        code_states_session_ended();
+        code_states_mark_actions_unwritten();
     if (COMPAT_INIT_BYPASSES_HOOK)
-        tracer_unfix_all_types();
-    world_leave(&tracer_gate);
+        tracer_undo_routing_of_inits();
+    world_leave_gate(&tracer_gate);
 }
 
 /* In a free-threaded build: write a loss row for each thing that the session asks for and that
  * cannot be done. */
-static void refuse_decisions(void)
+static void record_unsupported_options(void)
 {
     if (P.session->capture)
-        tracer_loss("capture: it needs a CPython with the GIL: nothing was captured");
+        tracer_write_loss("capture: it needs a CPython with the GIL: nothing was captured");
     if (P.session->settings)
-        tracer_loss("settings: compilers need a CPython with the GIL: --set had no effect");
+        tracer_write_loss("settings: compilers need a CPython with the GIL: --set had no effect");
 }
 
-static const char *join_here(const char *session, const char *library, const char *inject)
+static const char *join_in_this_interpreter(const char *session, const char *library,
+                                            const char *inject)
 {
     const char *why;
 
@@ -138,22 +139,22 @@ static const char *join_here(const char *session, const char *library, const cha
     if (why)
         return why;
     if (inject)
-        tracer_follow_children(inject);
+        tracer_record_child_programs(inject);
     if (P.session->frames != SESSION_NONE) {
         if (COMPAT_INIT_BYPASSES_HOOK)
-            tracer_fix_all_types(false);
-        tracer_record(true);
-        slot_begin();
-        slot_look(true);
+            tracer_route_all_inits_to_hook(false);
+        tracer_set_recording(true);
+        slot_begin_watching();
+        slot_check_hook(true);
         if (COMPAT_HAS_TRAMPOLINES)
-            tracer_perf_start();
+            tracer_wrap_perf_functions();
         /* torch.compile's front end was imported before dyntrace.record() was called */
         if (!COMPAT_FREE_THREADED &&
             PyDict_GetItemString(PyImport_GetModuleDict(), "torch._dynamo"))
-            torch_attach(true);
+            torch_load_bridge(true);
     }
     if (COMPAT_FREE_THREADED)
-        refuse_decisions();
+        record_unsupported_options();
     return NULL;
 }
 
@@ -162,9 +163,9 @@ static const char *join_session(const char *session, const char *library, const 
 {
     const char *why;
 
-    world_enter(&tracer_gate);
-    why = join_here(session, library, inject);
-    world_leave(&tracer_gate);
+    world_enter_gate(&tracer_gate);
+    why = join_in_this_interpreter(session, library, inject);
+    world_leave_gate(&tracer_gate);
     return why;
 }
 
@@ -187,9 +188,9 @@ static PyObject *start_recording(PyObject *module, PyObject *args)
         attach_listen(module);
     captures = !why && inject && P.session->capture && tracer_place() == PLACE_HOME;
     captures &= !COMPAT_FREE_THREADED;
-    if (captures && capture_begin(module, capture)) {
+    if (captures && begin_capture(module, capture)) {
         PyErr_Clear();
-        tracer_loss("capture: its extension could not be loaded");
+        tracer_write_loss("capture: its extension could not be loaded");
     }
     Py_DECREF(session);
     Py_DECREF(library);
@@ -203,7 +204,7 @@ static PyObject *stop_recording(PyObject *module, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
-static const char *trace_path(void)
+static const char *path_of_active_trace(void)
 {
     const char *spill = P.session->text;
 
@@ -214,7 +215,7 @@ static PyObject *get_active_trace(PyObject *module, PyObject *ignored)
 {
     if (!P.session || atomic_load(&P.session->closed))
         Py_RETURN_NONE;
-    return PyUnicode_DecodeFSDefault(trace_path());
+    return PyUnicode_DecodeFSDefault(path_of_active_trace());
 }
 
 /* Return (path of the trace, ns since the recording's start, head and tail of this thread's ring),
@@ -223,12 +224,12 @@ static PyObject *get_recording(PyObject *module, PyObject *ignored)
 {
     const struct session_file *file = P.session;
     const struct tracer *t = tracer_thread;
-    uint64_t ticks = file ? tracer_now() - file->start_clock : 0;
+    uint64_t ticks = file ? tracer_read_session_clock() - file->start_clock : 0;
 
     if (!file || !file->ns_per_tick_32)
         Py_RETURN_NONE;
     return Py_BuildValue(
-        "(NKKK)", PyUnicode_DecodeFSDefault(trace_path()),
+        "(NKKK)", PyUnicode_DecodeFSDefault(path_of_active_trace()),
         (unsigned long long)((unsigned __int128)ticks * file->ns_per_tick_32 >> 32),
         (unsigned long long)(t && t->ring ? t->head : 0),
         (unsigned long long)(t && t->ring ? atomic_load(&t->ring->tail) : 0));
@@ -238,12 +239,12 @@ static PyObject *pause_recording(PyObject *module, PyObject *ignored)
 {
     const enum tracer_place place = tracer_place();
 
-    world_enter(&tracer_gate);
+    world_enter_gate(&tracer_gate);
     if (place == PLACE_SUB)
-        tracer_hook_sub(false);
+        tracer_hook_subinterpreter(false);
     else if (P.session && place != PLACE_NONE)
-        tracer_record(false);
-    world_leave(&tracer_gate);
+        tracer_set_recording(false);
+    world_leave_gate(&tracer_gate);
     Py_RETURN_NONE;
 }
 
@@ -251,22 +252,22 @@ static PyObject *resume_recording(PyObject *module, PyObject *ignored)
 {
     const enum tracer_place place = tracer_place();
 
-    world_enter(&tracer_gate);
+    world_enter_gate(&tracer_gate);
     if (place == PLACE_SUB) {
         tracer_join_interpreter();
     } else if (P.session && P.session->frames != SESSION_NONE && place != PLACE_NONE) {
         if (COMPAT_INIT_BYPASSES_HOOK)
             /* close the classes of interpreters that were made while recording was paused */
-            tracer_fix_all_types(false);
-        tracer_record(true);
-        slot_excuse();
-        slot_look(true);
+            tracer_route_all_inits_to_hook(false);
+        tracer_set_recording(true);
+        slot_accept_changes();
+        slot_check_hook(true);
     }
-    world_leave(&tracer_gate);
+    world_leave_gate(&tracer_gate);
     Py_RETURN_NONE;
 }
 
-static PyObject *find_slot_owner(PyObject *module, PyObject *ignored)
+static PyObject *find_owner_of_evaluator_slot(PyObject *module, PyObject *ignored)
 {
     _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get());
     Dl_info info;
@@ -312,11 +313,12 @@ static PyObject *measure_hook_cost(PyObject *module, PyObject *function)
 
 /* The module itself is a finder: sitecustomize.py puts it into sys.meta_path, so that programs that
  * `dyntrace run` started can import the package. The program imports it as dyntrace, unless it has
- * another package of that name; the tracer imports it as _dyntrace_package. Its find_spec() is
- * called at each import, and the program must not notice the call. It is written in C, so the call
- * makes no frame. It is not a built-in function but an object of a special type, because profile
- * functions are called for built-in functions, and not for other callables. */
-static PyObject *find_spec(PyObject *self, PyObject *args, PyObject *keywords)
+ * another package of that name; the tracer imports it as _dyntrace_package. Its
+ * find_spec_of_package() is called at each import, and the program must not notice the call. It is
+ * written in C, so the call makes no frame. It is not a built-in function but an object of a
+ * special type, because profile functions are called for built-in functions, and not for other
+ * callables. */
+static PyObject *find_spec_of_package(PyObject *self, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"fullname", "path", "target", NULL};
     PyObject *name, *path, *target;
@@ -332,7 +334,7 @@ static PyObject *find_spec(PyObject *self, PyObject *args, PyObject *keywords)
 }
 
 static PyType_Slot find_spec_slots[] = {
-    {Py_tp_call, (void *)find_spec},
+    {Py_tp_call, (void *)find_spec_of_package},
     {Py_tp_doc, "Find the package dyntrace, by this name or by our own for it."},
     {0, NULL},
 };
@@ -380,7 +382,7 @@ static PyMethodDef methods[] = {
      "own."},
     {"resume", resume_recording, METH_NOARGS,
      "resume($module, /)\n--\n\nRecord frames in this process again, if a session is open."},
-    {"_owner", find_slot_owner, METH_NOARGS,
+    {"_owner", find_owner_of_evaluator_slot, METH_NOARGS,
      "_owner($module, /)\n--\n\nReturn the owner of the PEP 523 slot: \"-\" for CPython itself, "
      "else the file of "
      "the hook's code."},
@@ -395,7 +397,7 @@ static struct PyModuleDef definition;
 
 /* For the shim, which needs a GIL and works only in PLACE_HOME: elsewhere each of its functions
  * raises an error that says so. */
-static PyObject *raise_missing(PyObject *module, PyObject *name)
+static PyObject *raise_shim_unavailable(PyObject *module, PyObject *name)
 {
     static const char *const types[] = {"CacheEntry", "DynamoFrameType", "GuardTree", "UNBOUND",
                                         "_shim"};
@@ -430,26 +432,26 @@ static PyObject *return_none(PyObject *module, PyObject *ignored)
 }
 
 static PyMethodDef elsewhere[] = {
-    {"__getattr__", raise_missing, METH_O, NULL},
+    {"__getattr__", raise_shim_unavailable, METH_O, NULL},
     {"_compiling", return_none, METH_NOARGS, NULL},
     {"_begin_settings", return_none, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 /* Called when the interpreter ends and clears its modules. */
-static void finalize(PyObject *capsule)
+static void end_at_interpreter_end(PyObject *capsule)
 {
-    slot_end();
+    slot_check_last_time();
 }
 
-static int watch_end(PyObject *module)
+static int register_interpreter_end(PyObject *module)
 {
-    OWNED PyObject *end = PyCapsule_New(&definition, NULL, finalize);
+    OWNED PyObject *end = PyCapsule_New(&definition, NULL, end_at_interpreter_end);
 
     return end ? PyModule_AddObjectRef(module, "_end", end) : -1;
 }
 
-static int add_contents(PyObject *module)
+static int add_module_contents(PyObject *module)
 {
     enum tracer_place place = tracer_place();
 
@@ -461,7 +463,7 @@ static int add_contents(PyObject *module)
                         "_dyntrace: CPython has no slot left for data of code objects");
         return -1;
     }
-    if (place <= PLACE_AGAIN && watch_end(module))
+    if (place <= PLACE_AGAIN && register_interpreter_end(module))
         return -1;
     if (span_types_ready(module) || PyModule_AddFunctions(module, attach_methods))
         return -1;
@@ -474,14 +476,14 @@ static int add_contents(PyObject *module)
 }
 
 /* Called when the garbage collector visits the module. */
-static int traverse(PyObject *module, visitproc visit, void *arg)
+static int traverse_module(PyObject *module, visitproc visit, void *arg)
 {
-    slot_compare();
+    slot_compare_with_hook();
     return 0;
 }
 
 static PyModuleDef_Slot slots[] = {
-    {Py_mod_exec, (void *)add_contents},
+    {Py_mod_exec, (void *)add_module_contents},
 #ifdef Py_mod_multiple_interpreters
     {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
 #endif
@@ -498,20 +500,20 @@ static struct PyModuleDef definition = {
     .m_doc = "dyntrace's frame evaluator: see the dyntrace package.",
     .m_methods = methods,
     .m_slots = slots,
-    .m_traverse = traverse,
+    .m_traverse = traverse_module,
 };
 
 /* Fill in tracer_hooks: first the members that the base provides, then those of the folders above
  * it. */
-static void register_parts(void)
+static void register_hooks(void)
 {
     static const struct attach_calls of_attach = {join_session, end_recording};
 
     attach_register(&of_attach);
-    tracer_hooks.record_over = tracer_record_over;
+    tracer_hooks.record_over = tracer_handle_recording_end;
     tracer_hooks.mark_code = tracer_mark_code;
     tracer_hooks.slot_note_arrival = slot_note_arrival;
-    tracer_hooks.forked = session_forked;
+    tracer_hooks.forked = session_handle_fork_in_child;
     if (COMPAT_FREE_THREADED)
         return;
     evaluator_register();
@@ -522,6 +524,6 @@ static void register_parts(void)
 PyMODINIT_FUNC PyInit__dyntrace(void);
 PyMODINIT_FUNC PyInit__dyntrace(void)
 {
-    register_parts();
+    register_hooks();
     return PyModuleDef_Init(&definition);
 }

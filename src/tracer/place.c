@@ -27,7 +27,7 @@ FREE_EARLIER(0) FREE_EARLIER(1) FREE_EARLIER(2) FREE_EARLIER(3)
 FREE_EARLIER(4) FREE_EARLIER(5) FREE_EARLIER(6) FREE_EARLIER(7)
 /* clang-format on */
 
-static Py_ssize_t request_extra(PyInterpreterState *interpreter)
+static Py_ssize_t request_code_extra_index(PyInterpreterState *interpreter)
 {
     static const freefunc not_null[] = {free_earlier_0, free_earlier_1, free_earlier_2,
                                         free_earlier_3, free_earlier_4, free_earlier_5,
@@ -44,7 +44,7 @@ static Py_ssize_t request_extra(PyInterpreterState *interpreter)
 
 /* Request code-extra indices in this interpreter until we get the index that we have in the others.
  * Returns false if another extension has it here. */
-static bool request_same_extra(void)
+static bool request_same_code_extra_index(void)
 {
     Py_ssize_t index;
 
@@ -54,13 +54,13 @@ static bool request_same_extra(void)
     return index == P.extra;
 }
 
-static enum tracer_place place_new(PyInterpreterState *interpreter)
+static enum tracer_place find_place_of_new_interpreter(PyInterpreterState *interpreter)
 {
     if (P.interpreter) {
         P.interpreters = true;
         if (COMPAT_FREE_THREADED && interpreter != P.interpreter)
             return PLACE_NONE; /* because world_stop() stops only the threads of one interpreter */
-        if (!request_same_extra())
+        if (!request_same_code_extra_index())
             return PLACE_NONE;
         if (interpreter != PyInterpreterState_Main())
             return PLACE_SUB;
@@ -81,7 +81,7 @@ static enum tracer_place place_new(PyInterpreterState *interpreter)
     }
     P.interpreter = interpreter;
     P.interpreters |= COMPAT_FREE_THREADED;
-    P.extra = request_extra(interpreter);
+    P.extra = request_code_extra_index(interpreter);
     return P.extra < 0 ? PLACE_NONE : PLACE_HOME;
 }
 
@@ -97,7 +97,7 @@ enum tracer_place tracer_place(void)
     if (known)
         return (enum tracer_place)PyLong_AsLong(known);
     if (dict)
-        place = place_new(interpreter);
+        place = find_place_of_new_interpreter(interpreter);
     known = PyLong_FromLong(place);
     if (!dict || !known || PyDict_SetItemString(dict, "dyntrace", known))
         PyErr_Clear();

@@ -11,8 +11,8 @@
 /* Run the frame as CPython would, and with the recursion depth that it would have without a hook
  * (tracer/compat/cpython.h, tracer/stack.c). */
 static inline __attribute__((always_inline)) PyObject *
-record_evaluate_by(_PyFrameEvalFunction evaluate, struct tracer *t, PyThreadState *ts,
-                   compat_frame *frame, int throwflag)
+record_evaluate_with(_PyFrameEvalFunction evaluate, struct tracer *t, PyThreadState *ts,
+                     compat_frame *frame, int throwflag)
 {
     compat_frame *shim = compat_step_over_shim(ts);
     PyObject *result;
@@ -21,34 +21,35 @@ record_evaluate_by(_PyFrameEvalFunction evaluate, struct tracer *t, PyThreadStat
     if (unlikely((char *)__builtin_frame_address(0) < t->stack_low)) {
         char *low = t->stack_low;
         result = tracer_evaluate_on_new_stack(t, ts, frame, throwflag, evaluate);
-        tracer_follow(t, ts, NULL);
-        tracer_back_on_stack(t, low);
+        tracer_update_running_stack(t, ts, NULL);
+        tracer_return_to_thread_stack(t, low);
     } else {
         result = evaluate(ts, frame, throwflag);
     }
     compat_leave_c(ts);
-    compat_step_back(ts, shim);
+    compat_step_back_to_shim(ts, shim);
     return result;
 }
 static inline __attribute__((always_inline)) PyObject *
 record_evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
 {
-    return record_evaluate_by(tracer_process.evaluate, t, ts, frame, throwflag);
+    return record_evaluate_with(tracer_process.evaluate, t, ts, frame, throwflag);
 }
 
 /* Return the mark of the frame's code, which gets one if it has none. */
-static inline __attribute__((always_inline)) uintptr_t record_mark(compat_frame *frame)
+static inline __attribute__((always_inline)) uintptr_t record_get_mark(compat_frame *frame)
 {
-    uintptr_t mark = tracer_mark_in(compat_extra(compat_code(frame), tracer_process.extra));
+    uintptr_t mark =
+        tracer_mark_in_slot(compat_get_extra(compat_get_code(frame), tracer_process.extra));
 
     if (unlikely((mark & (CODE_SEEN | CODE_SKIP | CODE_INIT)) != CODE_SEEN)) {
         if (!(mark & CODE_SEEN))
-            mark = tracer_mark_code(compat_code(frame));
+            mark = tracer_mark_code(compat_get_code(frame));
         if (COMPAT_INIT_BYPASSES_HOOK && mark & CODE_INIT) {
-            PyObject *self = compat_local(frame, 0);
+            PyObject *self = compat_get_local(frame, 0);
             const bool wanted = !(mark & CODE_SKIP);
             if (self && unlikely(wanted == (Py_TYPE(self)->tp_alloc == PyType_GenericAlloc)))
-                tracer_fix_init(self, wanted);
+                tracer_route_init_to_hook(self, wanted);
         }
     }
     return mark;
@@ -56,18 +57,18 @@ static inline __attribute__((always_inline)) uintptr_t record_mark(compat_frame 
 
 /* Return the mark of the frame's code, with CODE_ARGS as this session wants it: an earlier session
  * may have set it otherwise. */
-static inline uintptr_t record_mark_now(compat_frame *frame)
+static inline uintptr_t record_get_current_mark(compat_frame *frame)
 {
-    const uintptr_t mark = record_mark(frame);
+    const uintptr_t mark = record_get_mark(frame);
 
-    return unlikely(tracer_process.rechecks) ? tracer_recheck(compat_code(frame), mark) : mark;
+    return unlikely(tracer_process.rechecks) ? tracer_update_mark(compat_get_code(frame), mark)
+                                             : mark;
 }
 
 /* Write the ENTER of a frame. There must be room for it. */
-static inline __attribute__((always_inline)) void record_open(struct tracer *t,
-                                                              struct open_frame *open,
-                                                              uint32_t code, enum ring_tag tag,
-                                                              uint64_t now, const bool limit_depth)
+static inline __attribute__((always_inline)) void
+record_write_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag,
+                   uint64_t now, const bool limit_depth)
 {
     open->outer = t->open;
     open->code = code;
@@ -77,10 +78,10 @@ static inline __attribute__((always_inline)) void record_open(struct tracer *t,
     if (unlikely(code > RING_ID_MASK)) {
         t->words[t->head & t->mask] =
             RING_CONTROL_WORD(CONTROL_ENTER, 2, (uint64_t)tag << 37 | code);
-        t->head++; /* not published yet: tracer_put() does that for this word and the next */
-        tracer_put(t, now);
+        t->head++; /* not published yet: tracer_put_word() does that for this word and the next */
+        tracer_put_word(t, now);
     } else {
-        tracer_put(t, RING_WORD(tag, code, now));
+        tracer_put_word(t, RING_WORD(tag, code, now));
     }
 }
 
@@ -93,19 +94,19 @@ static inline bool record_is_too_deep(const struct tracer *t)
 /* Write the ENTER of a frame. Returns its time by the session's clock, or 0 if the frame is not
  * recorded. */
 static inline __attribute__((always_inline)) uint64_t
-record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag,
-             const enum session_clock clock, const bool limit_depth)
+record_begin_frame(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag,
+                   const enum session_clock clock, const bool limit_depth)
 {
-    uint64_t now = tracer_now_by(clock);
+    uint64_t now = tracer_read_clock(clock);
 
     if (limit_depth && record_is_too_deep(t)) {
         if (!t->quiet)
-            tracer_left_out(LEFT_FRAMES);
+            tracer_count_left_out(LEFT_FRAMES);
         return 0;
     }
     if (unlikely(t->head >= t->limit || now > t->until))
-        return tracer_enter(t, open, code, tag, now);
-    record_open(t, open, code, tag, now, limit_depth);
+        return tracer_make_room_and_enter(t, open, code, tag, now);
+    record_write_enter(t, open, code, tag, now, limit_depth);
     return now;
 }
 
@@ -113,28 +114,28 @@ record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring
  * recorded. Code with a bit of CODE_NOTED is not recorded here: the caller clears these bits in
  * MARK, or calls record_noted(). */
 static inline __attribute__((always_inline)) uint64_t
-record_call(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame,
-            uintptr_t mark, int throwflag, bool resumed, const enum session_clock clock,
-            const bool limit_depth)
+record_begin_call(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame,
+                  uintptr_t mark, int throwflag, bool resumed, const enum session_clock clock,
+                  const bool limit_depth)
 {
-    tracer_follow(t, ts, frame);
+    tracer_update_running_stack(t, ts, frame);
     if (unlikely(mark & (CODE_SKIP | CODE_NOTED))) {
         const bool is_left = mark & (CODE_LEFT | CODE_EXCLUDED) && !(mark & CODE_NOTED);
         if (is_left && !t->quiet)
-            tracer_left_out(LEFT_FRAMES);
+            tracer_count_left_out(LEFT_FRAMES);
         return 0;
     }
-    return record_enter(t, open, (uint32_t)(mark >> CODE_SHIFT),
-                        throwflag ? RING_THROW
-                        : resumed ? RING_RESUME
-                                  : RING_CALL,
-                        clock, limit_depth);
+    return record_begin_frame(t, open, (uint32_t)(mark >> CODE_SHIFT),
+                              throwflag ? RING_THROW
+                              : resumed ? RING_RESUME
+                                        : RING_CALL,
+                              clock, limit_depth);
 }
 
 /* Write the EXIT of a frame that has returned RESULT; NULL if it has raised. */
 static inline __attribute__((always_inline)) void
-record_exit(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame,
-            PyObject *result, bool resumed, const enum session_clock clock)
+record_end_frame(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame,
+                 PyObject *result, bool resumed, const enum session_clock clock)
 {
     enum ring_tag tag = !result ? RING_RAISE : RING_RETURN;
     uint64_t now;
@@ -143,14 +144,14 @@ record_exit(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat
         if (compat_has_yielded(frame))
             tag = RING_YIELD;
         else if (COMPAT_SEND_RAISES_UNDER_HOOK && unlikely(ts->c_tracefunc))
-            tracer_generator_finished(t, ts);
+            tracer_trace_generator_return(t, ts);
     }
-    tracer_follow(t, ts, NULL);
-    now = tracer_now_by(clock);
+    tracer_update_running_stack(t, ts, NULL);
+    now = tracer_read_clock(clock);
     /* keep the frame open until there is room: a fork during the wait gives open frames new
      * ordinals */
-    if (likely(t->head < t->limit && now <= t->until) || (now = tracer_room(t, now)))
-        tracer_put(t, RING_WORD(tag, open->ordinal & RING_ID_MASK, now));
+    if (likely(t->head < t->limit && now <= t->until) || (now = tracer_make_room_at_frame(t, now)))
+        tracer_put_word(t, RING_WORD(tag, open->ordinal & RING_ID_MASK, now));
     t->open = open->outer;
     if (unlikely(open->code & OPEN_BASE))
         t->limit = 0; /* makes the next event check whether inherited frames have returned */

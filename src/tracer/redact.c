@@ -7,7 +7,7 @@
 #define P tracer_process
 
 /* Return the patterns of `run --redact` that this session has. */
-static struct secret_rules session_rules(void)
+static struct secret_rules rules_of_session(void)
 {
     const struct session_file *session = P.session;
     const char *text = session->text;
@@ -29,7 +29,7 @@ enum secret redact_name(const char *name, size_t bytes)
 
     if (!is_redacting())
         return SECRET_NO;
-    rules = session_rules();
+    rules = rules_of_session();
     return secret_name(&rules, name, bytes);
 }
 
@@ -39,13 +39,13 @@ enum secret redact_source(struct fact_text source)
 
     if (!is_redacting() || !source.bytes)
         return SECRET_NO;
-    rules = session_rules();
+    rules = rules_of_session();
     return secret_source(&rules, source.text, (size_t)source.bytes);
 }
 
 /* If the redacted text in TO differs from TEXT, make TEXT the redacted text. If memory ran out,
  * make it SECRET_WORD. */
-static void text_replace(struct fact_text *text, const struct secret_text *to)
+static void replace_with_redacted(struct fact_text *text, const struct secret_text *to)
 {
     if (to->failed)
         *text = fact_string(SECRET_WORD);
@@ -53,13 +53,13 @@ static void text_replace(struct fact_text *text, const struct secret_text *to)
         *text = (struct fact_text){to->text, (int64_t)to->bytes};
 }
 
-struct secret_text redact_literals(struct fact_text *text, enum secret level)
+struct secret_text redact_literals_of_value(struct fact_text *text, enum secret level)
 {
     struct secret_text to = {0};
 
     if (level && text->bytes)
         secret_literals(&to, level, text->text, text->text + text->bytes);
-    text_replace(text, &to);
+    replace_with_redacted(text, &to);
     return to;
 }
 
@@ -69,29 +69,29 @@ struct secret_text redact_text(struct fact_text *text, size_t most)
     struct secret_text to = {.most = most};
 
     if (is_redacting() && text->bytes) {
-        rules = session_rules();
+        rules = rules_of_session();
         secret_redact(&rules, false, text->text, (size_t)text->bytes, &to);
-        text_replace(text, &to);
+        replace_with_redacted(text, &to);
     }
-    text->bytes = (int64_t)values_cut(text->text, (size_t)text->bytes, most);
+    text->bytes = (int64_t)values_cut_utf8(text->text, (size_t)text->bytes, most);
     return to;
 }
 
 /* Remove secret values from the command line in FACT. */
 static struct secret_text redact_argv(struct fact_ARGV *fact)
 {
-    const struct secret_rules rules = session_rules();
+    const struct secret_rules rules = rules_of_session();
     struct secret_text to = {0};
 
     if (fact->argv.bytes)
         secret_command(&rules, fact->argv.text, (size_t)fact->argv.bytes, &to);
-    text_replace(&fact->argv, &to);
+    replace_with_redacted(&fact->argv, &to);
     return to;
 }
 
 /* Can facts of KIND contain values of the program? Others contain only names of code, threads and
  * files. */
-static bool may_have_values(enum fact_kind kind)
+static bool can_facts_have_values(enum fact_kind kind)
 {
     switch (kind) {
     case FACT_ARGV:
@@ -117,7 +117,7 @@ const void *redact_fact(enum fact_kind kind, const void *fact, struct redacted *
     struct fact_text *text = (struct fact_text *)(r->fact.numbers + numbers);
 
     r->count = 0;
-    if (!is_redacting() || !may_have_values(kind))
+    if (!is_redacting() || !can_facts_have_values(kind))
         return fact;
     memcpy(&r->fact, fact, numbers * sizeof(int64_t) + texts * sizeof *text);
     if (kind == FACT_ARGV) {
@@ -127,8 +127,8 @@ const void *redact_fact(enum fact_kind kind, const void *fact, struct redacted *
     for (unsigned i = 0; i < texts; i++)
         r->owned[r->count++] = redact_text(&text[i], SIZE_MAX);
     if (kind == FACT_GUARD)
-        r->owned[r->count++] =
-            redact_literals(&r->fact.GUARD.expression, redact_source(r->fact.GUARD.source));
+        r->owned[r->count++] = redact_literals_of_value(&r->fact.GUARD.expression,
+                                                        redact_source(r->fact.GUARD.source));
     return &r->fact;
 }
 

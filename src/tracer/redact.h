@@ -26,7 +26,7 @@ enum secret redact_source(struct fact_text source);
 
 /* *TEXT is the value of a name of secrecy LEVEL. Replace its strings and, with SECRET_ALL, its
  * numbers. The caller frees `text` of the result when *TEXT is no longer needed. */
-struct secret_text redact_literals(struct fact_text *text, enum secret level);
+struct secret_text redact_literals_of_value(struct fact_text *text, enum secret level);
 /* Replace the values of secret names in *TEXT. Then cut it to at most MOST bytes; not before,
  * because what shows that a value is secret may come after it. The caller frees `text` of the
  * result when *TEXT is no longer needed. */

@@ -12,29 +12,29 @@
 
 /* For a local variable that owns a reference, or is NULL: the reference is dropped at the end of
  * the variable's scope. */
-#define OWNED __attribute__((cleanup(tracer_let_go)))
-static inline void tracer_let_go(PyObject **object)
+#define OWNED __attribute__((cleanup(tracer_clear_reference)))
+static inline void tracer_clear_reference(PyObject **object)
 {
     Py_XDECREF(*object);
 }
 /* For a local variable that has taken the pending exception: at the end of its scope the exception
  * is restored, and replaces any that was raised since. */
-#define KEPT __attribute__((cleanup(tracer_exception_back)))
+#define KEPT __attribute__((cleanup(tracer_restore_exception)))
 struct tracer_exception {
     PyObject *type, *value, *traceback;
 };
-static inline struct tracer_exception tracer_exception_aside(void)
+static inline struct tracer_exception tracer_put_exception_aside(void)
 {
     struct tracer_exception pending;
 
     PyErr_Fetch(&pending.type, &pending.value, &pending.traceback);
     return pending;
 }
-static inline void tracer_exception_back(struct tracer_exception *pending)
+static inline void tracer_restore_exception(struct tracer_exception *pending)
 {
     PyErr_Restore(pending->type, pending->value, pending->traceback);
 }
-static inline void tracer_exception_drop(struct tracer_exception *pending)
+static inline void tracer_drop_exception(struct tracer_exception *pending)
 {
     Py_CLEAR(pending->type);
     Py_CLEAR(pending->value);

@@ -54,7 +54,7 @@ static struct ring *free_rings[RING_MAX]; /* rings whose threads have ended, for
 static unsigned free_ring_count;
 static struct tracer *all_tracers;
 
-/* calls free_ended_thread() at the end of a thread; made under tracer_lock() */
+/* calls free_tracer_of_ended_thread() at the end of a thread; made under tracer_lock() */
 static pthread_key_t thread_key;
 static bool thread_key_made;
 
@@ -67,7 +67,7 @@ static uint64_t smaller_of(uint64_t a, uint64_t b)
 
 /* If the address space is limited (ulimit -v), return a 64th of it: the most bytes that a ring may
  * take, because the program needs most of it. */
-static uint64_t address_space_share(void)
+static uint64_t most_ring_bytes_of_address_space(void)
 {
     struct rlimit limit;
 
@@ -77,12 +77,12 @@ static uint64_t address_space_share(void)
 /* Make a ring. Each further ring of a process is smaller, so that even hundreds of threads stay
  * near the session's budget; beyond the budget a ring has 64 KB. Returns NULL if there is no room;
  * the process file then counts one more thread without a ring. */
-static struct ring *ring_new(void)
+static struct ring *make_ring(void)
 {
     uint64_t left =
         P.session->budget_bytes > ring_bytes_used ? P.session->budget_bytes - ring_bytes_used : 0;
     uint64_t bytes = P.session->ring_bytes;
-    uint64_t share = address_space_share();
+    uint64_t share = most_ring_bytes_of_address_space();
     uint64_t first = RESERVE_STEP; /* how many bytes of the ring get memory at once */
     uint64_t offset;
     uint32_t n = atomic_load_explicit(&P.file->rings, memory_order_relaxed);
@@ -119,7 +119,7 @@ static struct ring *ring_new(void)
 
 /* Return a ring for the running thread: a new one, or one of an ended thread of which the collector
  * has taken all but half. Returns NULL if there is no room. */
-static struct ring *ring_take(void)
+static struct ring *get_ring_for_thread(void)
 {
     for (unsigned i = free_ring_count; i-- > 0;) {
         struct ring *ring = free_rings[i];
@@ -130,12 +130,12 @@ static struct ring *ring_take(void)
             return ring;
         }
     }
-    return ring_new();
+    return make_ring();
 }
 
 /* If `threading` has generated NAME, keep only the generated part, "Thread-1". If the program has
  * chosen it, make it "". */
-static void keep_generated_name(char *name)
+static void reduce_to_generated_name(char *name)
 {
     static const char *const made_up[] = {"Thread-", "Dummy-", "ThreadPoolExecutor-", "asyncio_"};
 
@@ -155,14 +155,14 @@ static compat_frame *find_outermost(compat_frame *frame)
 {
     compat_frame *outer;
 
-    while ((outer = frame ? compat_python_frame(frame->previous) : NULL))
+    while ((outer = frame ? compat_find_python_frame(frame->previous) : NULL))
         frame = outer;
     return frame;
 }
 
 /* Does TYPE, a subclass of Thread, have an attribute `_name`? It could be a property, which must
  * not be called. */
-static bool has_own_name(PyTypeObject *type)
+static bool has_name_attribute(PyTypeObject *type)
 {
     OWNED PyObject *name = PyUnicode_InternFromString("_name");
     OWNED PyObject *found = name ? compat_type_lookup(type, name) : NULL;
@@ -176,7 +176,7 @@ static bool has_own_name(PyTypeObject *type)
  * runs. */
 static void read_thread_name(const struct tracer *t, compat_frame *frame, char *name, size_t room)
 {
-    PyObject *self = frame ? compat_local(frame, 0) : NULL;
+    PyObject *self = frame ? compat_get_local(frame, 0) : NULL;
     PyObject *value, *keep;
     size_t bytes;
 
@@ -186,15 +186,15 @@ static void read_thread_name(const struct tracer *t, compat_frame *frame, char *
         return;
     }
     if (!self || Py_TYPE(self)->tp_getattro != PyObject_GenericGetAttr ||
-        PyUnicode_CompareWithASCIIString(compat_code(frame)->co_qualname, "Thread._bootstrap"))
+        PyUnicode_CompareWithASCIIString(compat_get_code(frame)->co_qualname, "Thread._bootstrap"))
         return;
-    value = has_own_name(Py_TYPE(self)) ? NULL : tracer_attribute(self, "_name");
+    value = has_name_attribute(Py_TYPE(self)) ? NULL : tracer_get_attribute(self, "_name");
     if (value && PyUnicode_Check(value)) {
-        const char *text = values_utf8(value, room - 1, &bytes, &keep);
+        const char *text = values_convert_to_utf8(value, room - 1, &bytes, &keep);
         memcpy(name, text, bytes);
         name[bytes] = 0;
-        if (values_kept() != SESSION_VALUES_ALL)
-            keep_generated_name(name);
+        if (values_get_session_option() != SESSION_VALUES_ALL)
+            reduce_to_generated_name(name);
         Py_XDECREF(keep);
     }
     Py_XDECREF(value);
@@ -205,19 +205,19 @@ static void read_thread_name(const struct tracer *t, compat_frame *frame, char *
 
 /* Has the collector stopped reading this process's rings, because the session is over, or because
  * it has found the file corrupt? */
-static bool is_abandoned(void)
+static bool has_collector_stopped_reading(void)
 {
     return atomic_load(&P.session->closed) || (P.file && atomic_load(&P.file->abandoned));
 }
 
 /* Get memory for the next part of the ring: as much again as it has, but at most RESERVE_STEP.
  * Returns false if the filesystem is full. */
-static bool reserve_more(struct ring *ring)
+static bool reserve_next_part_of_ring(struct ring *ring)
 {
     uint64_t has = ring->reserved * sizeof(uint64_t);
     uint64_t bytes = smaller_of(has, RESERVE_STEP);
 
-    if (file_reserve((char *)ring + RING_HEADER + has, bytes))
+    if (file_reserve_memory((char *)ring + RING_HEADER + has, bytes))
         return false;
     ring->reserved += bytes / sizeof(uint64_t);
     return true;
@@ -225,7 +225,7 @@ static bool reserve_more(struct ring *ring)
 
 /* Read the tail of thread T's ring again. Returns true if the ring has room for a control word and
  * an event. If false with T->limit 0, the filesystem is full. */
-static bool ring_has_room(struct tracer *t)
+static bool refresh_ring_room(struct tracer *t)
 {
     /* Barrier D of ring.h: it matches barrier C in the collector. */
     uint64_t tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
@@ -233,7 +233,7 @@ static bool ring_has_room(struct tracer *t)
     t->limit = tail + t->mask + 1 - RING_MARGIN;
     /* the ring is being written for the first time, so its memory may end before it */
     if (t->ring->reserved <= t->mask) {
-        if (t->head + RING_MARGIN >= t->ring->reserved && !reserve_more(t->ring))
+        if (t->head + RING_MARGIN >= t->ring->reserved && !reserve_next_part_of_ring(t->ring))
             t->limit = 0;
         else if (t->limit > t->ring->reserved - RING_MARGIN)
             t->limit = t->ring->reserved - RING_MARGIN;
@@ -262,8 +262,8 @@ static bool wait_for_collector(struct tracer *t, bool may_let_go, uint64_t *wait
     bool moved;
 
     atomic_fetch_add(&sleepers, 1);
-    while (!(moved = has_tail_passed(ring, full)) && now - began < most && !is_abandoned() &&
-           !atomic_load(&closing)) {
+    while (!(moved = has_tail_passed(ring, full)) && now - began < most &&
+           !has_collector_stopped_reading() && !atomic_load(&closing)) {
         uint64_t left = most - (now - began);
         uint64_t step = may_let_go && !let_go ? HOLD_MS * MS : WAIT_MS * MS;
         struct timespec timeout = {0, (long)(left < step ? left : step)};
@@ -289,11 +289,11 @@ static bool wait_for_collector(struct tracer *t, bool may_let_go, uint64_t *wait
 static bool wait_for_room_with_gil(struct tracer *t, uint64_t *now)
 {
     uint64_t waited = 0;
-    bool room = ring_has_room(t);
+    bool room = refresh_ring_room(t);
 
     if (!room && t->limit && wait_for_collector(t, false, &waited)) {
-        *now = tracer_now();
-        room = ring_has_room(t);
+        *now = tracer_read_session_clock();
+        room = refresh_ring_room(t);
     }
     return room;
 }
@@ -301,7 +301,7 @@ static bool wait_for_room_with_gil(struct tracer *t, uint64_t *now)
 /* ---- gaps: stop writing when there is no room, and continue when there is ---- */
 
 /* Begin a gap: stop writing. ERROR is the reason, an errno, or 0 if the collector takes nothing. */
-static void gap_begin(struct tracer *t, uint64_t now, int error)
+static void begin_gap(struct tracer *t, uint64_t now, int error)
 {
     t->limit = 0;
     if (!t->ring->lost_since) {
@@ -312,7 +312,7 @@ static void gap_begin(struct tracer *t, uint64_t now, int error)
 
 /* Write an ENTER for each open frame whose ENTER is not in the ring, outermost first. Returns false
  * if there was no room for some of them. */
-static bool gap_write_open(struct tracer *t, uint64_t *now)
+static bool write_unwritten_open_frames(struct tracer *t, uint64_t *now)
 {
     struct open_frame **stack, *open;
     size_t count = 0;
@@ -332,9 +332,9 @@ static bool gap_write_open(struct tracer *t, uint64_t *now)
         if (room) {
             stack[n]->ordinal = t->entered++;
             stack[n]->code &= ~OPEN_LOST;
-            tracer_put_control(t, CONTROL_ENTER,
-                               (uint64_t)RING_INHERITED << 37 | (stack[n]->code & ~OPEN_BITS), 1,
-                               now);
+            tracer_put_control_record(
+                t, CONTROL_ENTER, (uint64_t)RING_INHERITED << 37 | (stack[n]->code & ~OPEN_BITS), 1,
+                now);
         }
     }
     free(stack);
@@ -357,7 +357,7 @@ static uint64_t count_written_frames(const struct tracer *t, uint32_t *ordinal)
 }
 
 /* Mark all open frames of thread T's running stack as not in the ring. */
-static void mark_open_unwritten(struct tracer *t)
+static void mark_open_frames_unwritten(struct tracer *t)
 {
     for (struct open_frame *open = t->open; open; open = open->outer)
         open->code |= OPEN_LOST;
@@ -365,7 +365,7 @@ static void mark_open_unwritten(struct tracer *t)
 
 /* Write a CONTROL_SWITCH to the running stack of thread T, and then those open frames of this stack
  * that are not in the ring. Returns false if there was no room for some of them. */
-static bool write_switch(struct tracer *t, uint64_t *now)
+static bool write_stack_switch(struct tracer *t, uint64_t *now)
 {
     struct tracer_stack *here = t->here;
     uint32_t innermost;
@@ -374,8 +374,8 @@ static bool write_switch(struct tracer *t, uint64_t *now)
     if (here->rings != t->rings) { /* the ring has no words about this stack of frames yet */
         char name[32];
         if (P.inherits)
-            tracer_inherit(t, PyThreadState_GET());
-        mark_open_unwritten(t);
+            tracer_insert_running_frames(t, PyThreadState_GET());
+        mark_open_frames_unwritten(t);
         tracer_lock();
         snprintf(name, sizeof name, "greenlet %u", P.threads);
         here->thread = P.threads;
@@ -384,10 +384,10 @@ static bool write_switch(struct tracer *t, uint64_t *now)
         here->rings = t->rings;
     }
     left = count_written_frames(t, &innermost);
-    tracer_put_control(t, CONTROL_SWITCH, here->thread, 2, (uint64_t[]){*now, left});
+    tracer_put_control_record(t, CONTROL_SWITCH, here->thread, 2, (uint64_t[]){*now, left});
     t->until = *now + RING_EPOCH_TICKS;
     t->written = here;
-    return gap_write_open(t, now);
+    return write_unwritten_open_frames(t, now);
 }
 
 /* Write a CONTROL_GAP with the number of lost frames. LEFT frames from before the gap are still
@@ -402,21 +402,21 @@ static void write_gap(struct tracer *t, uint64_t now, uint64_t left, uint32_t in
                               (lost > UINT32_MAX ? UINT32_MAX : lost) << 32 | innermost};
 
     ring->lost = ring->lost_since = 0;
-    tracer_put_control(t, CONTROL_GAP, left, 3, words);
+    tracer_put_control_record(t, CONTROL_GAP, left, 3, words);
     t->until = now + RING_EPOCH_TICKS;
 }
 
 /* Begin another gap, because there was no room for some open frames. These count as lost. */
-static void gap_begin_again(struct tracer *t, uint64_t now)
+static void begin_gap_again(struct tracer *t, uint64_t now)
 {
-    gap_begin(t, now, 0);
+    begin_gap(t, now, 0);
     for (struct open_frame *open = t->open; open && open->code & OPEN_LOST; open = open->outer)
         t->ring->lost++;
 }
 
 /* End the gap, because there is room again: write the CONTROL_GAP and the open frames. Returns
  * false if there was no room for some open frames, so that another gap has begun. */
-static bool gap_end(struct tracer *t, uint64_t *now)
+static bool end_gap(struct tracer *t, uint64_t *now)
 {
     uint64_t left;
     uint64_t still_open = 0;
@@ -428,15 +428,15 @@ static bool gap_end(struct tracer *t, uint64_t *now)
         still_open++;
     left = count_written_frames(t, &innermost);
     write_gap(t, *now, same ? left : RING_ALL, same ? innermost : 0, still_open);
-    if (!(same ? gap_write_open(t, now) : write_switch(t, now)))
-        gap_begin_again(t, *now);
+    if (!(same ? write_unwritten_open_frames(t, now) : write_stack_switch(t, now)))
+        begin_gap_again(t, *now);
     return !t->ring->lost_since;
 }
 
-static void stop_writing(struct tracer *t, uint64_t now, int error)
+static void begin_gap_or_stop(struct tracer *t, uint64_t now, int error)
 {
     t->gone = true;
-    gap_begin(t, now, error);
+    begin_gap(t, now, error);
     if (atomic_load(&P.session->closed))
         tracer_hooks.record_over();
 }
@@ -446,7 +446,7 @@ static void stop_writing(struct tracer *t, uint64_t now, int error)
 /* Give thread T a ring, and write which thread uses it from now on and, after a fork, which frames
  * are open. TS is the thread's state, FRAME its first frame or NULL. Returns false if there is no
  * ring. */
-static bool ring_attach(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+static bool give_ring_to_thread(struct tracer *t, PyThreadState *ts, compat_frame *frame)
 {
     struct ring *ring;
     uint64_t now;
@@ -454,13 +454,13 @@ static bool ring_attach(struct tracer *t, PyThreadState *ts, compat_frame *frame
     uint32_t id;
 
     if (P.inherits && !frame)
-        frame = find_outermost(compat_python_frame(compat_current_frame(ts)));
+        frame = find_outermost(compat_find_python_frame(compat_current_frame(ts)));
     read_thread_name(t, frame, name, sizeof name);
     if (!P.session)
         return false;
-    now = tracer_now();
+    now = tracer_read_session_clock();
     tracer_lock();
-    ring = P.file ? ring_take() : NULL;
+    ring = P.file ? get_ring_for_thread() : NULL;
     id = P.threads;
     if (ring)
         tracer_fact(THREAD, .thread = P.threads++, .os_tid = t->os_tid, .name = fact_string(name));
@@ -476,28 +476,28 @@ static bool ring_attach(struct tracer *t, PyThreadState *ts, compat_frame *frame
     t->entered = 0;
     /* half of the ring is free, so if there is no room, its memory is missing: the filesystem is
      * full */
-    if (!ring_has_room(t)) {
-        stop_writing(t, now, ENOSPC);
+    if (!refresh_ring_room(t)) {
+        begin_gap_or_stop(t, now, ENOSPC);
         return false;
     }
     if (ring->lost_since)
         write_gap(t, now, 0, 0, 0); /* end the gap in which the ring's former thread ended */
-    tracer_put_control(t, CONTROL_THREAD, id, 1, &now);
+    tracer_put_control_record(t, CONTROL_THREAD, id, 1, &now);
     t->until = now + RING_EPOCH_TICKS;
     t->rings++;
     *t->here = (struct tracer_stack){.bottom = t->here->bottom, .thread = id, .rings = t->rings};
     t->written = t->here;
     if (P.inherits)
-        tracer_inherit(t, ts);
-    mark_open_unwritten(t);
-    if (!gap_write_open(t, &now))
-        gap_begin(t, now, 0);
+        tracer_insert_running_frames(t, ts);
+    mark_open_frames_unwritten(t);
+    if (!write_unwritten_open_frames(t, &now))
+        begin_gap(t, now, 0);
     if (tracer_is_inherited(t->open))
         t->limit = 0;
     return true;
 }
 
-void rings_go_slow(void)
+void rings_request_slow_path(void)
 {
     if (COMPAT_FREE_THREADED)
         return;
@@ -512,7 +512,7 @@ void tracer_forget_callbacks(void)
     tracer_lock();
     for (struct tracer *t = all_tracers; t; t = t->next_tracer) {
         t->own = (struct stack_state){0};
-        tracer_stacks_forget(t);
+        tracer_forget_stack_references(t);
         t->given = t->aside = NULL;
         t->shim = NULL;
         t->active = false;
@@ -520,7 +520,7 @@ void tracer_forget_callbacks(void)
     tracer_unlock();
 }
 
-static void free_ended_thread(void *value)
+static void free_tracer_of_ended_thread(void *value)
 {
     struct tracer *t = value;
     struct tracer **link = &all_tracers;
@@ -534,7 +534,7 @@ static void free_ended_thread(void *value)
     if (*link)
         *link = t->next_tracer;
     tracer_unlock();
-    tracer_stack_release(t);
+    tracer_free_spare_stack(t);
     tracer_stacks_release(t);
     tracer_inherited_release(t);
     free(t);
@@ -542,14 +542,14 @@ static void free_ended_thread(void *value)
 
 /* Make the tracer of the thread with the state TS and the kernel's number OS_TID. Returns NULL
  * without memory. */
-static struct tracer *tracer_new(PyThreadState *ts, uint64_t os_tid)
+static struct tracer *make_tracer(PyThreadState *ts, uint64_t os_tid)
 {
     struct tracer *t = aligned_alloc(64, (sizeof *t + 63) & ~(size_t)63);
 
     if (!t)
         return NULL;
     memset(t, 0, sizeof *t);
-    t->here = tracer_stack_new(t, NULL);
+    t->here = tracer_make_stack(t, NULL);
     if (!t->here) {
         free(t);
         return NULL;
@@ -569,7 +569,7 @@ static struct tracer *tracer_new(PyThreadState *ts, uint64_t os_tid)
 /* Return the tracer of the thread with the state TS and the kernel's number OS_TID; NULL if it has
  * none. An awaited tracer must have the id of TS, too, because the kernel may have given the number
  * of an ended thread to this one. */
-static struct tracer *tracer_find(const PyThreadState *ts, uint64_t os_tid)
+static struct tracer *find_tracer(const PyThreadState *ts, uint64_t os_tid)
 {
     struct tracer *t;
 
@@ -583,30 +583,30 @@ static struct tracer *tracer_find(const PyThreadState *ts, uint64_t os_tid)
     return t;
 }
 
-void rings_inherit(void)
+void rings_give_to_running_threads(void)
 {
     PyThreadState *own = PyThreadState_GET();
     PyThreadState *ts = PyInterpreterState_ThreadHead(own->interp);
 
     for (; ts && P.session; ts = PyThreadState_Next(ts)) {
         const uint64_t os_tid = ts->native_thread_id;
-        struct tracer *t = tracer_find(ts, os_tid);
+        struct tracer *t = find_tracer(ts, os_tid);
         /* with greenlets, wait for the thread's next event, which finds out which of its stacks
          * runs */
         bool waits = t && t->greenlets;
-        if (waits || !compat_python_frame(compat_current_frame(ts)))
+        if (waits || !compat_find_python_frame(compat_current_frame(ts)))
             continue;
-        if (!t && (t = tracer_new(ts, os_tid)))
+        if (!t && (t = make_tracer(ts, os_tid)))
             t->awaited = true;
         if (!t || t->ring)
             continue;
         if (!t->gone)
-            ring_attach(t, ts, NULL);
+            give_ring_to_thread(t, ts, NULL);
     }
 }
 
 /* Release the tracers that were made for threads which then had no event. */
-static void release_awaited(void)
+static void release_awaited_tracers(void)
 {
     struct tracer **link = &all_tracers;
 
@@ -627,25 +627,26 @@ struct tracer *tracer_attach(compat_frame *frame)
 {
     int saved_errno = errno;
     /* put the exception aside with which generator.throw() starts a frame */
-    KEPT struct tracer_exception pending = tracer_exception_aside();
+    KEPT struct tracer_exception pending = tracer_put_exception_aside();
     PyThreadState *ts = PyThreadState_GET();
     const uint64_t os_tid = (uint64_t)syscall(SYS_gettid);
-    struct tracer *t = P.inherits ? tracer_find(ts, os_tid) : NULL;
+    struct tracer *t = P.inherits ? find_tracer(ts, os_tid) : NULL;
     if (t)
         t->awaited = false;
     else
-        t = tracer_new(ts, os_tid);
+        t = make_tracer(ts, os_tid);
     if (t) {
-        t->stack_low = tracer_stack_low(false);
+        t->stack_low = tracer_find_stack_limit(false);
         t->here->stack_low = t->stack_low;
         tracer_thread = t;
         tracer_lock();
-        thread_key_made = thread_key_made || !pthread_key_create(&thread_key, free_ended_thread);
+        thread_key_made =
+            thread_key_made || !pthread_key_create(&thread_key, free_tracer_of_ended_thread);
         tracer_unlock();
         if (thread_key_made)
             pthread_setspecific(thread_key, t);
         if (P.session && !t->ring)
-            ring_attach(t, ts, frame);
+            give_ring_to_thread(t, ts, frame);
         if (frame && tracer_hooks.thread_begins)
             tracer_hooks.thread_begins();
     }
@@ -655,13 +656,13 @@ struct tracer *tracer_attach(compat_frame *frame)
 
 /* Make room for an event. AT_FRAME: the event is a frame's beginning or end, and only there a gap
  * may end, and the GIL be released. Returns false if the event must not be written. */
-static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
+static bool make_room_for_event(struct tracer *t, uint64_t *now, bool at_frame)
 {
     int saved_errno = errno;
     uint64_t waited = 0;
     bool room = false;
 
-    fork_check();
+    fork_handle_if_child();
     if (unlikely(tracer_is_inherited(t->open)) && !t->quiet) {
         if (tracer_remove_returned(t))
             /* makes this event write a CONTROL_SWITCH, which tells how many frames are open */
@@ -671,66 +672,66 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
         /* no ring yet: this is the thread's first event after a fork, or its first in this
          * session */
         if (!t->ring) {
-            ring_attach(t, PyThreadState_GET(), NULL);
-            *now = tracer_now();
-        } else if (is_abandoned()) {
-            stop_writing(t, *now, 0);
+            give_ring_to_thread(t, PyThreadState_GET(), NULL);
+            *now = tracer_read_session_clock();
+        } else if (has_collector_stopped_reading()) {
+            begin_gap_or_stop(t, *now, 0);
         } else if (t->ring->lost_since) {
-            if (at_frame && ring_has_room(t)) {
+            if (at_frame && refresh_ring_room(t)) {
                 atomic_store(&stalled, false);
-                room = gap_end(t, now);
+                room = end_gap(t, now);
             } else {
                 t->limit = 0;
             }
             break;
-        } else if (ring_has_room(t)) {
+        } else if (refresh_ring_room(t)) {
             room = true;
         } else if (!t->limit) {
-            stop_writing(t, *now, ENOSPC);
+            begin_gap_or_stop(t, *now, ENOSPC);
         } else {
             bool moved = wait_for_collector(t, at_frame, &waited);
-            *now = tracer_now();
+            *now = tracer_read_session_clock();
             /* checks the session and the ring again, which may have changed while the GIL was
              * released */
-            if (!moved && P.session && t->ring && !is_abandoned())
-                gap_begin(t, *now, 0);
+            if (!moved && P.session && t->ring && !has_collector_stopped_reading())
+                begin_gap(t, *now, 0);
         }
     }
-    if (room && t->written != t->here && !(room = write_switch(t, now)))
-        gap_begin_again(t, *now);
+    if (room && t->written != t->here && !(room = write_stack_switch(t, now)))
+        begin_gap_again(t, *now);
     if (room && waited > STALL_MS * MS)
-        tracer_put_control(t, CONTROL_STALL, 0, 2, (uint64_t[]){*now, waited});
+        tracer_put_control_record(t, CONTROL_STALL, 0, 2, (uint64_t[]){*now, waited});
     if (room && *now > t->until) {
-        tracer_put_control(t, CONTROL_EPOCH, 0, 1, now);
+        tracer_put_control_record(t, CONTROL_EPOCH, 0, 1, now);
         t->until = *now + RING_EPOCH_TICKS;
     }
-    if (unlikely(fork_is_near() || world_get(P.slot_watched) || tracer_is_inherited(t->open)))
+    if (unlikely(fork_is_under_way() || world_get(P.slot_watched) || tracer_is_inherited(t->open)))
         t->limit = 0;
     errno = saved_errno;
     return room;
 }
 
-uint64_t tracer_room(struct tracer *t, uint64_t now)
+uint64_t tracer_make_room_at_frame(struct tracer *t, uint64_t now)
 {
-    return make_room(t, &now, true) ? now : 0;
+    return make_room_for_event(t, &now, true) ? now : 0;
 }
 
-bool tracer_room_within(struct tracer *t)
+bool tracer_make_room_within_frame(struct tracer *t)
 {
-    uint64_t now = tracer_now();
+    uint64_t now = tracer_read_session_clock();
 
-    return make_room(t, &now, false);
+    return make_room_for_event(t, &now, false);
 }
 
-uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag,
-                      uint64_t now)
+uint64_t tracer_make_room_and_enter(struct tracer *t, struct open_frame *open, uint32_t code,
+                                    enum ring_tag tag, uint64_t now)
 {
-    uint64_t entered = tracer_room(t, now);
+    uint64_t entered = tracer_make_room_at_frame(t, now);
 
     if (unlikely(world_get(P.slot_watched)))
         tracer_hooks.slot_note_arrival();
     if (entered) {
-        record_open(t, open, code, tag, entered, true);
+        record_write_enter(t, open, code, tag, entered, true);
         if (tracer_is_inherited(open->outer))
             open->code |= OPEN_BASE;
         goto done;
@@ -753,7 +754,7 @@ uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, 
         open->code = code | OPEN_LOST | (tracer_is_inherited(t->open) ? OPEN_BASE : 0);
         open->depth = open->outer ? open->outer->depth + 1 : 0;
         t->open = open;
-        entered = tracer_now();
+        entered = tracer_read_session_clock();
     }
 done:
     return entered;
@@ -762,7 +763,7 @@ done:
 /* ---- take the rings away when the session ends or the process forks ---- */
 
 /* Take the ring away from every thread. */
-static void detach_all(void)
+static void take_rings_from_all_threads(void)
 {
     for (struct tracer *t = all_tracers; t; t = t->next_tracer) {
         t->ring = NULL;
@@ -775,7 +776,7 @@ static void detach_all(void)
     P.threads = 0;
 }
 
-void rings_forked(struct tracer *thread)
+void rings_drop_after_fork(struct tracer *thread)
 {
     atomic_store(&sleepers, 0);
     all_tracers = thread;
@@ -783,10 +784,10 @@ void rings_forked(struct tracer *thread)
         thread->next_tracer = NULL;
         thread->os_tid = (uint64_t)syscall(SYS_gettid);
     }
-    detach_all();
+    take_rings_from_all_threads();
 }
 
-void rings_leave(void)
+void rings_leave_session(void)
 {
     atomic_store(&closing, true);
     while (atomic_load(&sleepers)) /* waiting threads need no GIL to see `closing` */
@@ -794,7 +795,7 @@ void rings_leave(void)
     atomic_store(&closing, false);
     atomic_store(&stalled, false);
     tracer_lock();
-    detach_all();
-    release_awaited();
+    take_rings_from_all_threads();
+    release_awaited_tracers();
     tracer_unlock();
 }

@@ -6,48 +6,48 @@
 #include "tracer/record.h"
 #include "tracer/resume/resume.h"
 
-static void attach(const struct watcher *watcher)
+static void attach_watcher(const struct watcher *watcher)
 {
     shim_watcher = *watcher;
 }
 
-static PyObject *evaluate(PyThreadState *ts, compat_frame *frame, int throws)
+static PyObject *evaluate_frame(PyThreadState *ts, compat_frame *frame, int throws)
 {
     return record_evaluate(tracer_thread, ts, frame, throws);
 }
 
-static struct capture *set_watching(PyThreadState *ts, struct capture *capture)
+static struct capture *set_watching_capture(PyThreadState *ts, struct capture *capture)
 {
     struct tracer *t = tracer_thread;
     struct capture *before;
 
-    tracer_follow(t, ts, NULL);
+    tracer_update_running_stack(t, ts, NULL);
     before = t->capturing;
     t->capturing = capture;
     return before;
 }
 
-static struct masked_callback mask(PyThreadState *ts)
+static struct masked_callback mask_callback(PyThreadState *ts)
 {
     struct tracer *t = tracer_thread;
     struct masked_callback masked = {0};
 
     if (!t)
         return masked;
-    tracer_follow(t, ts, NULL);
+    tracer_update_running_stack(t, ts, NULL);
     masked.callback = t->callback;
-    /* keep the front end, too, because code that runs until unmask() may set torch's */
+    /* keep the front end, too, because code that runs until unmask_callback() may set torch's */
     masked.front = t->front;
     t->callback = NULL;
     return masked;
 }
 
-static void unmask(PyThreadState *ts, struct masked_callback masked)
+static void unmask_callback(PyThreadState *ts, struct masked_callback masked)
 {
     struct tracer *t = tracer_thread;
 
     if (t)
-        tracer_follow(t, ts, NULL);
+        tracer_update_running_stack(t, ts, NULL);
     if (masked.callback && !t->callback) {
         t->callback = masked.callback;
         t->front = masked.front;
@@ -56,7 +56,7 @@ static void unmask(PyThreadState *ts, struct masked_callback masked)
     }
 }
 
-static PyObject *take_values(PyThreadState *ts, PyObject *plan, compat_frame *frame)
+static PyObject *take_values_by_plan(PyThreadState *ts, PyObject *plan, compat_frame *frame)
 {
     struct tracer *t = tracer_thread;
     struct watched_rest *rest;
@@ -64,7 +64,7 @@ static PyObject *take_values(PyThreadState *ts, PyObject *plan, compat_frame *fr
 
     if (!t)
         return NULL;
-    tracer_follow(t, ts, NULL);
+    tracer_update_running_stack(t, ts, NULL);
     rest = t->replay;
     if (!rest || rest->plan != plan || rest->frame != frame)
         return NULL;
@@ -74,7 +74,7 @@ static PyObject *take_values(PyThreadState *ts, PyObject *plan, compat_frame *fr
     return values;
 }
 
-static PyObject *call_quietly(PyObject *(*work)(void *data), void *data)
+static PyObject *call_unrecorded(PyObject *(*work)(void *data), void *data)
 {
     struct tracer_exception raised;
     struct torch_quiet quiet;
@@ -84,28 +84,28 @@ static PyObject *call_quietly(PyObject *(*work)(void *data), void *data)
     result = work(data);
     /* put the exception of this call aside, because torch_quiet_end() restores the one from before
      * it */
-    raised = tracer_exception_aside();
+    raised = tracer_put_exception_aside();
     torch_quiet_end(&quiet);
     if (raised.type)
-        tracer_exception_back(&raised);
+        tracer_restore_exception(&raised);
     return result;
 }
 
 static struct shim_services services = {
     .size = sizeof services,
     .deepest_path = GUARD_DEEPEST,
-    .attach = attach,
-    .callback_for_all = tracer_callback_for_all,
-    .evaluate = evaluate,
-    .set_watching = set_watching,
-    .mask = mask,
-    .unmask = unmask,
-    .take_values = take_values,
-    .quietly = call_quietly,
+    .attach = attach_watcher,
+    .callback_for_all = tracer_set_callback_for_all_threads,
+    .evaluate = evaluate_frame,
+    .set_watching = set_watching_capture,
+    .mask = mask_callback,
+    .unmask = unmask_callback,
+    .take_values = take_values_by_plan,
+    .quietly = call_unrecorded,
     .is_users = tracer_is_user_code,
     .unbound = UNBOUND,
     .link_of = link_of,
-    .link_enter_again = link_enter_again,
+    .link_prepare_to_enter_again = link_prepare_to_enter_again,
 };
 
 int services_ready(PyObject *module)

@@ -27,7 +27,7 @@ static bool watched;
 
 /* Measure how far this process's CLOCK_MONOTONIC is ahead of the recorder's, because the process
  * may be in another time namespace. */
-static void clock_measure_namespace(void)
+static void measure_clock_of_namespace(void)
 {
     static int64_t own_ahead;
 
@@ -43,14 +43,15 @@ static void clock_measure_namespace(void)
  * that run Python code and release the GIL. */
 static void prepare_fork(void)
 {
-    /* without a GIL os.fork() has stopped the world, so no Python code may run: not slot_look() */
+    /* without a GIL os.fork() has stopped the world, so no Python code may run: not
+     * slot_check_hook() */
     if (COMPAT_FREE_THREADED)
-        slot_compare();
+        slot_compare_with_hook();
     else
-        slot_look(true);
+        slot_check_hook(true);
     tracer_lock();
-    fork_clock = tracer_now();
-    fork_begins();
+    fork_clock = tracer_read_session_clock();
+    fork_note_begin();
     if (P.root)
         atomic_fetch_add(&P.root->forking, 1);
     if (tracer_thread)
@@ -62,7 +63,7 @@ static void prepare_fork(void)
 /* Called after a fork() in the parent. */
 static void finish_fork(void)
 {
-    fork_ends();
+    fork_note_end_in_parent();
     if (P.interpreters)
         tracer_unlock();
 }
@@ -70,25 +71,25 @@ static void finish_fork(void)
 /* Called in the child of a fork(), where this is the only thread and little is safe to call. The
  * first caller does the work. The parent's rings and facts are unmapped, so that nothing can write
  * to them. Its header is unmapped when the child has a file of its own. */
-void session_forked(void)
+void session_handle_fork_in_child(void)
 {
     int saved_errno = errno;
     struct tracer *t = tracer_thread;
     char parent[sizeof P.file_name];
 
-    tracer_perf_forked();
-    rings_forked(t);
+    tracer_remove_hook_in_forked_child();
+    rings_drop_after_fork(t);
     if (!P.session)
         return;
     memcpy(parent, P.file_name, sizeof parent);
     if (!P.file)
         parent[0] = 0;
-    file_forked();
-    clock_measure_namespace();
-    file_open(parent, *parent ? fork_clock : tracer_now());
+    file_unmap_parent_file();
+    measure_clock_of_namespace();
+    file_open(parent, *parent ? fork_clock : tracer_read_session_clock());
     if (t)
         t->gone = !P.file;
-    slot_forked();
+    slot_report_after_fork();
     errno = saved_errno;
 }
 
@@ -101,7 +102,7 @@ enum {
 
 /* Report to the collector of the session in DIRECTORY, if it still listens, that this process
  * cannot join. */
-static void report_absent(const char *directory)
+static void report_unable_to_join(const char *directory)
 {
     struct sockaddr_un to;
     struct sockaddr_un from = {.sun_family = AF_UNIX};
@@ -122,7 +123,7 @@ static void report_absent(const char *directory)
 }
 
 /* Map the session's file in DIRECTORY. Returns MAP_FAILED with errno on failure. */
-static struct session_file *session_map(const char *directory)
+static struct session_file *map_session_file(const char *directory)
 {
     int fd = session_open_in(directory, "session", O_RDONLY);
     struct session_file *session = MAP_FAILED;
@@ -149,7 +150,7 @@ static struct session_file *session_map(const char *directory)
 
 /* Return a hash of those options of SESSION that select code: --include, --exclude and --frames
  * user. */
-static uint64_t hash_selection(const struct session_file *session)
+static uint64_t hash_selection_options(const struct session_file *session)
 {
     const char *glob = session->text;
     uint64_t hash = session->frames == SESSION_USER;
@@ -167,21 +168,21 @@ static uint64_t hash_selection(const struct session_file *session)
 
 /* Write a loss row if this session selects other code than the process's first session. A code
  * object gets its mark when it is first called, and keeps it in later sessions. */
-static void check_selection(void)
+static void report_changed_selection(void)
 {
-    const uint64_t selection = hash_selection(P.session);
+    const uint64_t selection = hash_selection_options(P.session);
 
     if (P.sessions == 1)
         P.selection = selection;
     if (selection != P.selection)
-        tracer_loss("selection: an earlier recording of this process had other --include, "
-                    "--exclude or --frames: functions that were called then are recorded, or "
-                    "left out, as they were then");
+        tracer_write_loss("selection: an earlier recording of this process had other --include, "
+                          "--exclude or --frames: functions that were called then are recorded, or "
+                          "left out, as they were then");
 }
 
 /* Join SESSION in directory DIRECTORY: set the members of tracer_process, and make the process
  * file. Returns NULL, or the reason why this failed. */
-static const char *enter_session(struct session_file *session, const char *directory)
+static const char *join_mapped_session(struct session_file *session, const char *directory)
 {
     const char *spill;
 
@@ -198,19 +199,19 @@ static const char *enter_session(struct session_file *session, const char *direc
               : session->clock != SESSION_TSC ? SESSION_MONOTONIC
                                               : SESSION_TSC;
     P.now = session->coarse ? &session->now : NULL;
-    clock_measure_namespace();
+    measure_clock_of_namespace();
     P.decided_only = session->frames == SESSION_DECIDED;
     P.max_depth = session->max_depth;
     P.rechecks = P.sessions > 1 && (session->arguments || P.had_arguments);
     P.had_arguments |= session->arguments > 0;
     if (P.rechecks && !P.max_depth)
         P.max_depth = UINT32_MAX;
-    if (!watched && pthread_atfork(prepare_fork, finish_fork, fork_child)) {
+    if (!watched && pthread_atfork(prepare_fork, finish_fork, fork_note_child)) {
         P.session = NULL;
         return "memory";
     }
     watched = true;
-    file_open("", tracer_now());
+    file_open("", tracer_read_session_clock());
     if (!P.file) {
         P.session = NULL;
         return "room";
@@ -218,14 +219,14 @@ static const char *enter_session(struct session_file *session, const char *direc
     return NULL;
 }
 
-static const char *open_session(const char *directory)
+static const char *map_and_join_session(const char *directory)
 {
     struct session_file *session = MAP_FAILED;
     const char *why;
 
     errno = ENOENT;
     if (strlen(directory) < sizeof P.session_directory)
-        session = session_map(directory);
+        session = map_session_file(directory);
     if (session == MAP_FAILED)
         return errno == ENOENT   ? "gone"
                : errno == EACCES ? "denied"
@@ -236,28 +237,28 @@ static const char *open_session(const char *directory)
         return "over";
     }
     world_stop(P.interpreter);
-    why = enter_session(session, directory);
+    why = join_mapped_session(session, directory);
     world_start(P.interpreter);
     if (why)
         return why;
     write_process_facts();
     write_kept_facts();
-    check_selection();
+    report_changed_selection();
     return NULL;
 }
 
 const char *tracer_open_session(const char *directory)
 {
-    const char *why = open_session(directory);
+    const char *why = map_and_join_session(directory);
 
     if (why && strcmp(why, "over") && strcmp(why, "room") && strcmp(why, "another"))
-        report_absent(directory);
+        report_unable_to_join(directory);
     return why;
 }
 
 /* Undo our changes of the environment, so that programs that start after the end of `dyntrace
  * attach` get the same variables as before it. */
-static void environment_restore(void)
+static void restore_environment(void)
 {
     const char *session = getenv(INJECT_SESSION);
 
@@ -276,12 +277,12 @@ static void environment_restore(void)
 static void leave_session(void)
 {
     if (P.file) {
-        facts_keep();
+        facts_copy_for_next_session();
         atomic_store(&P.file->left, 1);
     }
-    rings_leave();
+    rings_leave_session();
     file_close();
-    environment_restore();
+    restore_environment();
     free(P.inject_directory); /* NULL, so that programs started from now on are not recorded */
     P.inject_directory = NULL;
     P.inherits = false;
@@ -295,8 +296,8 @@ void tracer_close_session(void)
 {
     if (!P.session)
         return;
-    slot_end();
-    tracer_record(false);
+    slot_check_last_time();
+    tracer_set_recording(false);
     world_stop(P.interpreter);
     leave_session();
     world_start(P.interpreter);

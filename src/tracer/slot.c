@@ -42,7 +42,7 @@ static struct {
     _PyFrameEvalFunction chains;
     uint64_t sure;  /* clock when we last knew that our hook was called */
     uint64_t since; /* clock when `suspect` was first seen in the slot */
-    bool on;        /* set by slot_begin(), until the interpreter or the recording ends */
+    bool on;        /* set by slot_begin_watching(), until the interpreter or the recording ends */
     unsigned rows;
     _PyFrameEvalFunction seen; /* the evaluator that was in the slot when `changes` was read */
     unsigned changes;          /* CPython's count of changes of the slot; we know who made these */
@@ -54,13 +54,13 @@ static struct {
     bool arrived; /* the test frame has reached our hook */
 } watch;          /* guarded by tracer_gate; but `probe` and `arrived` are atomic */
 
-static bool is_over(void)
+static bool is_watch_over(void)
 {
     return !watch.on || !P.recording || !P.session || atomic_load(&P.session->closed);
 }
 
 /* Is this thread one of the main interpreter, and does it hold the GIL? */
-static bool is_home(void)
+static bool is_thread_of_main_interpreter(void)
 {
     PyThreadState *ts = PyGILState_GetThisThreadState();
 
@@ -69,7 +69,7 @@ static bool is_home(void)
 
 /* Convert CLOCK to seconds since the recording's start. Returns 0 if the collector has not
  * published the length of a tick yet. */
-static double clock_seconds(uint64_t clock)
+static double clock_to_seconds(uint64_t clock)
 {
     const uint64_t ticks = clock - P.session->start_clock;
 
@@ -78,7 +78,7 @@ static double clock_seconds(uint64_t clock)
 
 /* Is EVALUATE, an evaluator found in the main interpreter's slot, our hook, or one that is known to
  * call it? */
-static bool is_ours(_PyFrameEvalFunction evaluate)
+static bool is_our_hook(_PyFrameEvalFunction evaluate)
 {
     if (evaluate == P.hook)
         return true;
@@ -88,7 +88,7 @@ static bool is_ours(_PyFrameEvalFunction evaluate)
 /* ---- write loss rows about the slot ---- */
 
 /* Describe EVALUATE in WORDS, for a loss row, with the file of the library that has it. */
-static void name_evaluator(_PyFrameEvalFunction evaluate, char *words, size_t room)
+static void describe_evaluator(_PyFrameEvalFunction evaluate, char *words, size_t room)
 {
     Dl_info info;
 
@@ -112,11 +112,11 @@ static void report_lost_hook(void)
     char who[500], cause[800];
 
     watch.state = LOST;
-    name_evaluator(watch.suspect, who, sizeof who);
+    describe_evaluator(watch.suspect, who, sizeof who);
     snprintf(cause, sizeof cause,
              "hook: %s has been in the place of ours since some time between %.6f and %.6f s and "
              "does not call it: frames after that are not recorded",
-             who, clock_seconds(watch.sure), clock_seconds(watch.since));
+             who, clock_to_seconds(watch.sure), clock_to_seconds(watch.since));
     write_loss_row(watch.since, -1, cause);
 }
 
@@ -129,40 +129,41 @@ static void report_hook_back(uint64_t now)
         write_loss_row(now, 0,
                        "hook: ours is in its place again: frames are recorded from here on");
     } else {
-        name_evaluator(watch.suspect, who, sizeof who);
+        describe_evaluator(watch.suspect, who, sizeof who);
         snprintf(cause, sizeof cause,
                  "hook: %s was in the place of ours, from some time between %.6f and %.6f s until "
                  "%.6f s, and no frame reached ours: those that ran then are not recorded",
-                 who, clock_seconds(watch.sure), clock_seconds(watch.since), clock_seconds(now));
+                 who, clock_to_seconds(watch.sure), clock_to_seconds(watch.since),
+                 clock_to_seconds(now));
         write_loss_row(watch.since, -1, cause);
     }
 }
 
 /* Write a loss row: between two looks at the slot another evaluator came and went, and nobody knows
  * whether it called our hook. */
-static void report_visit(void)
+static void report_foreign_visit(void)
 {
     char cause[400];
 
     snprintf(cause, sizeof cause,
              "hook: another frame evaluator took the place of ours and gave it back, some time "
              "between %.6f and %.6f s: if it did not call ours, frames of that time are missing",
-             clock_seconds(watch.sure), clock_seconds(watch.visited));
+             clock_to_seconds(watch.sure), clock_to_seconds(watch.visited));
     write_loss_row(watch.visited, -1, cause);
     watch.visited = 0;
 }
 
-void slot_excuse(void)
+void slot_accept_changes(void)
 {
-    watch.seen = compat_evaluator(P.interpreter);
-    watch.changes = compat_slot_changes(P.interpreter);
+    watch.seen = compat_get_evaluator(P.interpreter);
+    watch.changes = compat_count_slot_changes(P.interpreter);
 }
 
-static void clear_suspicion(void)
+static void clear_suspected_loss(void)
 {
     watch.state = OURS;
-    watch.sure = tracer_now();
-    slot_excuse();
+    watch.sure = tracer_read_session_clock();
+    slot_accept_changes();
     world_set(P.slot_watched, false);
 }
 
@@ -179,9 +180,9 @@ bool slot_is_probe(const PyCodeObject *code)
 
 /* Evaluate a frame of our own, which trace functions do not see. Returns true if it has reached our
  * hook. */
-static bool probe_hook(void)
+static bool is_hook_reached_by_test_call(void)
 {
-    KEPT struct tracer_exception pending = tracer_exception_aside();
+    KEPT struct tracer_exception pending = tracer_put_exception_aside();
     OWNED PyObject *globals = PyDict_New(), *result = NULL;
     OWNED PyObject *code = (PyObject *)PyCode_NewEmpty("<dyntrace>", "<probe>", 1);
 
@@ -200,7 +201,7 @@ static bool probe_hook(void)
 
 /* Is EVALUATE torch's evaluator, without our hooks around it? It needs no test: we know that it
  * calls the evaluator that it found in the slot, and it would compile the test frame. */
-static bool is_torch(_PyFrameEvalFunction evaluate)
+static bool is_torch_evaluator(_PyFrameEvalFunction evaluate)
 {
     Dl_info info;
 
@@ -208,15 +209,17 @@ static bool is_torch(_PyFrameEvalFunction evaluate)
            strstr(info.dli_fname, "/libtorch_python.so");
 }
 
-static bool calls_ours(_PyFrameEvalFunction evaluate)
+static bool does_evaluator_call_our_hook(_PyFrameEvalFunction evaluate)
 {
-    return evaluate != _PyEval_EvalFrameDefault && (is_torch(evaluate) || probe_hook());
+    return evaluate != _PyEval_EvalFrameDefault &&
+           (is_torch_evaluator(evaluate) || is_hook_reached_by_test_call());
 }
 
 /* ---- find out from CPython's count whether an evaluator came and went ---- */
 
 /* Is torch loaded? Then a change of the slot that we did not make is no loss: torch's own evaluator
- * changes the slot at each compiled call, and calls the evaluator that it found (is_torch). */
+ * changes the slot at each compiled call, and calls the evaluator that it found
+ * (is_torch_evaluator). */
 static bool is_torch_loaded(void)
 {
     void *torch = watch.crowded ? NULL : dlopen("libtorch_python.so", RTLD_LAZY | RTLD_NOLOAD);
@@ -230,149 +233,149 @@ static bool is_torch_loaded(void)
 
 void slot_set_evaluator(_PyFrameEvalFunction evaluator)
 {
-    const unsigned before = compat_slot_changes(P.interpreter);
+    const unsigned before = compat_count_slot_changes(P.interpreter);
 
-    if (watch.seen == compat_evaluator(P.interpreter))
+    if (watch.seen == compat_get_evaluator(P.interpreter))
         watch.seen = evaluator;
     compat_set_evaluator(P.interpreter, evaluator);
-    watch.changes += compat_slot_changes(P.interpreter) - before;
+    watch.changes += compat_count_slot_changes(P.interpreter) - before;
 }
 
 /* Has CPython counted changes of the slot that we did not make? One is explained if the evaluator
  * in the slot, CURRENT, is not the one at the last look. More mean that another evaluator came and
  * went. */
-static void count_changes(_PyFrameEvalFunction current)
+static void count_unexplained_changes(_PyFrameEvalFunction current)
 {
     const unsigned expected = watch.changes + (current != watch.seen);
-    const bool more = compat_slot_changes(P.interpreter) > expected;
+    const bool more = compat_count_slot_changes(P.interpreter) > expected;
 
     if (more && watch.state == OURS && !watch.visited && !is_torch_loaded())
-        watch.visited = tracer_now();
-    slot_excuse();
+        watch.visited = tracer_read_session_clock();
+    slot_accept_changes();
 }
 
 /* ---- look at the slot ---- */
 
-void slot_begin(void)
+void slot_begin_watching(void)
 {
     watch.on = true;
     watch.state = OURS;
     watch.chains = NULL;
     watch.rows = 0;
     watch.visited = 0;
-    slot_excuse();
-    watch.sure = tracer_now();
+    slot_accept_changes();
+    watch.sure = tracer_read_session_clock();
     world_set(P.slot_watched, false);
 }
 
 /* Return the evaluator in the slot; NULL if our hook need not be in it now. */
-static _PyFrameEvalFunction read_slot(void)
+static _PyFrameEvalFunction read_evaluator_slot(void)
 {
-    return is_over() || !P.hook ? NULL : compat_evaluator(P.interpreter);
+    return is_watch_over() || !P.hook ? NULL : compat_get_evaluator(P.interpreter);
 }
 
-static void compare_slot(void)
+static void compare_slot_with_hook(void)
 {
-    const _PyFrameEvalFunction current = read_slot();
+    const _PyFrameEvalFunction current = read_evaluator_slot();
 
     if (!current)
         return;
-    count_changes(current);
+    count_unexplained_changes(current);
     if (watch.state != OURS)
         return;
-    if (is_ours(current) || current == watch.chains) {
-        /* wait until report_visit() has written its row, because it needs the times that this
-         * changes */
+    if (is_our_hook(current) || current == watch.chains) {
+        /* wait until report_foreign_visit() has written its row, because it needs the times that
+         * this changes */
         if (!watch.visited)
-            watch.sure = tracer_now();
+            watch.sure = tracer_read_session_clock();
         return;
     }
     watch.state = SUSPECT;
     watch.suspect = current;
-    watch.since = tracer_now();
+    watch.since = tracer_read_session_clock();
     world_set(P.slot_watched, true);
-    rings_go_slow();
+    rings_request_slow_path();
 }
 
-void slot_compare(void)
+void slot_compare_with_hook(void)
 {
-    if (!is_home() || !world_try(&tracer_gate))
+    if (!is_thread_of_main_interpreter() || !world_try_to_enter_gate(&tracer_gate))
         return;
-    compare_slot();
-    world_leave(&tracer_gate);
+    compare_slot_with_hook();
+    world_leave_gate(&tracer_gate);
 }
 
-static void check_slot(bool last)
+static void check_slot_and_report(bool last)
 {
     const bool suspected = watch.state == SUSPECT;
     _PyFrameEvalFunction current;
 
-    compare_slot();
-    current = read_slot();
+    compare_slot_with_hook();
+    current = read_evaluator_slot();
     if (current && watch.visited) {
-        report_visit();
+        report_foreign_visit();
         if (watch.state == OURS)
-            watch.sure = tracer_now();
+            watch.sure = tracer_read_session_clock();
     }
     if (!current || watch.state == OURS)
         return;
-    if (is_ours(current)) {
-        report_hook_back(tracer_now());
-        clear_suspicion();
+    if (is_our_hook(current)) {
+        report_hook_back(tracer_read_session_clock());
+        clear_suspected_loss();
     } else if (watch.state == SUSPECT &&
                (suspected || last || current == _PyEval_EvalFrameDefault)) {
-        if (!calls_ours(current)) {
+        if (!does_evaluator_call_our_hook(current)) {
             report_lost_hook();
-        } else if (read_slot() == current) {
+        } else if (read_evaluator_slot() == current) {
             watch.chains = current;
-            clear_suspicion();
+            clear_suspected_loss();
         }
     }
 }
 
-void slot_look(bool last)
+void slot_check_hook(bool last)
 {
-    if (!is_home() || !world_try(&tracer_gate))
+    if (!is_thread_of_main_interpreter() || !world_try_to_enter_gate(&tracer_gate))
         return;
-    check_slot(last);
-    world_leave(&tracer_gate);
+    check_slot_and_report(last);
+    world_leave_gate(&tracer_gate);
 }
 
-void slot_end(void)
+void slot_check_last_time(void)
 {
-    if (is_home() && world_try(&tracer_gate)) {
-        check_slot(true);
+    if (is_thread_of_main_interpreter() && world_try_to_enter_gate(&tracer_gate)) {
+        check_slot_and_report(true);
         watch.on = false;
         world_set(P.slot_watched, false);
-        world_leave(&tracer_gate);
+        world_leave_gate(&tracer_gate);
     }
 }
 
-static void handle_arrival(void)
+static void check_slot_at_arrival(void)
 {
-    const _PyFrameEvalFunction current = read_slot();
+    const _PyFrameEvalFunction current = read_evaluator_slot();
 
     if (!current || watch.state == OURS)
         return;
-    if (is_ours(current))
-        report_hook_back(tracer_now());
+    if (is_our_hook(current))
+        report_hook_back(tracer_read_session_clock());
     else if (watch.state == LOST)
         /* it stays LOST, although some frames arrive: it does not call our hook for every frame */
         return;
     else
         watch.chains = current;
-    clear_suspicion();
+    clear_suspected_loss();
 }
 
 void slot_note_arrival(void)
 {
-    if (!is_home() || !world_try(&tracer_gate))
+    if (!is_thread_of_main_interpreter() || !world_try_to_enter_gate(&tracer_gate))
         return;
-    handle_arrival();
-    world_leave(&tracer_gate);
+    check_slot_at_arrival();
+    world_leave_gate(&tracer_gate);
 }
 
-void slot_forked(void)
+void slot_report_after_fork(void)
 {
     if (watch.state == LOST)
         report_lost_hook();

@@ -12,7 +12,7 @@
  * live longer.
  *
  * A generator shares its caller's context. While the generator is suspended within a span, the
- * caller's code is not part of that span: see is_around().
+ * caller's code is not part of that span: see does_span_contain_running_code().
  *
  * Without a GIL: a thread inherits the context of the thread that starts it, and several threads
  * may use the same `span` object at the same time. So `outer` is accessed in a critical section of
@@ -29,7 +29,8 @@
 
 enum {
     NAME_BYTES = 200,      /* a longer name of a span is cut */
-    GENERATORS_MOST = 512, /* the most generators that struct generators remembers */
+    FRAMES_MOST = 4096,    /* the most frames that find_running_generators() searches */
+    GENERATORS_MOST = 512, /* the most generators that find_running_generators() can find */
 };
 _Static_assert(NAME_BYTES + ATTRIBUTES_BYTES <= RING_SPAN_BYTES, "a span fits into its words");
 _Static_assert(4 + RING_SPAN_BYTES / 8 + 16 <= RING_MARGIN, "a span fits into the margin");
@@ -48,7 +49,7 @@ struct open {
     const compat_frame *generator;
     /* owned: the open span that the same dyntrace.span object had begun before this one; or NULL */
     PyObject *before;
-    struct open *next_dead; /* for open_free(): the next span to be freed */
+    struct open *next_dead; /* for free_open_span(): the next span to be freed */
 };
 
 /* The type of open spans in the home interpreter (tracer/place.c); in other interpreters a span has
@@ -58,7 +59,7 @@ static PyObject *innermost; /* a context variable with the innermost open span o
 
 /* Free an open span. Its end may drop the last reference to the span around it, and so on through a
  * long chain: so these spans are put into a list, and the outermost call frees them in a loop. */
-static void open_free(PyObject *self)
+static void free_open_span(PyObject *self)
 {
     static __thread struct open *dead __attribute__((tls_model("initial-exec")));
     static __thread bool is_freeing __attribute__((tls_model("initial-exec")));
@@ -81,7 +82,7 @@ static void open_free(PyObject *self)
 }
 
 static PyType_Slot open_slots[] = {
-    {Py_tp_dealloc, (void *)open_free},
+    {Py_tp_dealloc, (void *)free_open_span},
     {0, NULL},
 };
 static PyType_Spec open_spec = {
@@ -91,21 +92,21 @@ static PyType_Spec open_spec = {
     .slots = open_slots,
 };
 
-static bool is_home(void)
+static bool is_main_interpreter(void)
 {
     return open_type && P.interpreter && PyInterpreterState_Get() == P.interpreter;
 }
 
 /* Is FRAME a generator's or an asynchronous generator's? Coroutines do not count: while a coroutine
  * is suspended, its span still contains the tasks that it has made. */
-static bool is_generator(compat_frame *frame)
+static bool is_generator_frame(compat_frame *frame)
 {
     const int kinds = CO_GENERATOR | CO_ASYNC_GENERATOR;
     int flags;
 
-    if (!compat_is_resumed(frame) || !PyCode_Check((PyObject *)compat_code(frame)))
+    if (!compat_is_resumed(frame) || !PyCode_Check((PyObject *)compat_get_code(frame)))
         return false;
-    flags = compat_code(frame)->co_flags;
+    flags = compat_get_code(frame)->co_flags;
     return flags & kinds && !(flags & CO_ITERABLE_COROUTINE);
 }
 
@@ -117,36 +118,37 @@ struct generators {
     const compat_frame *frames[GENERATORS_MOST];
 };
 
-/* Is GENERATOR, the address of a frame, the frame of a generator that runs in this thread? */
-static bool is_running(const compat_frame *generator, struct generators *running)
+static void find_running_generators(struct generators *running)
 {
-    for (int i = 0; i < running->count; i++)
-        if (running->frames[i] == generator)
-            return true;
-    for (compat_frame *frame = running->next; frame; frame = frame->previous) {
-        const bool is_here = is_generator(frame);
-        if (running->count < GENERATORS_MOST) {
-            running->next = frame->previous;
-            if (is_here)
-                running->frames[running->count++] = frame;
-        }
-        if (is_here && frame == generator)
-            return true;
+    compat_frame *frame = compat_current_frame(PyThreadState_Get());
+
+    running->count = 0;
+    for (int depth = 0; frame && depth < FRAMES_MOST; depth++) {
+        if (running->count < GENERATORS_MOST && is_generator_frame(frame))
+            running->frames[running->count++] = frame;
+        frame = frame->previous;
     }
     return false;
 }
 
 /* Does span OPEN contain the code that runs now? If it began in a generator, only while this
  * generator is among those RUNNING. */
-static bool is_around(const struct open *open, struct generators *running)
+static bool does_span_contain_running_code(const struct open *open, struct generators *running)
 {
     if (world_get(open->ended) || open->session != P.sessions)
         return false;
-    return !open->generator || is_running(open->generator, running);
+    if (!open->generator)
+        return true;
+    if (running->count < 0)
+        find_running_generators(running);
+    for (int i = 0; i < running->count; i++)
+        if (running->frames[i] == open->generator)
+            return true;
+    return false;
 }
 
 /* Return the span around OPEN: a new reference, or NULL. */
-static struct open *get_outer(struct open *open)
+static struct open *get_outer_span(struct open *open)
 {
     struct open *outer;
 
@@ -158,10 +160,10 @@ static struct open *get_outer(struct open *open)
 
 /* Return OPEN or, if it has ended, the first span around it that has not; or NULL. Steals a
  * reference and returns one. */
-static struct open *skip_ended(struct open *open)
+static struct open *skip_ended_spans(struct open *open)
 {
     while (open && world_get(open->ended)) {
-        struct open *outer = get_outer(open);
+        struct open *outer = get_outer_span(open);
         Py_DECREF((PyObject *)open);
         open = outer;
     }
@@ -169,9 +171,9 @@ static struct open *skip_ended(struct open *open)
 }
 
 /* Let `outer` of OPEN point to the first span around it that has not ended. */
-static void drop_ended(struct open *open)
+static void drop_ended_outer_spans(struct open *open)
 {
-    struct open *outer = skip_ended(get_outer(open));
+    struct open *outer = skip_ended_spans(get_outer_span(open));
     struct open *before;
 
     world_hold(open);
@@ -182,11 +184,11 @@ static void drop_ended(struct open *open)
 }
 
 /* Return the value of the context variable `innermost`: a new reference, or NULL. */
-static PyObject *get_context_value(void)
+static PyObject *get_innermost_from_context(void)
 {
     PyObject *found = NULL;
 
-    if (!is_home() || PyContextVar_Get(innermost, NULL, &found))
+    if (!is_main_interpreter() || PyContextVar_Get(innermost, NULL, &found))
         PyErr_Clear();
     return found;
 }
@@ -194,9 +196,9 @@ static PyObject *get_context_value(void)
 /* Return the innermost span of the context that has not ended: a new reference, or NULL. Ended
  * spans are removed from the list of outer spans, which spans that overlap would make longer and
  * longer. */
-static struct open *find_innermost(void)
+static struct open *find_innermost_span(void)
 {
-    PyObject *found = get_context_value();
+    PyObject *found = get_innermost_from_context();
     struct open *open = (struct open *)found;
 
     if (!found)
@@ -205,25 +207,24 @@ static struct open *find_innermost(void)
         Py_DECREF(found);
         return NULL;
     }
-    open = skip_ended(open);
+    open = skip_ended_spans(open);
     if (open)
-        drop_ended(open);
+        drop_ended_outer_spans(open);
     return open;
 }
 
 /* Return 1 + the id of the parent of OPEN: the innermost span around it that contains the code that
  * runs now. Returns 0 if there is none. */
-static uint64_t find_parent(struct open *open)
+static uint64_t find_parent_id(struct open *open)
 {
     /* its `frames` stay uninitialised, because clearing them would take long */
     struct generators running;
-    struct open *around = get_outer(open);
+    struct open *around = get_outer_span(open);
     uint64_t id;
 
-    running.next = compat_current_frame(PyThreadState_Get());
-    running.count = 0;
-    while (around && !is_around(around, &running)) {
-        struct open *outer = get_outer(around);
+    running.count = -1;
+    while (around && !does_span_contain_running_code(around, &running)) {
+        struct open *outer = get_outer_span(around);
         Py_DECREF((PyObject *)around);
         around = outer;
     }
@@ -233,7 +234,7 @@ static uint64_t find_parent(struct open *open)
 }
 
 /* Make OPEN the innermost span of the context; NULL: none. */
-static void set_innermost(struct open *open)
+static void set_innermost_span(struct open *open)
 {
     OWNED PyObject *token = PyContextVar_Set(innermost, open ? (PyObject *)open : Py_None);
 
@@ -246,22 +247,22 @@ static const compat_frame *find_running_generator(void)
 {
     compat_frame *frame = compat_current_frame(PyThreadState_Get());
 
-    return frame && is_generator(frame) ? frame : NULL;
+    return frame && is_generator_frame(frame) ? frame : NULL;
 }
 
 /* ---- begin and end spans, and write their words ---- */
 
 /* Make room in the ring for the words of a span. Returns the time, or 0 if nothing must be
  * written. */
-static uint64_t make_room(struct tracer *t)
+static uint64_t make_room_for_span(struct tracer *t)
 {
     uint64_t now;
 
-    tracer_follow(t, PyThreadState_Get(), NULL);
-    now = tracer_now();
+    tracer_update_running_stack(t, PyThreadState_Get(), NULL);
+    now = tracer_read_session_clock();
     if (likely(t->head < t->limit && now <= t->until))
         return now;
-    now = tracer_room(t, now);
+    now = tracer_make_room_at_frame(t, now);
     if (now || !t->ring)
         return now;
     if (t->ring->lost_since)
@@ -270,14 +271,14 @@ static uint64_t make_room(struct tracer *t)
 }
 
 /* Write the CONTROL_SPAN for OPEN. Returns false if there is no room. */
-static bool span_write(struct tracer *t, struct open *open, enum span_kind kind,
-                       struct fact_text name, const struct attributes *with)
+static bool write_span_begin(struct tracer *t, struct open *open, enum span_kind kind,
+                             struct fact_text name, const struct attributes *with)
 {
     uint64_t words[2 + RING_SPAN_BYTES / 8] = {0};
     char *texts = (char *)(words + 2);
     const uint32_t bytes = (uint32_t)name.bytes + (uint32_t)with->used;
-    const uint64_t around = find_parent(open);
-    const uint64_t now = make_room(t);
+    const uint64_t around = find_parent_id(open);
+    const uint64_t now = make_room_for_span(t);
 
     if (!now || open->session != P.sessions)
         return false;
@@ -285,19 +286,19 @@ static bool span_write(struct tracer *t, struct open *open, enum span_kind kind,
     memcpy(texts + name.bytes, with->text, with->used);
     words[0] = now;
     words[1] = around << 32 | (uint64_t)name.bytes << 16 | with->used;
-    tracer_put_control(t, CONTROL_SPAN, (uint64_t)kind << 32 | open->id, 2 + (bytes + 7) / 8,
-                       words);
+    tracer_put_control_record(t, CONTROL_SPAN, (uint64_t)kind << 32 | open->id, 2 + (bytes + 7) / 8,
+                              words);
     return true;
 }
 
 /* Are events of thread T recorded now? */
-static bool is_recording(const struct tracer *t)
+static bool is_thread_recording(const struct tracer *t)
 {
     return t && P.recording && !t->quiet;
 }
 
 /* Make an open span, around which is OUTER. Steals OUTER. */
-static struct open *open_new(struct open *outer)
+static struct open *make_open_span(struct open *outer)
 {
     struct open *open = PyObject_New(struct open, open_type);
 
@@ -317,9 +318,9 @@ static struct open *open_new(struct open *outer)
 
 PyObject *span_begin(enum span_kind kind, PyObject *name, PyObject *keys, PyObject *const *values)
 {
-    KEPT struct tracer_exception pending = tracer_exception_aside();
+    KEPT struct tracer_exception pending = tracer_put_exception_aside();
     OWNED PyObject *keep = NULL;
-    struct tracer *t = is_home() ? tracer_here() : NULL;
+    struct tracer *t = is_main_interpreter() ? tracer_of_this_thread() : NULL;
     struct secret_text made = {0};
     struct fact_text text;
     struct attributes with;
@@ -327,61 +328,61 @@ PyObject *span_begin(enum span_kind kind, PyObject *name, PyObject *keys, PyObje
     size_t bytes;
     const char *utf8;
 
-    if (!is_recording(t))
+    if (!is_thread_recording(t))
         return NULL;
-    fork_check();
-    open = open_new(find_innermost());
+    fork_handle_if_child();
+    open = make_open_span(find_innermost_span());
     if (!open)
         return NULL;
-    utf8 = values_utf8(name, SIZE_MAX, &bytes, &keep);
+    utf8 = values_convert_to_utf8(name, SIZE_MAX, &bytes, &keep);
     text = (struct fact_text){utf8, (int64_t)bytes};
     made = redact_text(&text, NAME_BYTES);
-    attributes_put(&with, keys, values, 0);
-    if (!span_write(t, open, kind, text, &with)) {
+    attributes_write(&with, keys, values, 0);
+    if (!write_span_begin(t, open, kind, text, &with)) {
         free(made.text);
         Py_DECREF((PyObject *)open);
         return NULL;
     }
     free(made.text);
-    set_innermost(open);
+    set_innermost_span(open);
     return (PyObject *)open;
 }
 
 /* If OPEN is the innermost span of this context, make the span around it the innermost. It is not
  * if it ends in another context than the one in which it began. */
-static void leave_context(struct open *open)
+static void leave_context_of_span(struct open *open)
 {
-    OWNED PyObject *found = get_context_value(), *outer = NULL;
+    OWNED PyObject *found = get_innermost_from_context(), *outer = NULL;
 
     if (found != (PyObject *)open)
         return;
-    outer = (PyObject *)get_outer(open);
-    set_innermost((struct open *)outer);
+    outer = (PyObject *)get_outer_span(open);
+    set_innermost_span((struct open *)outer);
 }
 
-void span_end(PyObject *self)
+void span_end_open(PyObject *self)
 {
-    KEPT struct tracer_exception pending = tracer_exception_aside();
+    KEPT struct tracer_exception pending = tracer_put_exception_aside();
     OWNED PyObject *held = self;
     struct open *open = (struct open *)self;
-    struct tracer *t = tracer_here();
+    struct tracer *t = tracer_of_this_thread();
     uint64_t now;
 
     world_set(open->ended, true);
-    leave_context(open);
+    leave_context_of_span(open);
     /* a forked child is inside the span, too, but only the parent writes its end */
     if (!t || !P.session)
         return;
     if (open->session != P.sessions)
         return;
-    fork_check();
+    fork_handle_if_child();
     if (open->id < P.spans_inherited)
         return;
-    now = make_room(t);
+    now = make_room_for_span(t);
     if (now)
-        tracer_put_control(t, CONTROL_SPAN_END, open->id, 1, &now);
+        tracer_put_control_record(t, CONTROL_SPAN_END, open->id, 1, &now);
     else
-        tracer_fact(SPAN_END, .span = open->id, .clock = (int64_t)tracer_now());
+        tracer_fact(SPAN_END, .span = open->id, .clock = (int64_t)tracer_read_session_clock());
 }
 
 /* ---- the Python type dyntrace.span ---- */
@@ -552,7 +553,7 @@ static PyObject *span_enter(PyObject *self, PyObject *none)
 
 /* Remove FOUND from the list of open spans at LINK; if it is not in the list, remove the list's
  * first span. Returns the removed span; NULL if the list is empty. */
-static PyObject *list_remove(PyObject **link, PyObject *found)
+static PyObject *remove_from_open_list(PyObject **link, PyObject *found)
 {
     PyObject **at = link;
     PyObject *taken;
@@ -573,13 +574,13 @@ static PyObject *list_remove(PyObject **link, PyObject *found)
  * has removed the last one. Several tasks or threads may use SPAN at the same time. So the open
  * span that ends is the innermost of the context if SPAN has begun it; otherwise the one that SPAN
  * has begun last. */
-static PyObject *span_remove_open(struct span *span)
+static PyObject *remove_open_span_that_ends(struct span *span)
 {
-    OWNED PyObject *found = get_context_value();
+    OWNED PyObject *found = get_innermost_from_context();
     PyObject *taken;
 
     world_hold(span);
-    taken = list_remove(&span->open, found);
+    taken = remove_from_open_list(&span->open, found);
     world_release();
     return taken;
 }
@@ -587,14 +588,15 @@ static PyObject *span_remove_open(struct span *span)
 static PyObject *span_exit(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     struct span *span = (struct span *)self;
-    PyObject *ends = unlikely(world_get(span->open) != NULL) ? span_remove_open(span) : NULL;
+    PyObject *ends =
+        unlikely(world_get(span->open) != NULL) ? remove_open_span_that_ends(span) : NULL;
 
     if (ends)
-        span_end(ends);
+        span_end_open(ends);
     Py_RETURN_NONE;
 }
 
-static PyObject *span_decorate(PyObject *self, PyObject *function)
+static PyObject *call_span_on_function(PyObject *self, PyObject *function)
 {
     if (!PyCallable_Check(function))
         return PyErr_Format(PyExc_TypeError, "@span: expected a function, got %s",
@@ -608,7 +610,7 @@ static PyObject *span_call(PyObject *self, PyObject *args, PyObject *keywords)
 
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O:span", (char *[]){"", NULL}, &function))
         return NULL;
-    return span_decorate(self, function);
+    return call_span_on_function(self, function);
 }
 
 static PyObject *span_repr(PyObject *self)
@@ -620,7 +622,7 @@ static PyMethodDef span_methods[] = {
     {"__enter__", span_enter, METH_NOARGS, "__enter__($self, /)\n--\n\nBegin the span."},
     {"__exit__", (PyCFunction)(void *)span_exit, METH_FASTCALL,
      "__exit__($self, kind=None, error=None, traceback=None, /)\n--\n\nEnd the span."},
-    {"__call__", span_decorate, METH_O | METH_COEXIST,
+    {"__call__", call_span_on_function, METH_O | METH_COEXIST,
      "__call__($self, function, /)\n--\n\nReturn FUNCTION with a span around each call."},
     {NULL, NULL, 0, NULL},
 };
@@ -671,13 +673,13 @@ struct descriptor {
     int half;           /* ENTER or EXIT */
 };
 
-static bool is_span(PyObject *object)
+static bool is_span_object(PyObject *object)
 {
     return Py_TYPE(object)->tp_dealloc == span_free;
 }
 
-static PyObject *half_call(long half, PyObject *span, PyObject *const *args, Py_ssize_t count,
-                           PyObject *keys)
+static PyObject *call_enter_or_exit(long half, PyObject *span, PyObject *const *args,
+                                    Py_ssize_t count, PyObject *keys)
 {
     if (unlikely(keys != NULL))
         return PyErr_Format(PyExc_TypeError, "a span takes no keyword arguments here");
@@ -688,16 +690,16 @@ static PyObject *half_call(long half, PyObject *span, PyObject *const *args, Py_
     return span_enter(span, NULL);
 }
 
-static PyObject *half_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
-                                 PyObject *keys)
+static PyObject *enter_exit_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
+                                       PyObject *keys)
 {
     struct half *half = (struct half *)self;
 
-    return half_call(half - half->span->halves, (PyObject *)half->span, args,
-                     PyVectorcall_NARGS(nargsf), keys);
+    return call_enter_or_exit(half - half->span->halves, (PyObject *)half->span, args,
+                              PyVectorcall_NARGS(nargsf), keys);
 }
 
-static void half_dealloc(PyObject *self)
+static void enter_exit_dealloc(PyObject *self)
 {
     struct half *half = (struct half *)self;
     struct span *span = half->span;
@@ -712,9 +714,10 @@ static PyObject *descriptor_vectorcall(PyObject *self, PyObject *const *args, si
 {
     const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
 
-    if (!count || !is_span(args[0]))
+    if (!count || !is_span_object(args[0]))
         return PyErr_Format(PyExc_TypeError, "expected a span");
-    return half_call(((struct descriptor *)self)->half, args[0], args + 1, count - 1, keys);
+    return call_enter_or_exit(((struct descriptor *)self)->half, args[0], args + 1, count - 1,
+                              keys);
 }
 
 static PyObject *descriptor_get(PyObject *self, PyObject *object, PyObject *type)
@@ -722,12 +725,12 @@ static PyObject *descriptor_get(PyObject *self, PyObject *object, PyObject *type
     const struct descriptor *descriptor = (struct descriptor *)self;
     struct half *half;
 
-    if (!object || !is_span(object))
+    if (!object || !is_span_object(object))
         return Py_NewRef(self);
     half = &((struct span *)object)->halves[descriptor->half];
     if (unlikely(half->span != NULL))
         return Py_NewRef((PyObject *)half);
-    half->call = half_vectorcall;
+    half->call = enter_exit_vectorcall;
     half->span = (struct span *)Py_NewRef(object);
     return PyObject_Init((PyObject *)half, descriptor->type);
 }
@@ -761,7 +764,7 @@ static PyType_Slot descriptor_slots[] = {
     {0, NULL},
 };
 static PyType_Slot half_slots[] = {
-    {Py_tp_dealloc, (void *)half_dealloc},
+    {Py_tp_dealloc, (void *)enter_exit_dealloc},
     {Py_tp_call, (void *)PyVectorcall_Call},
     {Py_tp_members, half_members},
     {0, NULL},
@@ -781,7 +784,7 @@ static PyType_Spec half_spec = {
 
 /* Replace CPython's __enter__ and __exit__ of the type SPAN by our descriptors. Returns 0, or -1
  * with an exception. */
-static int add_halves(PyTypeObject *span)
+static int add_enter_and_exit(PyTypeObject *span)
 {
     static const char *const names[HALVES] = {"__enter__", "__exit__"};
     OWNED PyObject *type = PyType_FromSpec(&descriptor_spec);
@@ -827,7 +830,7 @@ static PyObject *spanned_vectorcall(PyObject *self, PyObject *const *args, size_
     open = span_begin(SPAN_OWN, span->name, span->keys, span->values);
     result = PyObject_Vectorcall(spanned->function, args, nargsf, keys);
     if (open)
-        span_end(open);
+        span_end_open(open);
     return result;
 }
 
@@ -965,7 +968,7 @@ int span_types_ready(PyObject *module)
 
     if (!type || !spanned)
         return -1;
-    if (add_halves((PyTypeObject *)type))
+    if (add_enter_and_exit((PyTypeObject *)type))
         return -1;
     ((PyTypeObject *)type)->tp_vectorcall = span_vectorcall;
     if (PyModule_AddObjectRef(module, "span", type) ||

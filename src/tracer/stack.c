@@ -69,7 +69,7 @@ __asm__(".text\n"
 
 static atomic_size_t segments; /* number of stack segments that all threads use */
 
-static size_t segments_max(void)
+static size_t most_stack_segments(void)
 {
     static size_t max;
 
@@ -81,9 +81,9 @@ static size_t segments_max(void)
 
 /* Map a stack segment and return its lowest address. Returns NULL without memory, or if too many
  * segments are in use. */
-static char *segment_new(void)
+static char *map_stack_segment(void)
 {
-    char *base = segments < segments_max()
+    char *base = segments < most_stack_segments()
                      ? mmap(NULL, SEGMENT_BYTES, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0)
                      : MAP_FAILED;
@@ -95,7 +95,7 @@ static char *segment_new(void)
     return base;
 }
 
-static void segment_free(char *base)
+static void unmap_stack_segment(char *base)
 {
     segments--;
     munmap(base, SEGMENT_BYTES);
@@ -112,7 +112,7 @@ PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, comp
         t->spare = NULL;
     /* no segments with greenlets, which copy everything between two addresses of the C stack */
     else if (!t->greenlets)
-        segment = segment_new();
+        segment = map_stack_segment();
     if (!segment) {
         int remaining = compat_recursion_remaining(ts);
         compat_recursion_remaining(ts) = 0;
@@ -121,40 +121,40 @@ PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, comp
         return result;
     }
     t->stack_low = segment + SEGMENT_MARGIN;
-    bounds = compat_set_bounds(ts, segment, segment + SEGMENT_BYTES);
+    bounds = compat_set_stack_bounds(ts, segment, segment + SEGMENT_BYTES);
     result = tracer_call_on_stack(ts, frame, throwflag, segment + SEGMENT_BYTES - 64, evaluate);
     /* Keep the segment if a greenlet has begun on it, because the greenlet may go on there.
      * greenlet does not switch the bounds, so they must be low enough for both stacks; CPython then
      * no longer stops C code that overflows the old stack. */
-    compat_restore_bounds(ts, bounds, t->greenlets);
+    compat_restore_stack_bounds(ts, bounds, t->greenlets);
     if (t->greenlets)
         return result;
     if (t->spare)
-        segment_free(segment);
+        unmap_stack_segment(segment);
     else
         t->spare = segment;
     return result;
 }
 
-void tracer_back_on_stack(struct tracer *t, char *low)
+void tracer_return_to_thread_stack(struct tracer *t, char *low)
 {
-    const bool is_own = t->greenlets && low == tracer_stack_low(false);
+    const bool is_own = t->greenlets && low == tracer_find_stack_limit(false);
 
-    t->stack_low = is_own ? tracer_stack_low(true) : low;
+    t->stack_low = is_own ? tracer_find_stack_limit(true) : low;
 }
 
 /* A thread has ended: free its spare stack segment. */
-void tracer_stack_release(struct tracer *t)
+void tracer_free_spare_stack(struct tracer *t)
 {
     if (t->spare)
-        segment_free(t->spare);
+        unmap_stack_segment(t->spare);
     t->spare = NULL;
 }
 
 /* Return the address below which half of the calling thread's C stack is used; with MOST, nearly
  * all of it. Returns NULL if the stack's bounds are not known, so that the thread never switches
  * stacks. */
-char *tracer_stack_low(bool most)
+char *tracer_find_stack_limit(bool most)
 {
     const size_t part = most ? 16 : 2;
     pthread_attr_t attributes;

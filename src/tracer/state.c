@@ -28,41 +28,41 @@ static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static atomic_int forking;
 static _Atomic pid_t forking_pid;
 
-void fork_begins(void)
+void fork_note_begin(void)
 {
     forking_pid = getpid();
     forking++;
 }
 
-void fork_ends(void)
+void fork_note_end_in_parent(void)
 {
     forking--;
 }
 
-void fork_child(void)
+void fork_note_child(void)
 {
-    if (!fork_is_near())
+    if (!fork_is_under_way())
         return;
     forking = 0;
     lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-    world_forked(&tracer_gate);
+    world_empty_gate_after_fork(&tracer_gate);
     tracer_hooks.forked();
 }
 
-void fork_check(void)
+void fork_handle_if_child(void)
 {
-    if (unlikely(fork_is_near()) && getpid() != forking_pid)
-        fork_child();
+    if (unlikely(fork_is_under_way()) && getpid() != forking_pid)
+        fork_note_child();
 }
 
-bool fork_is_near(void)
+bool fork_is_under_way(void)
 {
     return atomic_load_explicit(&forking, memory_order_relaxed);
 }
 
 void tracer_lock(void)
 {
-    fork_check();
+    fork_handle_if_child();
     pthread_mutex_lock(&lock);
 }
 

@@ -132,7 +132,7 @@ struct call_rules {
  * Invariants between two events:
  *
  *   The words [head, limit) are free to write, and limit is at most the ring's tail + its size; or
- *   limit is 0, and the slow path (tracer_room) decides.
+ *   limit is 0, and the slow path (tracer_make_room_at_frame) decides.
  *
  *   `open` leads through the recorded frames of the stack `here`, innermost first. All of them lie
  *   on that stack, so nothing follows the list while another stack runs.
@@ -248,7 +248,7 @@ struct tracer_process {
     bool decided_only; /* only frames that a compiler decides are recorded */
     /* the fast case: all frames are recorded, at any depth, and timed by the CPU's counter */
     bool every_frame;
-    /* torch_attach() was called, so there is no need to wait for torch's import */
+    /* torch_load_bridge() was called, so there is no need to wait for torch's import */
     bool torch_seen;
     uint32_t max_depth;       /* frames deeper than this are not recorded; 0: no limit */
     enum session_clock clock; /* the clock by which events are timed */
@@ -320,36 +320,36 @@ extern struct world_gate tracer_gate HIDDEN;
 /* tracer_shim.c */
 /* Put the hook into the main interpreter's slot that recording and shim need now. Does nothing in
  * another interpreter. */
-void tracer_rehook(void);
-void tracer_record(bool on);
+void tracer_install_needed_hook(void);
+void tracer_set_recording(bool on);
 /* If the collector has closed the session, stop recording frames. */
-void tracer_record_over(void);
+void tracer_handle_recording_end(void);
 /* Put the hook into the slot of the running sub-interpreter, or take it out. */
-void tracer_hook_sub(bool on);
+void tracer_hook_subinterpreter(bool on);
 
 /* ---- find out whether another evaluator has replaced our hook in the slot (tracer/slot.c) ---- */
-/* Without a GIL the callers of slot_begin, slot_set_evaluator and slot_excuse are inside
- * tracer_gate. */
+/* Without a GIL the callers of slot_begin_watching, slot_set_evaluator and slot_accept_changes are
+ * inside tracer_gate. */
 /* Begin to watch the slot. Our hook was just put into it, or below an evaluator that calls it. */
-void slot_begin(void);
+void slot_begin_watching(void);
 /* Put EVALUATOR into the main interpreter's slot, and note that this change is ours. */
 void slot_set_evaluator(_PyFrameEvalFunction evaluator);
 /* Write no loss row for the changes of the slot so far: CPython's trampolines have made them, or
  * nothing was recorded meanwhile. */
-void slot_excuse(void);
+void slot_accept_changes(void);
 /* Compare the slot with our hook, and note it if there is another evaluator. Runs no Python
  * code. */
-void slot_compare(void);
+void slot_compare_with_hook(void);
 /* Compare the slot with our hook. If another evaluator was in the slot at the last look, too, find
  * out whether it calls our hook, which may run any code. LAST: find out now, because this is the
  * last look. */
-void slot_look(bool last);
+void slot_check_hook(bool last);
 /* Look at the slot for the last time, because the interpreter or the recording ends. */
-void slot_end(void);
+void slot_check_last_time(void);
 /* A frame has reached our hook while slot_watched is set: note this. */
 void slot_note_arrival(void);
 /* In a forked child that has its own file: if our hook is lost, write the loss row again. */
-void slot_forked(void);
+void slot_report_after_fork(void);
 /* Is CODE that of the frame with which slot.c tests whether our hook is called? If so, note that
  * this frame has reached the hook. */
 bool slot_is_probe(const PyCodeObject *code);
@@ -360,64 +360,64 @@ bool slot_is_probe(const PyCodeObject *code);
 const char *tracer_open_session(const char *directory);
 /* leave a session of dyntrace.record(), after which another may be joined */
 void tracer_close_session(void);
-void session_forked(void); /* what hooks.h calls as `forked` */
+void session_handle_fork_in_child(void); /* what hooks.h calls as `forked` */
 
 /* ---- the lock between interpreters, and fork() (tracer/state.c) ---- */
 /* The lock that guards what interpreters share. Under it call nothing that may run Python code or
  * wait for a GIL. */
 void tracer_lock(void);
 void tracer_unlock(void);
-/* fork_begins is called before a fork(), fork_ends after it in the parent, fork_child in the
- * child. */
-void fork_begins(void);
-void fork_ends(void);
-void fork_child(void);
+/* fork_note_begin is called before a fork(), fork_note_end_in_parent after it in the parent,
+ * fork_note_child in the child. */
+void fork_note_begin(void);
+void fork_note_end_in_parent(void);
+void fork_note_child(void);
 /* If this is a forked child, and our fork handler has not run in it yet, do its work. (Handlers
  * that were registered before ours run earlier and may run Python code, so each thread's next event
  * calls this.) */
-void fork_check(void);
+void fork_handle_if_child(void);
 /* Is a fork() under way? Then the next event may already be in the child. */
-bool fork_is_near(void);
+bool fork_is_under_way(void);
 
 /* ---- rings and facts (tracer/ring.c, tracer/file.c); all are slow paths, and keep a pending
  * exception ---- */
 /* Set all references that threads have to the shim's objects to NULL, without releasing them: the
  * main interpreter was initialised again, so these objects are gone. */
 void tracer_forget_callbacks(void);
-/* Make each thread call tracer_room() at its next event. Does nothing in a free-threaded build,
- * where a thread calls it after RING_EPOCH_TICKS at the latest. */
-void rings_go_slow(void);
+/* Make each thread call tracer_make_room_at_frame() at its next event. Does nothing in a
+ * free-threaded build, where a thread calls it after RING_EPOCH_TICKS at the latest. */
+void rings_request_slow_path(void);
 /* Make the struct tracer of this thread. FRAME is the thread's first frame, or NULL. Returns NULL
  * without memory. */
 struct tracer *tracer_attach(compat_frame *frame);
-static inline struct tracer *tracer_here(void)
+static inline struct tracer *tracer_of_this_thread(void)
 {
     return tracer_thread ? tracer_thread : tracer_attach(NULL);
 }
 /* Make room for an ENTER or EXIT at clock NOW. Returns the clock to write, which is later after a
  * wait; 0 if nothing must be written. A long wait releases the GIL, so values read before are
  * stale. */
-uint64_t tracer_room(struct tracer *t, uint64_t now);
+uint64_t tracer_make_room_at_frame(struct tracer *t, uint64_t now);
 /* Make room for a record about the innermost open frame, with the GIL held. Returns false if
  * nothing must be written. */
-bool tracer_room_within(struct tracer *t);
-/* Like record_enter(), but make room first. Even without room OPEN may become an open frame,
+bool tracer_make_room_within_frame(struct tracer *t);
+/* Like record_begin_frame(), but make room first. Even without room OPEN may become an open frame,
  * because there may be room again while the frame runs. Returns 0 if it does not. */
-uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag,
-                      uint64_t now);
+uint64_t tracer_make_room_and_enter(struct tracer *t, struct open_frame *open, uint32_t code,
+                                    enum ring_tag tag, uint64_t now);
 /* Write a fact (facts.h) for the collector: tracer_fact(GUARD, .entry = 3, ...). */
 #define tracer_fact(NAME, ...) tracer_put_fact(FACT_##NAME, &(struct fact_##NAME){__VA_ARGS__})
 void tracer_put_fact(enum fact_kind kind, const void *fact);
 /* Note that cache entry number ENTRY has died, in a session or between two: the next session must
  * not list it. */
-void facts_entry_died(uint32_t entry);
+void facts_note_entry_death(uint32_t entry);
 /* Write a loss row: something is missing from here on, because of CAUSE. */
-void tracer_loss(const char *cause);
+void tracer_write_loss(const char *cause);
 
 /* Count one more event of kind WHAT as left out. The GIL guards the count if there is one GIL; if
  * not, it is counted atomically. */
 extern uint64_t tracer_left_uncounted[LEFT_KINDS] HIDDEN;
-static inline void tracer_left_out(enum left_out what)
+static inline void tracer_count_left_out(enum left_out what)
 {
     uint64_t *count = &tracer_process.left_out[what];
 
@@ -458,49 +458,49 @@ static inline bool tracer_has_id(uintptr_t mark)
     return mark & CODE_SEEN && (mark & CODE_NAMED || !(mark & CODE_SKIP));
 }
 /* Is SLOT, what a code object has in its extra slot, a pointer to a code_state? */
-static inline bool tracer_is_state(uintptr_t slot)
+static inline bool tracer_is_slot_code_state(uintptr_t slot)
 {
     return slot && !(slot & CODE_SEEN);
 }
 /* Return the mark in SLOT, what a code object has in its extra slot: the mark, or a pointer to a
  * code_state, which begins with the mark. */
-static inline uintptr_t tracer_mark_in(uintptr_t slot)
+static inline uintptr_t tracer_mark_in_slot(uintptr_t slot)
 {
-    return tracer_is_state(slot) ? *(const uintptr_t *)slot : slot;
+    return tracer_is_slot_code_state(slot) ? *(const uintptr_t *)slot : slot;
 }
 uintptr_t tracer_mark_code(PyCodeObject *code);
 /* Set or clear CODE_ARGS in MARK, the mark of CODE, by the patterns of this session's --args.
  * Returns the new mark. Called only if tracer_process.rechecks is set. */
-uintptr_t tracer_recheck(PyCodeObject *code, uintptr_t mark);
+uintptr_t tracer_update_mark(PyCodeObject *code, uintptr_t mark);
 /* Return the mark of CODE, and give CODE an id even if its frames are left out (CODE_LEFT), because
  * a decision about it is recorded. */
-uintptr_t tracer_name_code(PyCodeObject *code);
+uintptr_t tracer_mark_code_with_id(PyCodeObject *code);
 /* CODE has CODE_SKIP, but a call of it is decided: return the mark with which to record the call,
  * without CODE_SKIP. If the mark still has CODE_SKIP, options leave out all of CODE, and the caller
  * counts one more decision as left out. */
-uintptr_t tracer_mark_decided(PyCodeObject *code);
+uintptr_t tracer_mark_decided_code(PyCodeObject *code);
 /* Would frames of CODE be recorded? */
-bool tracer_is_wanted(PyCodeObject *code);
+bool tracer_is_code_recorded(PyCodeObject *code);
 /* Is CODE the program's own? False for code of the standard library, of installed packages and of
  * dyntrace. */
 bool tracer_is_user_code(PyCodeObject *code);
 
 /* ---- make text of the program's values (tracer/values.c) ---- */
 /* Return how many of the BYTES bytes of UTF8 to keep: at most MOST, and only whole characters. */
-size_t values_cut(const char *utf8, size_t bytes, size_t most);
+size_t values_cut_utf8(const char *utf8, size_t bytes, size_t most);
 /* Return TEXT as UTF-8, at most MOST bytes, cut between characters. Lone surrogates, which UTF-8
  * cannot express, become \udcXX. The result is borrowed from TEXT or from *KEEP, which the caller
  * releases. */
-const char *values_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **keep);
+const char *values_convert_to_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **keep);
 /* Return a new str: the qualified name of OBJECT if it is a function, otherwise the name of its
  * type. */
 PyObject *values_name(PyObject *object);
 /* Write the format and shape of array VALUE, such as " f[2, 3]", to TEXT, which has ROOM bytes.
  * Writes "" for other values, and if the buffer would come from a method of the program. */
-void values_shape(PyObject *value, char *text, size_t room);
+void values_describe_shape(PyObject *value, char *text, size_t room);
 /* Return which values of the program may be recorded in this session
  * (python/dyntrace/_guard_words.py). */
-static inline enum session_values values_kept(void)
+static inline enum session_values values_get_session_option(void)
 {
     return tracer_process.session ? (enum session_values)tracer_process.session->values
                                   : SESSION_VALUES_ALL;
@@ -510,19 +510,19 @@ static inline enum session_values values_kept(void)
 /* Make sure that the hook sees each call of an __init__ in the running interpreter, also of classes
  * that are made later. Without SHIM, a class whose __init__ is not recorded gets CPython's
  * specialised calls back as soon as the hook has seen that __init__. */
-void tracer_fix_all_types(bool shim);
-/* The recording has ended: undo tracer_fix_all_types(false). Does nothing after
- * tracer_fix_all_types(true), which the shim needs. */
-void tracer_unfix_all_types(void);
+void tracer_route_all_inits_to_hook(bool shim);
+/* The recording has ended: undo tracer_route_all_inits_to_hook(false). Does nothing after
+ * tracer_route_all_inits_to_hook(true), which the shim needs. */
+void tracer_undo_routing_of_inits(void);
 /* The hook has seen a call of the __init__ of SELF: note whether it is recorded (WANTED). */
-void tracer_fix_init(PyObject *self, bool wanted);
+void tracer_route_init_to_hook(PyObject *self, bool wanted);
 /* ---- repairs that some versions of CPython need (tracer/compat/mend.c) ---- */
 /* Return the mark of CODE, which all interpreters share (COMPAT_SHARES_CODE). If it has none, make
  * MARK its mark and return MARK; with 0 it gets none. */
 uintptr_t tracer_shared_mark_setdefault(PyCodeObject *code, uintptr_t mark);
 /* A generator has finished while a trace function is set: note it for our trace function
  * (COMPAT_SEND_RAISES_UNDER_HOOK). */
-void tracer_generator_finished(struct tracer *t, PyThreadState *ts);
+void tracer_trace_generator_return(struct tracer *t, PyThreadState *ts);
 
 /* ---- several stacks of frames in a thread (tracer/greenlet.c) ---- */
 /* Return the lowest memory chunk of the running stack, by which stacks are told apart. */
@@ -532,15 +532,15 @@ const void *tracer_stack_bottom(PyThreadState *ts);
 void tracer_find_running_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame);
 /* Make a further stack of thread T. BOTTOM is its lowest chunk, or NULL if it is not known yet.
  * Returns NULL without memory. */
-struct tracer_stack *tracer_stack_new(struct tracer *t, const void *bottom);
+struct tracer_stack *tracer_make_stack(struct tracer *t, const void *bottom);
 void tracer_stacks_release(struct tracer *t);
 /* Set the references that the stacks of thread T have to NULL, without releasing them: the
  * interpreter that owned them is gone. */
-void tracer_stacks_forget(struct tracer *t);
+void tracer_forget_stack_references(struct tracer *t);
 /* Call this before each event. Afterwards T->open is the innermost open frame of the stack that
  * runs. */
-static inline __attribute__((always_inline)) void tracer_follow(struct tracer *t, PyThreadState *ts,
-                                                                compat_frame *frame)
+static inline __attribute__((always_inline)) void
+tracer_update_running_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame)
 {
     if (unlikely(compat_chunk(ts) != t->chunk))
         tracer_find_running_stack(t, ts, frame);
@@ -548,12 +548,12 @@ static inline __attribute__((always_inline)) void tracer_follow(struct tracer *t
 
 /* Make TS the thread state that owns the stacks of thread T, and let T's present stack be the one
  * that runs now. */
-void tracer_stack_claim(struct tracer *t, PyThreadState *ts);
+void tracer_claim_running_stack(struct tracer *t, PyThreadState *ts);
 
 /* ---- frames that were running when `dyntrace attach` began (tracer/inherit.c) ---- */
 /* Insert those running frames of thread state TS that are not recorded into the list of open frames
  * of thread T, each where it belongs. */
-void tracer_inherit(struct tracer *t, PyThreadState *ts);
+void tracer_insert_running_frames(struct tracer *t, PyThreadState *ts);
 /* Remove inherited frames that have returned from the inner end of thread T's open frames. Returns
  * true if there were any. */
 bool tracer_remove_returned(struct tracer *t);
@@ -563,16 +563,16 @@ static inline bool tracer_is_inherited(const struct open_frame *open)
     return open && open->code & OPEN_FOUND;
 }
 /* Give a ring to each thread that runs Python code, and write its running frames as inherited. */
-void rings_inherit(void);
+void rings_give_to_running_threads(void);
 
 /* ---- more C stack for deep recursion (tracer/stack.c) ---- */
 PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame,
                                        int throwflag, _PyFrameEvalFunction evaluate);
 /* The old stack runs again after tracer_evaluate_on_new_stack(): set t->stack_low back to LOW, its
  * value before that call. */
-void tracer_back_on_stack(struct tracer *t, char *low);
-char *tracer_stack_low(bool most);
-void tracer_stack_release(struct tracer *t);
+void tracer_return_to_thread_stack(struct tracer *t, char *low);
+char *tracer_find_stack_limit(bool most);
+void tracer_free_spare_stack(struct tracer *t);
 
 /* ---- run Python code of our own (tracer/quiet.c) ---- */
 /* Between torch_quiet_begin() and torch_quiet_end() Python code of our own runs: its frames are not
@@ -586,30 +586,31 @@ void torch_quiet_end(struct torch_quiet *q);
 
 /* ---- functions of CPython that we wrap (tracer/builtins.c) ---- */
 /* Wrap the functions of sys that switch CPython's perf trampolines on and off. */
-void tracer_perf_start(void);
-void tracer_perf_forked(void); /* repeat in a forked child what perf's trampolines need */
+void tracer_wrap_perf_functions(void);
+void tracer_remove_hook_in_forked_child(
+    void); /* repeat in a forked child what perf's trampolines need */
 /* From now on programs that this one starts load the sitecustomize.py in directory INJECT. */
-void tracer_follow_children(const char *inject);
+void tracer_record_child_programs(const char *inject);
 
 /* Read the attribute NAME of OBJECT. Unlike PyObject_GetAttrString(), this interns the name: a new
  * string at each call would take places of the program's attributes in CPython's cache of type
  * attributes, which has 4,096 places, chosen by the string's address. */
-static inline PyObject *tracer_attribute(PyObject *object, const char *name)
+static inline PyObject *tracer_get_attribute(PyObject *object, const char *name)
 {
     OWNED PyObject *word = PyUnicode_InternFromString(name);
 
     return word ? PyObject_GetAttr(object, word) : NULL;
 }
 /* Call OBJECT.NAME with those of the arguments A, B, C that come before the first NULL. */
-static inline PyObject *tracer_call(PyObject *object, const char *name, PyObject *a, PyObject *b,
-                                    PyObject *c)
+static inline PyObject *tracer_call_method(PyObject *object, const char *name, PyObject *a,
+                                           PyObject *b, PyObject *c)
 {
     OWNED PyObject *word = PyUnicode_InternFromString(name);
 
     return word ? PyObject_CallMethodObjArgs(object, word, a, b, c, NULL) : NULL;
 }
 
-static inline uint64_t tracer_now_by(const enum session_clock clock)
+static inline uint64_t tracer_read_clock(const enum session_clock clock)
 {
     /* `now` may be NULL, because a frame may outlive its session */
     if (clock == SESSION_COARSE && likely(tracer_process.now))
@@ -618,12 +619,12 @@ static inline uint64_t tracer_now_by(const enum session_clock clock)
                ? clock_monotonic_ns() - (uint64_t)tracer_process.clock_ahead_ns
                : clock_counter();
 }
-static inline uint64_t tracer_now(void)
+static inline uint64_t tracer_read_session_clock(void)
 {
-    return tracer_now_by(tracer_process.clock);
+    return tracer_read_clock(tracer_process.clock);
 }
 
-static inline void tracer_put(struct tracer *t, uint64_t word)
+static inline void tracer_put_word(struct tracer *t, uint64_t word)
 {
     /* a copy, because the compiler must assume that storing the word changes t->head */
     const uint64_t head = t->head;
@@ -636,13 +637,14 @@ static inline void tracer_put(struct tracer *t, uint64_t word)
 
 /* Write a control word and the COUNT words in WORDS that belong to it, and publish them
  * together. */
-static inline void tracer_put_control(struct tracer *t, enum ring_control what, uint64_t payload,
-                                      uint32_t count, const uint64_t *words)
+static inline void tracer_put_control_record(struct tracer *t, enum ring_control what,
+                                             uint64_t payload, uint32_t count,
+                                             const uint64_t *words)
 {
     t->words[t->head++ & t->mask] = RING_CONTROL_WORD(what, count + 1, payload);
     while (count-- > 1)
         t->words[t->head++ & t->mask] = *words++;
-    tracer_put(t, *words);
+    tracer_put_word(t, *words);
 }
 
 #endif

@@ -17,7 +17,7 @@ enum {
 
 /* May TRACEBACK be that of a main module? It is not in another thread, nor in an exit handler, as
  * far as CPython tells that one is running (compat_is_exiting()). */
-static bool may_be_main_module(PyObject *traceback)
+static bool may_be_traceback_of_main_module(PyObject *traceback)
 {
     OWNED PyObject *globals = NULL;
     PyObject *name;
@@ -32,19 +32,19 @@ static bool may_be_main_module(PyObject *traceback)
 
 /* Was the frame that has just ended the outermost one, not counting the frames of runpy under
  * `python -m`? */
-static bool was_outermost(void)
+static bool was_outermost_frame(void)
 {
-    compat_frame *frame = compat_python_frame(compat_current_frame(PyThreadState_Get()));
+    compat_frame *frame = compat_find_python_frame(compat_current_frame(PyThreadState_Get()));
     compat_frame *outermost = frame;
     int callers = 0;
 
     for (; frame && callers <= CALLERS_OF_MODULE; callers++) {
         outermost = frame;
-        frame = compat_python_frame(frame->previous);
+        frame = compat_find_python_frame(frame->previous);
     }
     if (callers != CALLERS_OF_MODULE)
         return !callers;
-    return !PyUnicode_CompareWithASCIIString(compat_code(outermost)->co_name,
+    return !PyUnicode_CompareWithASCIIString(compat_get_code(outermost)->co_name,
                                              "_run_module_as_main");
 }
 
@@ -60,7 +60,7 @@ static int64_t find_innermost_line(PyObject *traceback, int64_t *line)
     for (; at && PyTraceBack_Check(at); at = at->tb_next) {
         OWNED PyObject *code = (PyObject *)PyFrame_GetCode(at->tb_frame);
         PyCodeObject *const where = (PyCodeObject *)code;
-        const uintptr_t mark = tracer_mark_in(compat_extra(where, P.extra));
+        const uintptr_t mark = tracer_mark_in_slot(compat_get_extra(where, P.extra));
         const bool is_wanted = found < 0 || tracer_is_user_code(where);
         if (!is_wanted || !tracer_has_id(mark))
             continue;
@@ -70,7 +70,7 @@ static int64_t find_innermost_line(PyObject *traceback, int64_t *line)
     return found;
 }
 
-void uncaught_note(const struct tracer_exception *raised)
+void uncaught_record_exception(const struct tracer_exception *raised)
 {
     const bool is_exit =
         raised->type && PyType_Check(raised->type) &&
@@ -82,7 +82,8 @@ void uncaught_note(const struct tracer_exception *raised)
 
     if (PyInterpreterState_Get() != P.interpreter || P.uncaught > FACTS_MOST)
         return;
-    if (!raised->type || !was_outermost() || !may_be_main_module(raised->traceback))
+    if (!raised->type || !was_outermost_frame() ||
+        !may_be_traceback_of_main_module(raised->traceback))
         return;
     if (is_exit && !P.uncaught)
         return; /* an exit needs no fact, unless an earlier main module has written one */
@@ -90,8 +91,9 @@ void uncaught_note(const struct tracer_exception *raised)
     is_told = !is_exit && P.uncaught <= FACTS_MOST;
     if (is_told && PyType_Check(raised->type)) {
         type.text = ((PyTypeObject *)raised->type)->tp_name;
-        type.bytes = (int64_t)values_cut(type.text, strlen(type.text), TYPE_BYTES);
+        type.bytes = (int64_t)values_cut_utf8(type.text, strlen(type.text), TYPE_BYTES);
         code = find_innermost_line(raised->traceback, &line);
     }
-    tracer_fact(UNCAUGHT, .clock = (int64_t)tracer_now(), .code = code, .line = line, .type = type);
+    tracer_fact(UNCAUGHT, .clock = (int64_t)tracer_read_session_clock(), .code = code, .line = line,
+                .type = type);
 }

@@ -6,7 +6,8 @@
 
 #include "tracer/tracer.h"
 
-/* Is CODE the body of a module? When a frame of it raises, values_end() calls uncaught_note(). */
+/* Is CODE the body of a module? When a frame of it raises, values_after_frame() calls
+ * uncaught_record_exception(). */
 static inline bool uncaught_is_watched(const PyCodeObject *code)
 {
     return !(code->co_flags & CO_OPTIMIZED) &&
@@ -15,6 +16,6 @@ static inline bool uncaught_is_watched(const PyCodeObject *code)
 
 /* The body of a module has ended with the exception RAISED. If it is the program's main module,
  * write a fact with the type of the exception and the program's innermost line. */
-void uncaught_note(const struct tracer_exception *raised);
+void uncaught_record_exception(const struct tracer_exception *raised);
 
 #endif

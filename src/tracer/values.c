@@ -3,7 +3,7 @@
  * Runs in: the traced process, under the GIL. */
 #include "tracer/tracer.h"
 
-size_t values_cut(const char *utf8, size_t bytes, size_t most)
+size_t values_cut_utf8(const char *utf8, size_t bytes, size_t most)
 {
     if (bytes <= most)
         return bytes;
@@ -12,7 +12,7 @@ size_t values_cut(const char *utf8, size_t bytes, size_t most)
     return most;
 }
 
-const char *values_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **keep)
+const char *values_convert_to_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **keep)
 {
     Py_ssize_t length = 0;
     const char *utf8 = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &length) : NULL;
@@ -28,7 +28,7 @@ const char *values_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **k
             return "?";
         }
     }
-    *bytes = values_cut(utf8, (size_t)length, most);
+    *bytes = values_cut_utf8(utf8, (size_t)length, most);
     return utf8;
 }
 
@@ -46,7 +46,7 @@ PyObject *values_name(PyObject *object)
 }
 
 /* Would the buffer of VALUE come from a method of the program (__buffer__)? */
-static bool makes_buffer(PyObject *value)
+static bool has_buffer_method_of_program(PyObject *value)
 {
     OWNED PyObject *name =
         COMPAT_HAS_BUFFER_METHOD ? PyUnicode_InternFromString("__buffer__") : NULL;
@@ -55,20 +55,20 @@ static bool makes_buffer(PyObject *value)
     return method && !Py_IS_TYPE(method, &PyWrapperDescr_Type);
 }
 
-void values_shape(PyObject *value, char *text, size_t room)
+void values_describe_shape(PyObject *value, char *text, size_t room)
 {
     Py_buffer view;
     size_t used = 0;
 
     text[0] = 0;
-    if (!PyObject_CheckBuffer(value) || PyBytes_Check(value) || makes_buffer(value))
+    if (!PyObject_CheckBuffer(value) || PyBytes_Check(value) || has_buffer_method_of_program(value))
         return;
     if (PyObject_GetBuffer(value, &view, PyBUF_FULL_RO)) {
         PyErr_Clear();
         return;
     }
     if (view.format)
-        used = values_cut(view.format, strlen(view.format), room - sizeof " [");
+        used = values_cut_utf8(view.format, strlen(view.format), room - sizeof " [");
     used = (size_t)snprintf(text, room, "%s%.*s[", view.format ? " " : "", (int)used,
                             view.format ? view.format : "");
     for (int i = 0; view.shape && i < view.ndim && used < room; i++)

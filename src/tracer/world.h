@@ -60,15 +60,15 @@
 
 #endif
 
-/* A lock that lets one thread at a time inside, which may enter it again. world_enter() waits until
- * no other thread is inside; world_try() returns false instead of waiting. */
+/* A lock that lets one thread at a time inside, which may enter it again. world_enter_gate() waits
+ * until no other thread is inside; world_try_to_enter_gate() returns false instead of waiting. */
 struct world_gate {
     uintptr_t owner; /* an address that tells which thread is inside; 0 if none is */
     unsigned depth;
 };
 extern __thread char world_self __attribute__((tls_model("initial-exec")));
 
-static inline bool world_try(struct world_gate *gate)
+static inline bool world_try_to_enter_gate(struct world_gate *gate)
 {
     const uintptr_t self = (uintptr_t)&world_self;
     uintptr_t nobody = 0;
@@ -83,18 +83,18 @@ static inline bool world_try(struct world_gate *gate)
     return true;
 }
 
-static inline void world_enter(struct world_gate *gate)
+static inline void world_enter_gate(struct world_gate *gate)
 {
     PyThreadState *detached;
 
-    while (!world_try(gate)) {
+    while (!world_try_to_enter_gate(gate)) {
         detached = PyEval_SaveThread();
         usleep(200);
         PyEval_RestoreThread(detached);
     }
 }
 
-static inline void world_leave(struct world_gate *gate)
+static inline void world_leave_gate(struct world_gate *gate)
 {
     if (!COMPAT_FREE_THREADED)
         return;
@@ -103,7 +103,7 @@ static inline void world_leave(struct world_gate *gate)
 }
 
 /* In a forked child, where this is the only thread: empty the gate if another thread was inside. */
-static inline void world_forked(struct world_gate *gate)
+static inline void world_empty_gate_after_fork(struct world_gate *gate)
 {
     if (gate->owner != (uintptr_t)&world_self)
         *gate = (struct world_gate){0};

@@ -204,7 +204,7 @@ bool plan_read(struct plan *plan, char *const *files)
     plan->launcher = json_words_read(plan, db, read_meta_text(plan, db, "launcher"));
     plan->directory = read_meta_text(plan, db, "directory");
     plan->executable = read_meta_text(plan, db, "executable");
-    plan->values_kept = prose_equal(read_meta_text(plan, db, "values"), "all");
+    plan->values_get_session_option = prose_equal(read_meta_text(plan, db, "values"), "all");
     plan->job = plan->launcher.count ||
                 db_integer(db, 0, "SELECT COUNT(DISTINCT rank) > 1 FROM process WHERE rank >= 0");
     options_read(plan, db);

@@ -40,7 +40,7 @@ struct plan {
     const char *command_json;
     bool any_owner; /* allow the trace of another user; set before plan_read() is called */
     /* the recording had --values all, so the program's output and values may be quoted */
-    bool values_kept;
+    bool values_get_session_option;
     bool job; /* several ranks run, so the lines of the output come in any order */
     /* named: FUNC was given on the command line. The members below are about FUNC or, without FUNC,
      * about the function with the most recompiles. Step times are measured for this function. */

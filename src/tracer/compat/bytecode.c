@@ -139,8 +139,8 @@ const struct compat_op compat_ops[256] = {
 #endif
 };
 
-bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *stack, int before,
-                int depth)
+bool compat_update_slots_for_instruction(int op, uint32_t arg, unsigned char *variables,
+                                         unsigned char *stack, int before, int depth)
 {
     const struct compat_op *is = &compat_ops[op];
     const unsigned char top = before ? stack[before - 1] & (SLOT_VALUE | SLOT_NULL | SLOT_CELL) : 0;

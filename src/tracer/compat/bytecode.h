@@ -53,8 +53,8 @@ extern const uint8_t _PyOpcode_Caches[256];
 #define compat_caches(op) ((int)_PyOpcode_Caches[op])
 /* Update what VARIABLES and STACK may hold for instruction OP. The stack has BEFORE slots before it
  * and DEPTH slots afterwards. Returns false if the bytecode is invalid. */
-bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *stack, int before,
-                int depth);
+bool compat_update_slots_for_instruction(int op, uint32_t arg, unsigned char *variables,
+                                         unsigned char *stack, int before, int depth);
 
 /* gh-109095: a call has two slots below its arguments. Since 3.13 the lower one has the callable,
  * and the upper one NULL or self; before 3.13 it was the other way round. */
@@ -65,10 +65,10 @@ bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *s
 #endif
 /* Return the index at which a `for` has arrived (SLOT_INDEX), from slot PLACE of the stack of
  * FRAME, which is calling a builtin; -1 if the slot has none. The slot keeps its index. */
-static inline Py_ssize_t compat_index(compat_frame *frame, Py_ssize_t place)
+static inline Py_ssize_t compat_loop_index(compat_frame *frame, Py_ssize_t place)
 {
 #if PY_VERSION_HEX >= 0x030f0000
-    const int variables = compat_code(frame)->co_nlocalsplus;
+    const int variables = compat_get_code(frame)->co_nlocalsplus;
     _PyStackRef *slot = frame->localsplus + variables + place;
     const bool is_on_stack = frame->stackpointer && slot < frame->stackpointer;
 
@@ -88,8 +88,8 @@ extern const unsigned char compat_call[];
 
 /* Read the next number of an exception table at *AT, and move *AT behind it. Returns false if the
  * number goes beyond END. */
-static inline bool compat_read_number(const unsigned char **at, const unsigned char *end,
-                                      uint32_t *number)
+static inline bool compat_read_exception_number(const unsigned char **at, const unsigned char *end,
+                                                uint32_t *number)
 {
     unsigned char byte;
 

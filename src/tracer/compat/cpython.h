@@ -148,7 +148,7 @@ typedef struct _PyInterpreterFrame compat_frame;
 
 /* Return item number I of LIST, an exact list or tuple: a new reference, or NULL if there is no
  * such item. Without a GIL another thread may change a list meanwhile. */
-static inline PyObject *compat_item(PyObject *list, Py_ssize_t i)
+static inline PyObject *compat_get_list_item(PyObject *list, Py_ssize_t i)
 {
 #if COMPAT_FREE_THREADED
     if (PyList_CheckExact(list)) {
@@ -173,20 +173,20 @@ static inline PyObject *compat_type_lookup(PyTypeObject *type, PyObject *name)
 }
 
 /* Return the frame's code object, borrowed. */
-static inline PyCodeObject *compat_code(compat_frame *frame)
+static inline PyCodeObject *compat_get_code(compat_frame *frame)
 {
     return COMPAT_BORROWED(frame->f_executable);
 }
 
 /* Return the function whose call the frame is, borrowed. */
-static inline PyFunctionObject *compat_function(compat_frame *frame)
+static inline PyFunctionObject *compat_get_function(compat_frame *frame)
 {
     return COMPAT_BORROWED(frame->f_funcobj);
 }
 
 /* Return local number I of the frame: an argument, cell or variable; borrowed, or NULL. Free
  * variables are NULL before the frame has started. */
-static inline PyObject *compat_local(compat_frame *frame, int i)
+static inline PyObject *compat_get_local(compat_frame *frame, int i)
 {
 #if PY_VERSION_HEX >= 0x030e0000
     if (PyStackRef_IsNull(frame->localsplus[i]))
@@ -207,7 +207,7 @@ static inline PyObject *compat_local(compat_frame *frame, int i)
 /* Give a frame that has not started another code object, which must have the same variables. */
 static inline void compat_set_code(compat_frame *frame, PyCodeObject *code)
 {
-    PyObject *old = (PyObject *)compat_code(frame);
+    PyObject *old = (PyObject *)compat_get_code(frame);
 
     frame->f_executable = COMPAT_OWNED(code);
 #if PY_VERSION_HEX >= 0x030d0000
@@ -225,7 +225,7 @@ static inline void compat_set_code(compat_frame *frame, PyCodeObject *code)
 /* Make the frame one of FUNCTION, whose closure and globals must be the same. */
 static inline void compat_set_function(compat_frame *frame, PyFunctionObject *function)
 {
-    PyObject *old = (PyObject *)compat_function(frame);
+    PyObject *old = (PyObject *)compat_get_function(frame);
 
     frame->f_funcobj = COMPAT_OWNED(function);
     Py_DECREF(old);
@@ -259,7 +259,7 @@ static inline PyObject *compat_take_local(compat_frame *frame, int i)
 }
 
 /* Set local number I of FRAME, which has no value now, to VALUE (steals the reference) or NULL. */
-static inline void compat_give_local(compat_frame *frame, int i, PyObject *value)
+static inline void compat_store_local(compat_frame *frame, int i, PyObject *value)
 {
 #if PY_VERSION_HEX >= 0x030e0000
     frame->localsplus[i] = value ? PyStackRef_FromPyObjectSteal(value) : PyStackRef_NULL;
@@ -283,9 +283,9 @@ static inline PyObject *compat_cell_content(PyObject *cell)
 /* Hide FRAME from tracebacks, sys._getframe() and others until its next instruction: it looks like
  * a frame that has not started. If it has a frame object, f_lineno becomes the line of the next
  * instruction that has a line. */
-static inline void compat_hide(compat_frame *frame)
+static inline void compat_hide_frame(compat_frame *frame)
 {
-    PyCodeObject *code = compat_code(frame);
+    PyCodeObject *code = compat_get_code(frame);
 #if PY_VERSION_HEX >= 0x030d0000
     _Py_CODEUNIT **now = &frame->instr_ptr;
 #else
@@ -308,12 +308,12 @@ static inline PyThreadState *compat_attached_thread(void)
 #endif
 }
 
-/* What compat_show() needs to make a hidden frame visible again. */
+/* What compat_show_frame_again() needs to make a hidden frame visible again. */
 struct compat_hidden {
     _Py_CODEUNIT *now;
     int line;
 };
-static inline struct compat_hidden compat_hide_awhile(compat_frame *frame)
+static inline struct compat_hidden compat_hide_frame_temporarily(compat_frame *frame)
 {
 #if PY_VERSION_HEX >= 0x030d0000
     struct compat_hidden hidden = {frame->instr_ptr, 0};
@@ -323,10 +323,10 @@ static inline struct compat_hidden compat_hide_awhile(compat_frame *frame)
 
     if (frame->frame_obj)
         hidden.line = frame->frame_obj->f_lineno;
-    compat_hide(frame);
+    compat_hide_frame(frame);
     return hidden;
 }
-static inline void compat_show(compat_frame *frame, struct compat_hidden hidden)
+static inline void compat_show_frame_again(compat_frame *frame, struct compat_hidden hidden)
 {
 #if PY_VERSION_HEX >= 0x030d0000
     frame->instr_ptr = hidden.now;
@@ -338,7 +338,8 @@ static inline void compat_show(compat_frame *frame, struct compat_hidden hidden)
 }
 
 /* Replace FUNCTION's globals and builtins. */
-static inline void compat_bind(PyFunctionObject *function, PyObject *globals, PyObject *builtins)
+static inline void compat_set_globals_and_builtins(PyFunctionObject *function, PyObject *globals,
+                                                   PyObject *builtins)
 {
     PyObject *old[2] = {function->func_globals, function->func_builtins};
 
@@ -353,9 +354,9 @@ static inline void compat_bind(PyFunctionObject *function, PyObject *globals, Py
 static inline int compat_has_started(compat_frame *frame)
 {
 #if PY_VERSION_HEX >= 0x030d0000
-    return frame->instr_ptr != _PyCode_CODE(compat_code(frame));
+    return frame->instr_ptr != _PyCode_CODE(compat_get_code(frame));
 #else
-    return frame->prev_instr != _PyCode_CODE(compat_code(frame)) - 1;
+    return frame->prev_instr != _PyCode_CODE(compat_get_code(frame)) - 1;
 #endif
 }
 
@@ -391,7 +392,7 @@ struct compat_extra {
     void *slot[];
 };
 
-static inline uintptr_t compat_extra(PyCodeObject *code, Py_ssize_t index)
+static inline uintptr_t compat_get_extra(PyCodeObject *code, Py_ssize_t index)
 {
     struct compat_extra *extra = COMPAT_LOAD(code->co_extra);
 
@@ -479,9 +480,9 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
  * a thread that saw it may keep the frame object and read f_locals. Up to 3.12 f_locals assumes a
  * cell in each free variable, and takes the cells of a frame that has not started from the
  * function's closure, which a resume function releases. */
-static inline void compat_give_cells(compat_frame *frame)
+static inline void compat_fill_free_variables(compat_frame *frame)
 {
-    PyCodeObject *code = compat_code(frame);
+    PyCodeObject *code = compat_get_code(frame);
     const int count = code->co_nfreevars;
     const int first = code->co_nlocalsplus - count;
     PyObject *closure;
@@ -490,9 +491,9 @@ static inline void compat_give_cells(compat_frame *frame)
     if (!frame->frame_obj) {
         return;
     }
-    closure = compat_function(frame)->func_closure;
+    closure = compat_get_function(frame)->func_closure;
     for (int i = 0; i < count; i++) {
-        if (compat_local(frame, first + i)) {
+        if (compat_get_local(frame, first + i)) {
             continue;
         }
         if (closure && i < PyTuple_GET_SIZE(closure)) {
@@ -500,7 +501,7 @@ static inline void compat_give_cells(compat_frame *frame)
         } else {
             cell = PyCell_New(NULL);
         }
-        compat_give_local(frame, first + i, cell);
+        compat_store_local(frame, first + i, cell);
     }
 #if PY_VERSION_HEX < 0x030d0000
     if (count && !compat_has_started(frame)) {
@@ -517,9 +518,9 @@ static inline void compat_give_cells(compat_frame *frame)
 #if PY_VERSION_HEX >= 0x030d0000
 extern void _PyEval_FrameClearAndPop(PyThreadState *, struct _PyInterpreterFrame *);
 #endif
-static inline void compat_dispose(PyThreadState *ts, compat_frame *frame)
+static inline void compat_clear_frame(PyThreadState *ts, compat_frame *frame)
 {
-    compat_give_cells(frame);
+    compat_fill_free_variables(frame);
 #if PY_VERSION_HEX >= 0x030c0000
     PyObject *const pending = ts->current_exception;
 
@@ -529,7 +530,7 @@ static inline void compat_dispose(PyThreadState *ts, compat_frame *frame)
     #else
     static _Py_CODEUNIT code[2] = {{.op.code = RETURN_VALUE}, {.op.code = RETURN_VALUE}};
     PyFrameObject *object = (PyFrameObject *)Py_XNewRef((PyObject *)frame->frame_obj);
-    PyCodeObject *const ended = compat_code(frame);
+    PyCodeObject *const ended = compat_get_code(frame);
     PyObject *result;
 
     frame->localsplus[frame->stacktop++] = Py_NewRef(Py_None);
@@ -560,7 +561,7 @@ static inline void compat_dispose(PyThreadState *ts, compat_frame *frame)
  * called. We do not call 3.15's _PyInterpreterState_SetEvalFrameAllowSpecialization() (gh-146031):
  * while any hook is set, CPython's loop takes the general path, so a specialised call would only
  * add a failing test (docs/costs.md). */
-static inline _PyFrameEvalFunction compat_evaluator(PyInterpreterState *interpreter)
+static inline _PyFrameEvalFunction compat_get_evaluator(PyInterpreterState *interpreter)
 {
     const _PyFrameEvalFunction found = COMPAT_LOAD(interpreter->eval_frame);
 
@@ -586,7 +587,7 @@ static inline void compat_set_evaluator(PyInterpreterState *interpreter,
 
 /* Since 3.13 an interpreter counts the changes of its PEP 523 slot, up to 255. */
 #define COMPAT_COUNTS_SLOT_CHANGES (PY_VERSION_HEX >= 0x030d0000)
-static inline unsigned compat_slot_changes(PyInterpreterState *interpreter)
+static inline unsigned compat_count_slot_changes(PyInterpreterState *interpreter)
 {
 #if COMPAT_COUNTS_SLOT_CHANGES
     return interpreter->rare_events.set_eval_frame_func;
@@ -604,24 +605,25 @@ static inline unsigned compat_slot_changes(PyInterpreterState *interpreter)
 #define COMPAT_NOT_STARTED (PY_VERSION_HEX >= 0x030d0000 ? 0 : -1)
 
 /* The chunks of memory in which frames lie. The lowest chunk lives as long as the stack of frames.
- * When a library switches stacks (greenlet), it switches the chunks. compat_is_first(): is FRAME
- * the first frame of its stack? */
+ * When a library switches stacks (greenlet), it switches the chunks.
+ * compat_is_first_frame_on_stack(): is FRAME the first frame of its stack? */
 #define compat_chunk(ts) ((ts)->datastack_chunk)
-static inline int compat_is_first(PyThreadState *ts, const compat_frame *frame)
+static inline int compat_is_first_frame_on_stack(PyThreadState *ts, const compat_frame *frame)
 {
     return ts->datastack_chunk && !ts->datastack_chunk->previous &&
            (const void *)frame == &ts->datastack_chunk->data[1];
 }
 
 /* 3.14 has the bounds of the C stack in the thread state. While a thread runs on one of our stack
- * segments, they must be the bounds of the segment. compat_restore_bounds() sets them back to OLD;
- * with LOWEST, only if this moves them down. Beyond the limits CPython postpones the deallocation
- * of objects, and greenlet then drops one reference too many to each postponed object. */
+ * segments, they must be the bounds of the segment. compat_restore_stack_bounds() sets them back to
+ * OLD; with LOWEST, only if this moves them down. Beyond the limits CPython postpones the
+ * deallocation of objects, and greenlet then drops one reference too many to each postponed
+ * object. */
 #if PY_VERSION_HEX >= 0x030e0000
 struct compat_bounds {
     uintptr_t top, soft, hard;
 };
-static inline struct compat_bounds compat_set_bounds(PyThreadState *ts, char *base, char *end)
+static inline struct compat_bounds compat_set_stack_bounds(PyThreadState *ts, char *base, char *end)
 {
     _PyThreadStateImpl *impl = (_PyThreadStateImpl *)ts;
     struct compat_bounds old = {impl->c_stack_top, impl->c_stack_soft_limit,
@@ -633,7 +635,8 @@ static inline struct compat_bounds compat_set_bounds(PyThreadState *ts, char *ba
     impl->c_stack_soft_limit = (uintptr_t)base + 2 * margin;
     return old;
 }
-static inline void compat_restore_bounds(PyThreadState *ts, struct compat_bounds old, bool lowest)
+static inline void compat_restore_stack_bounds(PyThreadState *ts, struct compat_bounds old,
+                                               bool lowest)
 {
     _PyThreadStateImpl *impl = (_PyThreadStateImpl *)ts;
 
@@ -647,9 +650,9 @@ static inline void compat_restore_bounds(PyThreadState *ts, struct compat_bounds
 struct compat_bounds {
     char none;
 };
-    #define compat_set_bounds(ts, base, end) \
+    #define compat_set_stack_bounds(ts, base, end) \
         ((void)(ts), (void)(base), (void)(end), (struct compat_bounds){0})
-    #define compat_restore_bounds(ts, old, lowest) ((void)(ts), (void)(old), (void)(lowest))
+    #define compat_restore_stack_bounds(ts, old, lowest) ((void)(ts), (void)(old), (void)(lowest))
 #endif
 
 /* Since 3.12 SEND runs a generator inline. Under a hook it cannot: see tracer/compat/mend.c. */
@@ -665,7 +668,7 @@ struct compat_bounds {
 /* Return FRAME, or its nearest caller that is a frame of Python code; NULL if there is none. Since
  * 3.12 there are internal frames of the interpreter between them, whose `owner` is greater than
  * that of any Python frame. */
-static inline compat_frame *compat_python_frame(compat_frame *frame)
+static inline compat_frame *compat_find_python_frame(compat_frame *frame)
 {
 #if PY_VERSION_HEX >= 0x030c0000
     while (frame && frame->owner > FRAME_OWNED_BY_FRAME_OBJECT)
@@ -679,7 +682,8 @@ static inline compat_frame *compat_python_frame(compat_frame *frame)
  * While a frame ends and its variables die, its shim is the current frame, and a finalizer runs
  * above it with a shim of its own. faulthandler does not expect two shims in a row: 3.13 crashes,
  * 3.12 prints one. So the finalizer's shim is put above the caller's frame instead, as without a
- * hook. compat_step_over_shim() returns the skipped shim, or NULL, for compat_step_back(). */
+ * hook. compat_step_over_shim() returns the skipped shim, or NULL, for
+ * compat_step_back_to_shim(). */
 #if PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000
 static inline compat_frame *compat_step_over_shim(PyThreadState *ts)
 {
@@ -691,14 +695,14 @@ static inline compat_frame *compat_step_over_shim(PyThreadState *ts)
     return current;
 }
 
-static inline void compat_step_back(PyThreadState *ts, compat_frame *shim)
+static inline void compat_step_back_to_shim(PyThreadState *ts, compat_frame *shim)
 {
     if (shim)
         compat_current_frame(ts) = shim;
 }
 #else
     #define compat_step_over_shim(ts) ((void)(ts), (compat_frame *)NULL)
-    #define compat_step_back(ts, shim) ((void)(ts), (void)(shim))
+    #define compat_step_back_to_shim(ts, shim) ((void)(ts), (void)(shim))
 #endif
 
 /* In 3.13 CALL_ALLOC_AND_ENTER_INIT runs a Python __init__ without calling the hook; 3.14 calls the

@@ -29,7 +29,7 @@
 
 /* Return the array of attribute values of OBJECT. NULL if it has a dict instead, or no attributes
  * of its own. */
-static inline PyObject **compat_inline_values(PyObject *object)
+static inline PyObject **compat_get_inline_values(PyObject *object)
 {
     PyDictValues *values = NULL;
 #if PY_VERSION_HEX >= 0x030d0000 /* since 3.13 the values lie in the object itself */
@@ -51,7 +51,7 @@ static inline PyObject **compat_inline_values(PyObject *object)
 }
 
 /* Return the __dict__ of OBJECT, borrowed; NULL if it was not made yet. */
-static inline PyObject *compat_made_dict(PyObject *object)
+static inline PyObject *compat_get_existing_dict(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
 
@@ -69,7 +69,7 @@ static inline PyObject *compat_made_dict(PyObject *object)
 }
 
 /* Return how many inline values instances of TYPE may have. */
-static inline Py_ssize_t compat_inline_count(PyTypeObject *type)
+static inline Py_ssize_t compat_count_inline_values(PyTypeObject *type)
 {
     PyDictKeysObject *keys =
         type->tp_flags & Py_TPFLAGS_HEAPTYPE ? ((PyHeapTypeObject *)type)->ht_cached_keys : NULL;
@@ -79,9 +79,9 @@ static inline Py_ssize_t compat_inline_count(PyTypeObject *type)
 
 /* Return the index of NAME, an interned string, among the inline values of instances of TYPE, or
  * -1. The keys of a class keep their order as long as the class lives. */
-static inline Py_ssize_t compat_inline_index(PyTypeObject *type, PyObject *name)
+static inline Py_ssize_t compat_find_inline_index(PyTypeObject *type, PyObject *name)
 {
-    for (Py_ssize_t i = compat_inline_count(type) - 1; i >= 0; i--)
+    for (Py_ssize_t i = compat_count_inline_values(type) - 1; i >= 0; i--)
         if (DK_UNICODE_ENTRIES(((PyHeapTypeObject *)type)->ht_cached_keys)[i].me_key == name)
             return i;
     return -1;

@@ -5,7 +5,8 @@
  * specialised gets our equivalent tp_alloc before it can be called; we say that the class is
  * "closed":
  *
- *     a class that exists already    tracer_fix_all_types() visits the subclasses of object
+ *     a class that exists already    tracer_route_all_inits_to_hook() visits the subclasses of
+ *                                    object
  *     a class that is made later     PyType_Ready() adds it to the dict of subclasses of each base,
  *                                    before __set_name__ and __init_subclass__ see the class; our
  *                                    dict watcher is called then. Each class gets that dict
@@ -79,7 +80,7 @@ static PyObject *find_python_init(PyTypeObject *type)
     return init && PyFunction_Check(init) ? init : NULL;
 }
 
-static void close_type(PyTypeObject *type)
+static void prevent_specialised_calls(PyTypeObject *type)
 {
     bool specialised;
 
@@ -96,8 +97,8 @@ static void close_type(PyTypeObject *type)
         PyType_Modified(type);
 }
 
-/* Undo close_type(), so that calls of TYPE can be specialised again. */
-static void open_type(PyTypeObject *type)
+/* Undo prevent_specialised_calls(), so that calls of TYPE can be specialised again. */
+static void allow_specialised_calls(PyTypeObject *type)
 {
     if (type->tp_alloc == allocate_instance)
         type->tp_alloc = PyType_GenericAlloc;
@@ -109,7 +110,7 @@ static void open_type(PyTypeObject *type)
 
 /* Close a class that has changed. The assignment is enough, because CPython has already given the
  * class a new version. */
-static int close_changed_type(PyTypeObject *type)
+static int prevent_specialised_calls_again(PyTypeObject *type)
 {
     if (type->tp_alloc == PyType_GenericAlloc)
         type->tp_alloc = allocate_instance;
@@ -135,7 +136,7 @@ static int find_type_watcher(void)
     PyInterpreterState *here = PyInterpreterState_Get();
     int id = TYPE_MAX_WATCHERS - 1;
 
-    while (id >= 0 && here->type_watchers[id] != close_changed_type)
+    while (id >= 0 && here->type_watchers[id] != prevent_specialised_calls_again)
         id--;
     return id;
 }
@@ -143,7 +144,7 @@ static int find_type_watcher(void)
 /* Register our dict watcher under the last free id, because a program may expect to get the first
  * ids (CPython's own tests do). There are only eight ids for type watchers, so a type watcher is
  * registered only when it is needed. */
-static void take_dict_watcher(void)
+static void register_dict_watcher(void)
 {
     PyInterpreterState *here = PyInterpreterState_Get();
 
@@ -152,16 +153,16 @@ static void take_dict_watcher(void)
             here->dict_state.watchers[id] = cover_new_subclass;
 }
 
-static void take_type_watcher(void)
+static void register_type_watcher(void)
 {
     PyInterpreterState *here = PyInterpreterState_Get();
 
     for (int id = TYPE_MAX_WATCHERS - 1; id >= 0 && find_type_watcher() < 0; id--)
         if (!here->type_watchers[id])
-            here->type_watchers[id] = close_changed_type;
+            here->type_watchers[id] = prevent_specialised_calls_again;
 }
 
-static void give_watchers_back(void)
+static void release_watchers(void)
 {
     PyInterpreterState *here = PyInterpreterState_Get();
     int dict = find_dict_watcher();
@@ -191,7 +192,7 @@ static PyObject **find_subclasses(PyTypeObject *type)
 
 /* Return a weak reference to an object that is dead. CPython skips it in a dict of subclasses. We
  * keep it in the dict of object's subclasses. Borrowed; NULL with an exception on failure. */
-static PyObject *get_dead_reference(PyObject *zero)
+static PyObject *get_dead_weak_reference(PyObject *zero)
 {
     PyObject **objects = find_subclasses(&PyBaseObject_Type);
     PyObject *kept = objects && *objects ? PyDict_GetItemWithError(*objects, zero) : NULL;
@@ -215,7 +216,7 @@ static void watch_subclasses(PyTypeObject *type)
 
     if (!dict || id < 0 || !zero)
         return;
-    dead = get_dead_reference(zero);
+    dead = get_dead_weak_reference(zero);
     if (dead && !*dict)
         *dict = PyDict_New();
     known = dead && *dict ? PyDict_Contains(*dict, zero) : -1;
@@ -228,19 +229,19 @@ static void watch_subclasses(PyTypeObject *type)
 
 /* Could CPython specialise calls of TYPE, or of a subclass? It does so only for plain objects with
  * inline attribute values. */
-static bool is_plain(PyTypeObject *type)
+static bool can_calls_be_specialised(PyTypeObject *type)
 {
     return type->tp_basicsize == sizeof(PyObject) && !type->tp_itemsize;
 }
 
 /* Close TYPE, and watch for new subclasses. Returns false if neither TYPE nor a subclass can ever
  * need this. */
-static bool cover_type(PyTypeObject *type)
+static bool cover_type_and_subclasses(PyTypeObject *type)
 {
-    if (!is_plain(type))
+    if (!can_calls_be_specialised(type))
         return false;
     watch_subclasses(type);
-    close_type(type);
+    prevent_specialised_calls(type);
     return true;
 }
 
@@ -249,12 +250,12 @@ static bool cover_type(PyTypeObject *type)
 static int cover_new_subclass(PyDict_WatchEvent event, PyObject *dict, PyObject *key,
                               PyObject *value)
 {
-    KEPT struct tracer_exception pending = tracer_exception_aside();
+    KEPT struct tracer_exception pending = tracer_put_exception_aside();
     const bool added = event == PyDict_EVENT_ADDED || event == PyDict_EVENT_MODIFIED;
     PyTypeObject *type = added && key && PyLong_CheckExact(key) ? PyLong_AsVoidPtr(key) : NULL;
 
     if (type)
-        cover_type(type);
+        cover_type_and_subclasses(type);
     PyErr_Clear();
     return 0;
 }
@@ -263,7 +264,7 @@ static int cover_new_subclass(PyDict_WatchEvent event, PyObject *dict, PyObject 
 
 /* Append to TYPES those SUBCLASSES whose addresses are not in the set SEEN, and add them to SEEN.
  * Returns -1 with an exception. */
-static int add_unseen(PyObject *types, PyObject *seen, PyObject *subclasses)
+static int add_unseen_subclasses(PyObject *types, PyObject *seen, PyObject *subclasses)
 {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(subclasses); i++) {
         PyObject *type = PyList_GET_ITEM(subclasses, i);
@@ -294,25 +295,25 @@ static void visit_types(bool (*act)(PyTypeObject *type))
         PyObject *below;
         if (!act((PyTypeObject *)type))
             continue;
-        below = tracer_call((PyObject *)&PyType_Type, "__subclasses__", type, NULL, NULL);
-        going = below && !add_unseen(types, seen, below);
+        below = tracer_call_method((PyObject *)&PyType_Type, "__subclasses__", type, NULL, NULL);
+        going = below && !add_unseen_subclasses(types, seen, below);
         Py_XDECREF(below);
     }
     PyErr_Clear();
 }
 
-static bool reopen_type(PyTypeObject *type)
+static bool allow_specialised_calls_again(PyTypeObject *type)
 {
-    open_type(type);
+    allow_specialised_calls(type);
     return true;
 }
 
 /* Find init_by_name, in importlib's ModuleSpec, a class with a Python __init__. */
-static void find_init_slot(void)
+static void find_slot_of_python_init(void)
 {
     /* borrowed */
     PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "_frozen_importlib");
-    OWNED PyObject *type = module ? tracer_attribute(module, "ModuleSpec") : NULL;
+    OWNED PyObject *type = module ? tracer_get_attribute(module, "ModuleSpec") : NULL;
 
     word_init = PyUnicode_InternFromString("__init__");
     no_arguments = PyTuple_New(0);
@@ -321,48 +322,48 @@ static void find_init_slot(void)
     PyErr_Clear();
 }
 
-void tracer_fix_all_types(bool shim)
+void tracer_route_all_inits_to_hook(bool shim)
 {
     if (!init_by_name)
-        find_init_slot();
+        find_slot_of_python_init();
     if (!init_by_name || (find_dict_watcher() >= 0 && (for_shim || !shim)))
         return;
     for_shim |= shim;
-    take_dict_watcher();
+    register_dict_watcher();
     if (find_dict_watcher() < 0)
-        tracer_loss("__init__: there is no dict watcher left: calls of classes that are made "
-                    "from here on may be missing");
-    visit_types(cover_type);
+        tracer_write_loss("__init__: there is no dict watcher left: calls of classes that are made "
+                          "from here on may be missing");
+    visit_types(cover_type_and_subclasses);
 }
 
-void tracer_unfix_all_types(void)
+void tracer_undo_routing_of_inits(void)
 {
     if (for_shim || find_dict_watcher() < 0)
         return;
-    give_watchers_back();
-    visit_types(reopen_type);
+    release_watchers();
+    visit_types(allow_specialised_calls_again);
 }
 
 /* Is CODE left out of the recording? Fast when CODE has a mark. */
-static bool is_unrecorded(PyCodeObject *code)
+static bool is_code_left_out(PyCodeObject *code)
 {
-    uintptr_t mark = tracer_mark_in(compat_extra(code, tracer_process.extra));
+    uintptr_t mark = tracer_mark_in_slot(compat_get_extra(code, tracer_process.extra));
 
-    return mark & CODE_SEEN ? mark & CODE_SKIP : !tracer_is_wanted(code);
+    return mark & CODE_SEEN ? mark & CODE_SKIP : !tracer_is_code_recorded(code);
 }
 
 /* Open TYPE again if its __init__ is not recorded. The hook has just seen a call of this __init__,
  * which TYPE may have inherited. */
-static void reopen_type_if_unrecorded(PyTypeObject *type)
+static void allow_specialised_calls_if_left_out(PyTypeObject *type)
 {
     PyObject *init = find_python_init(type);
     int id;
 
     if (for_shim || tracer_process.active_threads)
         return;
-    if (!init || !is_unrecorded((PyCodeObject *)PyFunction_GET_CODE(init)))
+    if (!init || !is_code_left_out((PyCodeObject *)PyFunction_GET_CODE(init)))
         return;
-    take_type_watcher();
+    register_type_watcher();
     id = find_type_watcher();
     if (id < 0)
         return;
@@ -370,19 +371,19 @@ static void reopen_type_if_unrecorded(PyTypeObject *type)
         PyErr_Clear();
     /* only if TYPE has a version tag, because CPython reports no change of a type without one */
     else if (type->tp_version_tag)
-        open_type(type);
+        allow_specialised_calls(type);
 }
 
-void tracer_fix_init(PyObject *self, bool wanted)
+void tracer_route_init_to_hook(PyObject *self, bool wanted)
 {
-    KEPT struct tracer_exception pending = tracer_exception_aside();
+    KEPT struct tracer_exception pending = tracer_put_exception_aside();
 
     if (!init_by_name || !self)
         return;
     if (wanted)
-        close_type(Py_TYPE(self));
+        prevent_specialised_calls(Py_TYPE(self));
     else
-        reopen_type_if_unrecorded(Py_TYPE(self));
+        allow_specialised_calls_if_left_out(Py_TYPE(self));
 }
 
 #endif

@@ -22,7 +22,7 @@ static Py_tracefunc real;
 
 /* Is FRAME stopped at an await or yield from? PyCode_GetCode gives the instruction as it was
  * compiled, where the code itself may have a specialised or instrumented one. */
-static bool is_at_send(PyFrameObject *frame)
+static bool is_stopped_at_await(PyFrameObject *frame)
 {
     PyCodeObject *code = PyFrame_GetCode(frame);
     int offset = PyFrame_GetLasti(frame);
@@ -37,7 +37,7 @@ static bool is_at_send(PyFrameObject *frame)
     return is;
 }
 
-static int filter_event(PyObject *object, PyFrameObject *frame, int what, PyObject *argument)
+static int filter_trace_event(PyObject *object, PyFrameObject *frame, int what, PyObject *argument)
 {
     struct tracer *t = tracer_thread;
     PyThreadState *ts = PyThreadState_Get();
@@ -48,22 +48,22 @@ static int filter_event(PyObject *object, PyFrameObject *frame, int what, PyObje
     if (what == PyTrace_EXCEPTION && t && t->finished_under &&
         t->finished_under == frame->f_frame && t->finished_at == t->entered &&
         PyTuple_Check(argument) && PyTuple_GET_ITEM(argument, 0) == PyExc_StopIteration &&
-        is_at_send(frame)) {
+        is_stopped_at_await(frame)) {
         t->finished_under = NULL;
         return 0;
     }
     /* remove our trace function, because the recording is over */
-    if (!tracer_process.recording && ts->c_tracefunc == filter_event)
+    if (!tracer_process.recording && ts->c_tracefunc == filter_trace_event)
         ts->c_tracefunc = theirs;
     return theirs(object, frame, what, argument);
 }
 
-void tracer_generator_finished(struct tracer *t, PyThreadState *ts)
+void tracer_trace_generator_return(struct tracer *t, PyThreadState *ts)
 {
-    if (ts->c_tracefunc != filter_event) {
+    if (ts->c_tracefunc != filter_trace_event) {
         t->trace = ts->c_tracefunc;
         world_set(real, ts->c_tracefunc);
-        ts->c_tracefunc = filter_event;
+        ts->c_tracefunc = filter_trace_event;
     }
     t->finished_under = compat_current_frame(ts);
     t->finished_at = t->entered;
@@ -85,7 +85,7 @@ struct shared_mark {
 };
 static void *shared_marks; /* the root of a tree of tsearch(), by address of the code object */
 
-static int compare_codes(const void *a, const void *b)
+static int compare_code_addresses(const void *a, const void *b)
 {
     const struct shared_mark *x = a;
     const struct shared_mark *y = b;
@@ -99,12 +99,12 @@ uintptr_t tracer_shared_mark_setdefault(PyCodeObject *code, uintptr_t mark)
     struct shared_mark **found;
 
     tracer_lock();
-    found = tfind(&(struct shared_mark){code, 0}, &shared_marks, compare_codes);
+    found = tfind(&(struct shared_mark){code, 0}, &shared_marks, compare_code_addresses);
     if (found) {
         mark = (*found)->mark;
     } else if (made) {
         *made = (struct shared_mark){code, mark};
-        if (tsearch(made, &shared_marks, compare_codes))
+        if (tsearch(made, &shared_marks, compare_code_addresses))
             made = NULL;
     }
     tracer_unlock();

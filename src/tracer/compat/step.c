@@ -34,13 +34,14 @@ static const struct {
     [LOAD_METHOD] = {LOAD_ATTR, .flag = 1},
     [LOAD_ATTR] = {.shift = NAME_AND_FLAG, .flag_bits = NAME_AND_FLAG},
     [LOAD_SUPER_ATTR] = {.shift = 2, .flag_bits = 1},
-    /* in 3.15 the two low bits say whether the import is lazy (PEP 810), which compat_action()
-     * rejects */
+    /* in 3.15 the two low bits say whether the import is lazy (PEP 810), which
+     * compat_effect_of_instruction() rejects */
     [IMPORT_NAME] = {.shift = PY_VERSION_HEX >= 0x030f0000 ? 2 : 0},
     [SET_UPDATE] = {SET_ADD, .flag = 1},
     [DICT_MERGE] = {DICT_UPDATE},
     [BUILD_CONST_KEY_MAP] = {BUILD_MAP, .flag = 1},
-    /* with argument 6, INTRINSIC_LIST_TO_TUPLE; compat_action() rejects other arguments */
+    /* with argument 6, INTRINSIC_LIST_TO_TUPLE; compat_effect_of_instruction() rejects other
+     * arguments */
     [CALL_INTRINSIC_1] = {LIST_TO_TUPLE},
     [COMPARE_OP] = {.shift = PY_VERSION_HEX >= 0x030d0000   ? 5
                              : PY_VERSION_HEX >= 0x030c0000 ? 4
@@ -80,7 +81,7 @@ static uint32_t find_jump_target(int op, uint32_t arg, int32_t unit)
     return (uint32_t)(compat_ops[op].jumps < 0 ? behind - (int32_t)arg : behind + (int32_t)arg);
 }
 
-struct compat_action compat_action(int op, uint32_t arg, int32_t unit)
+struct compat_action compat_effect_of_instruction(int op, uint32_t arg, int32_t unit)
 {
     struct compat_action action = {steps[op].as ? steps[op].as : op, arg >> steps[op].shift,
                                    steps[op].flag_bits ? (arg & steps[op].flag_bits) != 0

@@ -32,7 +32,7 @@ struct compat_action {
 enum compat_condition { IF_FALSE, IF_TRUE, IF_NONE, IF_NOT_NONE };
 
 /* Return the effect of OP with ARG at UNIT of a code object. */
-struct compat_action compat_action(int op, uint32_t arg, int32_t unit);
+struct compat_action compat_effect_of_instruction(int op, uint32_t arg, int32_t unit);
 /* Return the constant of CODE that OP with ARG loads or returns, a new reference. */
 PyObject *compat_constant(PyCodeObject *code, int op, uint32_t arg);
 /* Has the stack a slot above each iterator, with an index (SLOT_INDEX) or NULL? */
@@ -78,28 +78,28 @@ static inline void compat_step_end(PyThreadState *ts, compat_frame *frame)
 #endif
 
 /* Does the program trace or profile the thread, by sys.settrace() or sys.setprofile()? */
-static inline bool compat_is_traced(const PyThreadState *ts)
+static inline bool compat_is_thread_traced(const PyThreadState *ts)
 {
     return ts->c_tracefunc || ts->c_profilefunc;
 }
 
 /* Set FRAME's current instruction to the one at UNIT. */
-static inline void compat_step_at(compat_frame *frame, int32_t unit)
+static inline void compat_set_current_instruction(compat_frame *frame, int32_t unit)
 {
-    frame->compat_instruction = _PyCode_CODE(compat_code(frame)) + unit;
+    frame->compat_instruction = _PyCode_CODE(compat_get_code(frame)) + unit;
 }
 
 /* Return the code unit at which FRAME, of a generator that is being resumed, continues. Stores in
  * *COUNT how many of its slots are in use. */
-static inline int32_t compat_resumes_at(compat_frame *frame, int *count)
+static inline int32_t compat_get_resume_position(compat_frame *frame, int *count)
 {
     *count = (int)compat_depth(frame);
     return (int32_t)(frame->compat_instruction + COMPAT_RAN_LAST -
-                     _PyCode_CODE(compat_code(frame)));
+                     _PyCode_CODE(compat_get_code(frame)));
 }
 
 /* Return the frame of GENERATOR. */
-static inline compat_frame *compat_frame_of(PyObject *generator)
+static inline compat_frame *compat_frame_of_generator(PyObject *generator)
 {
     return (compat_frame *)&((PyGenObject *)generator)->gi_iframe;
 }
@@ -107,11 +107,11 @@ static inline compat_frame *compat_frame_of(PyObject *generator)
 /* Make CPython take frames of CODE for frames that have not started, so that tracebacks and
  * sys._getframe() do not show them. CODE's last instruction is excepted, because CPython 3.12 does
  * not start code without any traceable line. */
-static inline void compat_hide_code(PyCodeObject *code)
+static inline void compat_hide_frames_of_code(PyCodeObject *code)
 {
     code->_co_firsttraceable = (int)Py_SIZE(code) - 1;
 }
-static inline bool compat_hides(const PyCodeObject *code)
+static inline bool compat_are_frames_hidden(const PyCodeObject *code)
 {
     return code->_co_firsttraceable == (int)Py_SIZE(code) - 1;
 }
@@ -119,15 +119,16 @@ static inline bool compat_hides(const PyCodeObject *code)
 /* Prepare FRAME to continue at code unit UNIT in CPython; 0: to start. COUNT slots are in use: the
  * variables, then the stack. If FRAME is then evaluated with throwflag, CPython raises the pending
  * exception at the instruction before UNIT. Since 3.13 CPython looks for the handler one unit
- * before the next instruction, so compat_thrown() corrects the traceback's line afterwards. */
-static inline void compat_go_on(compat_frame *frame, int32_t unit, int count)
+ * before the next instruction, so compat_correct_traceback() corrects the traceback's line
+ * afterwards. */
+static inline void compat_prepare_to_continue(compat_frame *frame, int32_t unit, int count)
 {
     compat_set_depth(frame, count);
-    frame->compat_instruction = _PyCode_CODE(compat_code(frame)) + unit - COMPAT_RAN_LAST;
+    frame->compat_instruction = _PyCode_CODE(compat_get_code(frame)) + unit - COMPAT_RAN_LAST;
 }
 /* Correct TRACEBACK (or NULL) of an exception with which a frame of CODE has ended, after it was
  * evaluated with throwflag at UNIT. */
-static inline void compat_thrown(PyCodeObject *code, PyObject *traceback, int32_t unit)
+static inline void compat_correct_traceback(PyCodeObject *code, PyObject *traceback, int32_t unit)
 {
 #if PY_VERSION_HEX >= 0x030d0000
     PyTracebackObject *at = (PyTracebackObject *)traceback;

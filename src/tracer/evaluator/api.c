@@ -23,12 +23,12 @@ PyObject *shim_frame_open(const struct decision *d)
 {
     compat_frame *frame = d->frame;
     struct shim_frame *view = PyObject_New(struct shim_frame, &shim_frame_type);
-    PyObject *closure = compat_function(frame)->func_closure;
+    PyObject *closure = compat_get_function(frame)->func_closure;
     PyObject *name;
 
     if (!view)
         return NULL;
-    view->part[VIEW_CODE] = Py_NewRef((PyObject *)compat_code(frame));
+    view->part[VIEW_CODE] = Py_NewRef((PyObject *)compat_get_code(frame));
     view->part[VIEW_GLOBALS] = Py_NewRef(frame->f_globals);
     view->part[VIEW_BUILTINS] = Py_NewRef(frame->f_builtins);
     view->part[VIEW_LOCALS] = Py_NewRef(d->locals);
@@ -37,20 +37,20 @@ PyObject *shim_frame_open(const struct decision *d)
     name =
         PyDict_Check(frame->f_globals) ? PyDict_GetItemString(frame->f_globals, "__name__") : NULL;
     view->part[VIEW_MODULE] = Py_NewRef(name ? name : Py_None);
-    view->line = compat_code(frame)->co_firstlineno;
+    view->line = compat_get_code(frame)->co_firstlineno;
     view->last = d->front->not_started;
     return (PyObject *)view;
 }
 
 /* End VIEW when the callback has returned: drop its locals and the shim's reference. A view that
  * the program keeps has no locals from now on. */
-void shim_frame_close(PyObject *view)
+void shim_close_frame_view(PyObject *view)
 {
     Py_SETREF(((struct shim_frame *)view)->part[VIEW_LOCALS], Py_NewRef(Py_None));
     Py_DECREF(view);
 }
 
-static void frame_free(PyObject *object)
+static void free_frame_view(PyObject *object)
 {
     for (int i = 0; i < VIEW_PARTS; i++)
         Py_XDECREF(((struct shim_frame *)object)->part[i]);
@@ -80,13 +80,13 @@ PyTypeObject shim_frame_type = {
     .tp_basicsize = sizeof(struct shim_frame),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_doc = "A call that is about to run, as a callback sees it.",
-    .tp_dealloc = frame_free,
+    .tp_dealloc = free_frame_view,
     .tp_members = frame_members,
 };
 
 /* ---- functions of the shim, and each thread's callback ---- */
 
-static PyCodeObject *check_code(PyObject *object)
+static PyCodeObject *get_code_or_raise(PyObject *object)
 {
     if (PyCode_Check(object))
         return (PyCodeObject *)object;
@@ -95,16 +95,16 @@ static PyCodeObject *check_code(PyObject *object)
     return NULL;
 }
 
-struct code_state *shim_state_of(PyObject *object, bool make)
+struct code_state *shim_get_state(PyObject *object, bool make)
 {
-    PyCodeObject *code = check_code(object);
+    PyCodeObject *code = get_code_or_raise(object);
 
-    return code ? code_state_of(code, make) : NULL;
+    return code ? code_state_get(code, make) : NULL;
 }
 
 /* Note whether thread T has a callback. The hook stays in the interpreter's slot as long as any
  * thread has one; the GIL guards their count. */
-void shim_set_active(struct tracer *t, bool active)
+void shim_note_thread_active(struct tracer *t, bool active)
 {
     /* the thread also counts if one of its other greenlets has a callback */
     active |= t->apart > 0;
@@ -114,7 +114,7 @@ void shim_set_active(struct tracer *t, bool active)
     if (t->shim)
         PyCapsule_SetContext(t->shim, active ? t : NULL);
     tracer_process.active_threads += active ? 1 : -1;
-    tracer_rehook();
+    tracer_install_needed_hook();
 }
 
 /* Drop the callback of a thread that ends. Called when the capsule in the thread state is freed;
@@ -128,17 +128,17 @@ static void drop_thread_callback(PyObject *capsule)
     if (t && t->shim == capsule) {
         t->shim = NULL;
         t->apart = 0; /* no other greenlet of the thread will run again */
-        shim_set_active(t, false);
+        shim_note_thread_active(t, false);
         Py_CLEAR(t->callback);
         Py_CLEAR(t->given);
         Py_CLEAR(t->aside);
     } else if (PyCapsule_GetContext(capsule)) {
         tracer_process.active_threads--;
-        tracer_rehook();
+        tracer_install_needed_hook();
     }
 }
 
-static int watch_thread(struct tracer *t)
+static int note_end_of_thread(struct tracer *t)
 {
     PyObject *dict = PyThreadState_GetDict(); /* borrowed */
     OWNED PyObject *capsule =
@@ -154,26 +154,26 @@ static int watch_thread(struct tracer *t)
 
 PyObject *shim_set_on_stack(PyObject *callback, const struct front *front)
 {
-    struct tracer *t = tracer_here();
+    struct tracer *t = tracer_of_this_thread();
     OWNED PyObject *aside = NULL;
     PyObject *old;
 
     if (!t)
         return PyErr_NoMemory();
-    tracer_follow(t, PyThreadState_Get(), NULL);
-    if (callback != Py_None && callback != Py_False && !callback_watches(callback) &&
+    tracer_update_running_stack(t, PyThreadState_Get(), NULL);
+    if (callback != Py_None && callback != Py_False && !callback_is_watcher(callback) &&
         !PyCallable_Check(callback))
         return PyErr_Format(PyExc_TypeError,
                             "expected a callable, None (off) or False (run only), got %s",
                             Py_TYPE(callback)->tp_name);
-    if (!t->shim && watch_thread(t))
+    if (!t->shim && note_end_of_thread(t))
         return NULL;
     old = t->callback;
     /* A former callback that is set again gets its own front end back, even if it was another front
      * end that had replaced it for a while. */
     aside = t->aside;
     t->aside = NULL;
-    if (callback_watches(callback))
+    if (callback_is_watcher(callback))
         front = &front_own;
     else if (callback == aside)
         front = t->aside_front;
@@ -186,9 +186,9 @@ PyObject *shim_set_on_stack(PyObject *callback, const struct front *front)
         /* Make CPython call the hook for each __init__, which a specialised call would not do. Not
          * for torch, whose own evaluator does not see these calls either. */
         if (front == &front_own)
-            tracer_fix_all_types(true);
+            tracer_route_all_inits_to_hook(true);
     }
-    shim_set_active(t, t->callback != NULL);
+    shim_note_thread_active(t, t->callback != NULL);
     return old ? old : Py_NewRef(Py_None);
 }
 
@@ -205,7 +205,7 @@ PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front)
     return old;
 }
 
-int tracer_callback_for_all(PyObject *callback)
+int tracer_set_callback_for_all_threads(PyObject *callback)
 {
     OWNED PyObject *before = shim_set_eval_frame(callback, &front_own);
 
@@ -214,7 +214,7 @@ int tracer_callback_for_all(PyObject *callback)
     return before ? 0 : -1;
 }
 
-static void thread_begins(void)
+static void set_callback_of_new_thread(void)
 {
     OWNED PyObject *callback = Py_XNewRef(shim_settings.for_all), *before = NULL;
 
@@ -223,13 +223,13 @@ static void thread_begins(void)
     before = shim_set_eval_frame(callback, &front_own);
     if (!before) {
         PyErr_Clear();
-        tracer_loss("capture: not on one thread, which had no memory left");
+        tracer_write_loss("capture: not on one thread, which had no memory left");
     }
 }
 
 /* _call_under(function, callback, *args): call function(*args) with CALLBACK set. */
-static PyObject *call_under(PyObject *module, PyObject *const *args, Py_ssize_t count,
-                            PyObject *names)
+static PyObject *call_with_callback(PyObject *module, PyObject *const *args, Py_ssize_t count,
+                                    PyObject *names)
 {
     /* first, because this call finds out which greenlet runs */
     OWNED PyObject *before = shim_get_eval_frame_callback(NULL, NULL), *old = NULL;
@@ -237,13 +237,13 @@ static PyObject *call_under(PyObject *module, PyObject *const *args, Py_ssize_t 
     PyObject *result;
 
     if (count < 2 || !PyCallable_Check(args[0]) ||
-        (args[1] != Py_None && !callback_watches(args[1])))
+        (args[1] != Py_None && !callback_is_watcher(args[1])))
         return PyErr_Format(PyExc_TypeError, "expected a callable and a Capture or None");
     if (args[1] != before && !(old = shim_set_on_stack(args[1], &front_own)))
         return NULL;
     result = PyObject_Vectorcall(args[0], args + 2, (size_t)count - 2, names);
     if (old) {
-        KEPT struct tracer_exception pending = tracer_exception_aside();
+        KEPT struct tracer_exception pending = tracer_put_exception_aside();
         OWNED PyObject *now = shim_set_on_stack(before, front);
         PyErr_Clear();
     }
@@ -260,20 +260,20 @@ PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored)
     struct tracer *t = tracer_thread;
 
     if (t)
-        tracer_follow(t, PyThreadState_Get(), NULL);
+        tracer_update_running_stack(t, PyThreadState_Get(), NULL);
     return Py_NewRef(t && t->callback ? t->callback : Py_None);
 }
 
 PyObject *shim_reset_code(PyObject *module, PyObject *object)
 {
-    PyCodeObject *code = check_code(object);
+    PyCodeObject *code = get_code_or_raise(object);
 
     if (code)
         code_state_reset(code);
     return code ? Py_NewRef(Py_None) : NULL;
 }
 
-static PyObject *reset(PyObject *module, PyObject *ignored)
+static PyObject *reset_all_codes(PyObject *module, PyObject *ignored)
 {
     code_state_reset_all();
     Py_RETURN_NONE;
@@ -281,7 +281,7 @@ static PyObject *reset(PyObject *module, PyObject *ignored)
 
 static PyObject *skip_code(PyObject *module, PyObject *object)
 {
-    struct code_state *state = shim_state_of(object, true);
+    struct code_state *state = shim_get_state(object, true);
 
     if (state)
         state->actions =
@@ -296,15 +296,15 @@ PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args)
     struct code_state *state;
 
     if (!PyArg_ParseTuple(args, "OO:set_code_exec_strategy", &code, &strategy) ||
-        answer_strategy(strategy, &actions))
+        answer_read_strategy(strategy, &actions))
         return NULL;
-    state = shim_state_of(code, true);
+    state = shim_get_state(code, true);
     if (state)
         state->actions = actions;
     return state ? Py_NewRef(Py_None) : NULL;
 }
 
-static PyObject *unsupported(PyObject *module, PyObject *args)
+static PyObject *raise_unsupported(PyObject *module, PyObject *args)
 {
     PyObject *first, *second;
 
@@ -319,7 +319,7 @@ PyObject *shim_exchange(PyObject **slot, PyObject *value)
     return old ? old : Py_NewRef(Py_None);
 }
 
-static PyObject *set_hook(PyObject **slot, PyObject *hook)
+static PyObject *set_python_hook(PyObject **slot, PyObject *hook)
 {
     if (hook == Py_None || PyCallable_Check(hook))
         return shim_exchange(slot, hook);
@@ -329,19 +329,19 @@ static PyObject *set_hook(PyObject **slot, PyObject *hook)
 
 static PyObject *set_guard_error_hook(PyObject *module, PyObject *hook)
 {
-    return set_hook(&shim_settings.guard_error_hook, hook);
+    return set_python_hook(&shim_settings.guard_error_hook, hook);
 }
 
 static PyObject *set_guard_fail_hook(PyObject *module, PyObject *hook)
 {
-    return set_hook(&shim_settings.guard_fail_hook, hook);
+    return set_python_hook(&shim_settings.guard_fail_hook, hook);
 }
 
 PyObject *shim_list(PyObject *object, bool precompiled, int64_t region, const struct front *front)
 {
     /* before reading the cache, because making a list may run the garbage collector */
     PyObject *list = PyList_New(0);
-    struct code_state *state = list ? shim_state_of(object, false) : NULL;
+    struct code_state *state = list ? shim_get_state(object, false) : NULL;
     struct cache_entry *entry =
         !state ? NULL : TAILQ_FIRST(precompiled ? &state->precompiled : &state->entries);
 
@@ -358,7 +358,7 @@ PyObject *shim_list(PyObject *object, bool precompiled, int64_t region, const st
     return list;
 }
 
-static PyObject *entry_list(PyObject *module, PyObject *object)
+static PyObject *list_cache_entries(PyObject *module, PyObject *object)
 {
     return shim_list(object, false, SHIM_ALL_REGIONS, NULL);
 }
@@ -395,13 +395,13 @@ PyMethodDef shim_methods[] = {
     {"get_eval_frame_callback", shim_get_eval_frame_callback, METH_NOARGS,
      "get_eval_frame_callback($module, /)\n--\n\n"
      "Return this thread's callback: None, False or a callable."},
-    {"_call_under", (PyCFunction)(void (*)(void))call_under, METH_FASTCALL | METH_KEYWORDS,
+    {"_call_under", (PyCFunction)(void (*)(void))call_with_callback, METH_FASTCALL | METH_KEYWORDS,
      "_call_under($module, fn, callback, /, *args, **keywords)\n--\n\nCall FN under a watcher's "
      "callback; with None, under none."},
     {"reset_code", shim_reset_code, METH_O,
      "reset_code($module, code, /)\n--\n\n"
      "Forget the cache entries and marks of a code object."},
-    {"reset", reset, METH_NOARGS,
+    {"reset", reset_all_codes, METH_NOARGS,
      "reset($module, /)\n--\n\n"
      "Forget the cache entries and marks of every code object."},
     {"skip_code", skip_code, METH_O,
@@ -413,7 +413,7 @@ PyMethodDef shim_methods[] = {
      "Parameters\n----------\n"
      "code\n    A code object.\n"
      "strategy\n    A types.FrameExecStrategy."},
-    {"unsupported", unsupported, METH_VARARGS,
+    {"unsupported", raise_unsupported, METH_VARARGS,
      "unsupported($module, a, b, /)\n--\n\n"
      "Return b: a call that compilers cannot see through."},
     {"set_guard_error_hook", set_guard_error_hook, METH_O,
@@ -426,7 +426,7 @@ PyMethodDef shim_methods[] = {
      "Set what is called when a guard does not pass; return the hook before.\n\n"
      "Parameters\n----------\n"
      "hook\n    hook(guard, code, f_locals, index, last), or None."},
-    {"_debug_get_cache_entry_list", entry_list, METH_O,
+    {"_debug_get_cache_entry_list", list_cache_entries, METH_O,
      "_debug_get_cache_entry_list($module, code, /)\n--\n\n"
      "Return the cache entries of a code object, in the order in which they are tried."},
     {"_set_limits", set_limits, METH_VARARGS,
@@ -446,7 +446,7 @@ int shim_types_ready(PyObject *module)
                : 0;
 }
 
-static void home_gone(void)
+static void forget_main_interpreter(void)
 {
     shim_settings.for_all = NULL;
 }
@@ -454,7 +454,7 @@ static void home_gone(void)
 void evaluator_register(void)
 {
     tracer_hooks.decide = decide_frame;
-    tracer_hooks.thread_begins = thread_begins;
-    tracer_hooks.home_gone = home_gone;
+    tracer_hooks.thread_begins = set_callback_of_new_thread;
+    tracer_hooks.home_gone = forget_main_interpreter;
     tracer_hooks.code_freed = code_state_free;
 }

@@ -15,13 +15,13 @@ static unsigned long states_made, states_compiled;
 struct code_state *code_state_make(PyCodeObject *code)
 {
     OWNED PyObject *frame_state = PyDict_New();
-    uintptr_t slot = compat_extra(code, tracer_process.extra);
+    uintptr_t slot = compat_get_extra(code, tracer_process.extra);
     struct code_state *state;
 
     if (!frame_state)
         return NULL;
     /* PyDict_New() may have collected garbage, and code that ran then may have made the state */
-    if (unlikely(tracer_is_state(slot)))
+    if (unlikely(tracer_is_slot_code_state(slot)))
         return (struct code_state *)slot;
     state = calloc(1, sizeof *state);
     if (!state || compat_set_extra(code, tracer_process.extra, state)) {
@@ -42,19 +42,19 @@ struct code_state *code_state_make(PyCodeObject *code)
     return state;
 }
 
-/* Mark ENTRY as invalid, without running Python code. entry_release() must follow. */
-static void entry_end(struct cache_entry *entry, const char *reason, PyObject *instead)
+/* Mark ENTRY as invalid, without running Python code. release_entry_references() must follow. */
+static void mark_entry_invalid(struct cache_entry *entry, const char *reason, PyObject *instead)
 {
     if (!entry->valid)
         return;
     entry->valid = false;
     entry->instead = Py_XNewRef(instead);
     entry->invalid_reason = PyUnicode_FromString(reason);
-    decision_entry_died(entry, reason);
+    decision_write_entry_death(entry, reason);
 }
 
 /* ENTRY is invalid: release its references to the program's objects. May run finalisers. */
-static void entry_release(struct cache_entry *entry)
+static void release_entry_references(struct cache_entry *entry)
 {
     OWNED PyObject *flat = entry->flat, *function = entry->function;
     struct cache_parts *parts = entry->parts;
@@ -70,7 +70,7 @@ static void entry_release(struct cache_entry *entry)
 
 /* Remove all entries from LIST. With WHY, also make them invalid, because the program may still
  * hold them. Finalisers that run here find the list empty. */
-static void drop_entries(struct entry_list *list, const char *why)
+static void remove_all_entries(struct entry_list *list, const char *why)
 {
     struct entry_list gone = TAILQ_HEAD_INITIALIZER(gone);
     struct cache_entry *entry;
@@ -80,12 +80,12 @@ static void drop_entries(struct entry_list *list, const char *why)
     {
         entry->state = NULL;
         if (why)
-            entry_end(entry, why, NULL);
+            mark_entry_invalid(entry, why, NULL);
     }
     while ((entry = TAILQ_FIRST(&gone))) {
         TAILQ_REMOVE(&gone, entry, order);
         if (why)
-            entry_release(entry);
+            release_entry_references(entry);
         Py_DECREF(entry);
     }
 }
@@ -94,10 +94,10 @@ void code_state_release(struct code_state *state)
 {
     if (--state->references)
         return;
-    drop_entries(&state->entries, "its code object was freed");
-    drop_entries(&state->precompiled, NULL);
+    remove_all_entries(&state->entries, "its code object was freed");
+    remove_all_entries(&state->precompiled, NULL);
     if (state->compiled) {
-        decision_entry_died(state->compiled, "dropped: a reset, or its function was freed");
+        decision_write_entry_death(state->compiled, "dropped: a reset, or its function was freed");
         Py_DECREF(state->compiled);
     }
     Py_XDECREF(state->frame_state);
@@ -109,10 +109,10 @@ void code_state_release(struct code_state *state)
 void code_state_free(void *slot)
 {
     /* put a pending exception aside, because a code object may die while there is one */
-    KEPT struct tracer_exception pending = tracer_exception_aside();
+    KEPT struct tracer_exception pending = tracer_put_exception_aside();
     struct code_state *state = slot;
 
-    if (!tracer_is_state((uintptr_t)slot))
+    if (!tracer_is_slot_code_state((uintptr_t)slot))
         return;
     state->code = NULL;
     LIST_REMOVE(state, all);
@@ -121,7 +121,7 @@ void code_state_free(void *slot)
 
 void code_state_reset(PyCodeObject *code)
 {
-    struct code_state *state = code_state_of(code, false);
+    struct code_state *state = code_state_get(code, false);
 
     if (!state)
         return;
@@ -129,13 +129,13 @@ void code_state_reset(PyCodeObject *code)
     compat_set_extra(code, tracer_process.extra, (void *)state->mark);
     state->code = NULL;
     LIST_REMOVE(state, all);
-    drop_entries(&state->entries, "reset");
+    remove_all_entries(&state->entries, "reset");
     code_state_release(state);
 }
 
 void code_state_drop_precompiled(struct code_state *state)
 {
-    drop_entries(&state->precompiled, NULL);
+    remove_all_entries(&state->precompiled, NULL);
 }
 
 void code_state_reset_all(void)
@@ -159,7 +159,7 @@ void code_state_reset_all(void)
 }
 
 /* Return the actions set for REGION; NULL if none were set. */
-static struct code_actions *find_actions(struct code_state *state, int64_t region)
+static struct code_actions *find_actions_of_region(struct code_state *state, int64_t region)
 {
     for (unsigned i = 0; i < state->region_count; i++)
         if (state->regions[i].region == region)
@@ -167,10 +167,10 @@ static struct code_actions *find_actions(struct code_state *state, int64_t regio
     return region < 0 ? &state->actions : NULL;
 }
 
-struct code_actions code_state_actions(struct code_state *state, int64_t region)
+struct code_actions code_state_get_actions(struct code_state *state, int64_t region)
 {
     const struct code_actions *common = &state->actions;
-    const struct code_actions *own = find_actions(state, region);
+    const struct code_actions *own = find_actions_of_region(state, region);
 
     if (own)
         return *own;
@@ -184,9 +184,9 @@ struct code_actions code_state_actions(struct code_state *state, int64_t region)
     };
 }
 
-int code_state_act(struct code_state *state, int64_t region, struct code_actions actions)
+int code_state_set_actions(struct code_state *state, int64_t region, struct code_actions actions)
 {
-    struct code_actions *own = find_actions(state, region);
+    struct code_actions *own = find_actions_of_region(state, region);
 
     if (!own) {
         own = realloc(state->regions, (state->region_count + 1) * sizeof *own);
@@ -202,7 +202,7 @@ int code_state_act(struct code_state *state, int64_t region, struct code_actions
     return 0;
 }
 
-void code_states_session_ended(void)
+void code_states_mark_actions_unwritten(void)
 {
     struct code_state *state;
 
@@ -251,7 +251,7 @@ static bool can_replace_code(PyCodeObject *code, PyCodeObject *original)
     return false;
 }
 
-static PyObject *own_check_of(PyObject *guard)
+static PyObject *find_check_method_of_guard(PyObject *guard)
 {
     PyObject *check = shim_optional(guard, "check");
 
@@ -262,11 +262,11 @@ const struct front front_own = {
     .limits = true,
     .fail_hook = true,
     .unexplained = "the guard returned False",
-    .check_of = own_check_of,
+    .check_of = find_check_method_of_guard,
 };
 
 /* Insert ENTRY into LIST at the front, or at the end if LAST. Steals the reference. */
-static void list_insert(struct entry_list *list, struct cache_entry *entry, bool last)
+static void insert_into_list(struct entry_list *list, struct cache_entry *entry, bool last)
 {
     if (last)
         TAILQ_INSERT_TAIL(list, entry, order);
@@ -303,7 +303,8 @@ void cache_parts_free(struct cache_parts *parts)
 
 /* Read GUARDED, the answer of a callback, into ENTRY, which is not in a list yet. Returns -1 with
  * an exception. */
-static int entry_read_answer(struct cache_entry *entry, PyCodeObject *original, PyObject *guarded)
+static int read_callback_answer(struct cache_entry *entry, PyCodeObject *original,
+                                PyObject *guarded)
 {
     struct cache_parts *parts = entry->parts;
 
@@ -334,10 +335,10 @@ static int entry_read_answer(struct cache_entry *entry, PyCodeObject *original, 
 
 /* Insert ENTRY into the list of PRECOMPILED entries of code object ORIGINAL, or into its main list.
  * No Python code runs between finding the list and inserting. Returns -1 with MemoryError. */
-static int entry_insert(struct cache_entry *entry, PyCodeObject *original, bool precompiled,
+static int insert_entry(struct cache_entry *entry, PyCodeObject *original, bool precompiled,
                         PyObject *birth)
 {
-    struct code_state *state = code_state_of(original, true);
+    struct code_state *state = code_state_get(original, true);
 
     if (!state)
         return -1;
@@ -350,12 +351,12 @@ static int entry_insert(struct cache_entry *entry, PyCodeObject *original, bool 
             state->number = ++states_compiled;
         state->compiles++;
         entry->state = state;
-        entry->region = front_region(entry->front);
+        entry->region = front_get_region(entry->front);
     }
     Py_INCREF(entry);
-    list_insert(precompiled ? &state->precompiled : &state->entries, entry,
-                precompiled || entry->front->insertion_order);
-    decision_entry_born(birth, entry, state);
+    insert_into_list(precompiled ? &state->precompiled : &state->entries, entry,
+                     precompiled || entry->front->insertion_order);
+    decision_write_entry_birth(birth, entry, state);
     return 0;
 }
 
@@ -364,21 +365,21 @@ static bool entry_is_valid(PyObject *entry)
     return ((struct cache_entry *)entry)->valid;
 }
 
-static void invalidate_for_death(PyObject *entry, const char *reason)
+static void invalidate_for_dead_object(PyObject *entry, const char *reason)
 {
     cache_entry_invalidate((struct cache_entry *)entry, reason, NULL);
 }
 
-static const struct guard_binding to_tree = {entry_is_valid, invalidate_for_death};
+static const struct guard_binding to_tree = {entry_is_valid, invalidate_for_dead_object};
 
 /* Insert ENTRY into the cache of ORIGINAL. Unless PRECOMPILED, its guards get ENTRY, so that they
  * can invalidate it. Returns -1 with an exception. */
-static int publish_entry(struct cache_entry *entry, PyCodeObject *original, bool precompiled)
+static int add_entry_to_cache(struct cache_entry *entry, PyCodeObject *original, bool precompiled)
 {
     OWNED PyObject *birth =
-        decision_birth(entry, tracer_mark_in(compat_extra(original, tracer_process.extra)),
+        decision_birth(entry, tracer_mark_in_slot(compat_get_extra(original, tracer_process.extra)),
                        entry->parts->guard, entry->backend);
-    int status = entry_insert(entry, original, precompiled, birth);
+    int status = insert_entry(entry, original, precompiled, birth);
     /* pin the parts, because binding may make the entry invalid */
     struct cache_parts *parts = status || precompiled ? NULL : cache_entry_pin(entry);
 
@@ -402,13 +403,14 @@ struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, P
     if (!entry)
         return NULL;
     entry->backend = Py_NewRef(backend);
-    if (entry_read_answer(entry, original, guarded) || publish_entry(entry, original, false))
+    if (read_callback_answer(entry, original, guarded) ||
+        add_entry_to_cache(entry, original, false))
         Py_CLEAR(entry);
     return entry;
 }
 
-int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region,
-                     const struct front *front)
+int cache_entry_add_precompiled(PyCodeObject *original, PyObject *guard, PyObject *code,
+                                int64_t region, const struct front *front)
 {
     struct cache_entry *entry = cache_entry_new(front, region);
     int status = -1;
@@ -422,7 +424,7 @@ int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, in
     if (!PyCode_Check(code))
         PyErr_SetString(PyExc_TypeError, "Expecting CodeType from PrecompileEntry.");
     else if ((entry->parts->check = front->check_of(guard)))
-        status = publish_entry(entry, original, true);
+        status = add_entry_to_cache(entry, original, true);
     else if (!PyErr_Occurred())
         PyErr_SetString(PyExc_TypeError, "the guard manager has no root");
     Py_DECREF(entry);
@@ -441,34 +443,34 @@ struct cache_entry *cache_entry_first(const struct code_state *state, int64_t re
 }
 
 /* If ENTRY is in a list, move it to the front, or to the end if LAST. */
-static void entry_move(struct cache_entry *entry, bool last)
+static void move_entry_in_list(struct cache_entry *entry, bool last)
 {
     struct entry_list *list = entry->state ? &entry->state->entries : NULL;
 
     if (!list || (!last && TAILQ_FIRST(list) == entry))
         return;
     TAILQ_REMOVE(list, entry, order);
-    list_insert(list, entry, last);
+    insert_into_list(list, entry, last);
 }
 
-void cache_entry_touch(struct cache_entry *entry)
+void cache_entry_move_hit_to_front(struct cache_entry *entry)
 {
     if (!entry->front->insertion_order)
-        entry_move(entry, false);
+        move_entry_in_list(entry, false);
 }
 
 void cache_entry_invalidate(struct cache_entry *entry, const char *reason, PyObject *instead)
 {
     if (!entry->valid)
         return;
-    entry_move(entry, true);
-    entry_end(entry, reason, instead);
-    entry_release(entry);
+    move_entry_in_list(entry, true);
+    mark_entry_invalid(entry, reason, instead);
+    release_entry_references(entry);
 }
 
 /* ---- an entry's attributes and methods in Python ---- */
 
-static void entry_free(PyObject *self)
+static void free_entry(PyObject *self)
 {
     struct cache_entry *e = (struct cache_entry *)self;
 
@@ -486,14 +488,14 @@ static void entry_free(PyObject *self)
     PyObject_Free(self);
 }
 
-static PyObject *entry_code(PyObject *self, void *context)
+static PyObject *get_code_of_entry(PyObject *self, void *context)
 {
     const struct cache_entry *e = (struct cache_entry *)self;
 
     return Py_NewRef(e->valid ? e->parts->code : Py_None);
 }
 
-static PyObject *entry_guard(PyObject *self, void *context)
+static PyObject *get_guard_of_entry(PyObject *self, void *context)
 {
     const struct cache_entry *e = (struct cache_entry *)self;
 
@@ -502,7 +504,7 @@ static PyObject *entry_guard(PyObject *self, void *context)
 
 /* Return the next entry after SELF that lookups would try, of the same front end and region, or
  * None. */
-static PyObject *entry_next(PyObject *self, void *context)
+static PyObject *get_next_entry(PyObject *self, void *context)
 {
     const struct cache_entry *entry = (struct cache_entry *)self;
     const struct cache_entry *next = entry->state ? entry : NULL;
@@ -513,7 +515,7 @@ static PyObject *entry_next(PyObject *self, void *context)
     return Py_NewRef(next ? (PyObject *)next : Py_None);
 }
 
-static PyObject *entry_invalidate(PyObject *self, PyObject *args)
+static PyObject *invalidate_from_python(PyObject *self, PyObject *args)
 {
     PyObject *entry = self;
     PyObject *instead = NULL;
@@ -525,7 +527,7 @@ static PyObject *entry_invalidate(PyObject *self, PyObject *args)
     if (PyTuple_GET_SIZE(args) > 1) {
         if (!PyArg_ParseTuple(args, "O!O|O:invalidate", &cache_entry_type, &entry, &instead, &more))
             return NULL;
-        given = tracer_attribute(instead, "invalidation_reason");
+        given = tracer_get_attribute(instead, "invalidation_reason");
         reason = given && PyUnicode_Check(given) ? PyUnicode_AsUTF8(given) : NULL;
         PyErr_Clear();
         reason = reason ? reason : "invalidated by torch";
@@ -538,7 +540,7 @@ static PyObject *entry_invalidate(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *entry_update_difference(PyObject *self, PyObject *ignored)
+static PyObject *update_difference_from_python(PyObject *self, PyObject *ignored)
 {
     struct cache_entry *entry = (struct cache_entry *)self;
     struct cache_parts *parts = entry->front->update_difference ? cache_entry_pin(entry) : NULL;
@@ -550,7 +552,7 @@ static PyObject *entry_update_difference(PyObject *self, PyObject *ignored)
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
-static PyObject *entry_repr(PyObject *self)
+static PyObject *make_entry_repr(PyObject *self)
 {
     struct cache_entry *e = (struct cache_entry *)self;
 
@@ -559,11 +561,12 @@ static PyObject *entry_repr(PyObject *self)
 }
 
 static PyGetSetDef entry_fields[] = {
-    {"code", entry_code, NULL, "The compiled code object; None once the entry is invalid.", NULL},
-    {"guard_manager", entry_guard, NULL, "The guard as the callback gave it; None once invalid.",
+    {"code", get_code_of_entry, NULL, "The compiled code object; None once the entry is invalid.",
      NULL},
-    {"check_fn", entry_guard, NULL, "The same, under its older name.", NULL},
-    {"next", entry_next, NULL, "The entry tried after this one, or None.", NULL},
+    {"guard_manager", get_guard_of_entry, NULL,
+     "The guard as the callback gave it; None once invalid.", NULL},
+    {"check_fn", get_guard_of_entry, NULL, "The same, under its older name.", NULL},
+    {"next", get_next_entry, NULL, "The entry tried after this one, or None.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -586,12 +589,12 @@ static PyMemberDef entry_members[] = {
 #undef ENTRY_MEMBER
 
 static PyMethodDef entry_methods[] = {
-    {"invalidate", entry_invalidate, METH_VARARGS,
+    {"invalidate", invalidate_from_python, METH_VARARGS,
      "invalidate($self, /, *arguments)\n--\n\n"
      "Never match again.\n\n"
      "invalidate() or invalidate(reason), a str; as torch calls it,\n"
      "invalidate(entry, deleted_guard_manager)."},
-    {"update_diff_guard_root_manager", entry_update_difference, METH_NOARGS,
+    {"update_diff_guard_root_manager", update_difference_from_python, METH_NOARGS,
      "update_diff_guard_root_manager($self, /)\n--\n\n"
      "torch calls it when its guard manager has new guards that tell entries apart."},
     {NULL, NULL, 0, NULL},
@@ -602,8 +605,8 @@ PyTypeObject cache_entry_type = {
     .tp_basicsize = sizeof(struct cache_entry),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_doc = "Compiled code of one function, and the guards under which it may run.",
-    .tp_dealloc = entry_free,
-    .tp_repr = entry_repr,
+    .tp_dealloc = free_entry,
+    .tp_repr = make_entry_repr,
     .tp_getset = entry_fields,
     .tp_members = entry_members,
     .tp_methods = entry_methods,

@@ -23,8 +23,8 @@
  *       version, where signals are handled
  *     PyErr_CheckSignals, which PyObject_Repr and PyObject_Str begin with: signal handlers
  *     a lookup in a dict whose keys need not all be exact strings
- *     releasing the GIL, as a wait for room in the ring may (record_enter, record_exit): other
- *       threads
+ *     releasing the GIL, as a wait for room in the ring may (record_begin_frame,
+ *       record_end_frame): other threads
  *
  * Such code may reset this state or all states, invalidate or add entries, replace callbacks and
  * hooks, and drop the last reference to anything that we do not hold. Safe are: creating strings,
@@ -200,7 +200,7 @@ struct cache_entry {
     uint64_t ordered; /* when the order of the guards last changed, by the session's clock */
     /* the order of the guards has changed, but could not be written to the trace */
     bool order_lost;
-    /* guard_tree_moves() when the order of the guards was last written to the trace */
+    /* guard_tree_count_moves() when the order of the guards was last written to the trace */
     uint32_t moves;
     /* torch: the region whose lookups can hit the entry; -1: lookups of all regions can */
     int64_t region;
@@ -216,7 +216,7 @@ TAILQ_HEAD(entry_list, cache_entry);
 
 struct code_state {
     /* the code object's mark (tracer/tracer.h), or 0 if it has none yet; must be the first member,
-     * for tracer_mark_in() */
+     * for tracer_mark_in_slot() */
     uintptr_t mark;
     unsigned references;
     PyCodeObject *code;   /* borrowed; NULL once the code object is gone or the state was reset */
@@ -232,7 +232,7 @@ struct code_state {
     unsigned region_count;
     /* owned, in observe mode: the entry for which this code object was compiled; or NULL */
     struct cache_entry *compiled;
-    bool is_init; /* is the code an __init__? See tracer_fix_init() */
+    bool is_init; /* is the code an __init__? See tracer_route_init_to_hook() */
     /* 1 + the first number of the code's compile ids; 0 if the code was not compiled yet */
     unsigned long number;
     unsigned long compiles; /* how many entries were made for the code in all */
@@ -245,11 +245,13 @@ extern PyTypeObject cache_entry_type, shim_frame_type;
 struct code_state *code_state_make(PyCodeObject *code);
 /* Return the state of CODE, borrowed. MAKE: make it if there is none, which may run any code.
  * Returns NULL if there is none, or with MemoryError. */
-static inline struct code_state *code_state_of(PyCodeObject *code, bool make)
+static inline struct code_state *code_state_get(PyCodeObject *code, bool make)
 {
-    uintptr_t slot = compat_extra(code, tracer_process.extra);
+    uintptr_t slot = compat_get_extra(code, tracer_process.extra);
 
-    return tracer_is_state(slot) ? (struct code_state *)slot : make ? code_state_make(code) : NULL;
+    return tracer_is_slot_code_state(slot) ? (struct code_state *)slot
+           : make                          ? code_state_make(code)
+                                           : NULL;
 }
 /* Release a reference to STATE. Taking one means to increment `references`. */
 void code_state_release(struct code_state *state);
@@ -258,7 +260,7 @@ void code_state_reset(PyCodeObject *code);
 void code_state_reset_all(void);
 /* The session has ended: mark all actions as not written, so that the next session's trace gets
  * them. */
-void code_states_session_ended(void);
+void code_states_mark_actions_unwritten(void);
 /* torch: drop those entries of STATE that torch has loaded from a file. */
 void code_state_drop_precompiled(struct code_state *state);
 /* CPython calls this for the content SLOT of our extra slot when a code object dies
@@ -271,8 +273,8 @@ struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, P
                                     const struct front *front);
 /* torch: add an entry to the precompiled entries of code object ORIGINAL. It was compiled
  * elsewhere, and torch has loaded it. Returns -1 with an exception. */
-int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region,
-                     const struct front *front);
+int cache_entry_add_precompiled(PyCodeObject *original, PyObject *guard, PyObject *code,
+                                int64_t region, const struct front *front);
 /* Make an entry that is in no list and has empty parts. Returns a new reference, or NULL with
  * MemoryError. */
 struct cache_entry *cache_entry_new(const struct front *front, int64_t region);
@@ -298,9 +300,9 @@ static inline void cache_parts_unpin(struct cache_parts *parts)
  * with an exception, which may have been pending before the call. */
 PyObject *shim_optional(PyObject *object, const char *name);
 /* ENTRY was hit: move it to the front of its list. */
-void cache_entry_touch(struct cache_entry *entry);
+void cache_entry_move_hit_to_front(struct cache_entry *entry);
 /* Return this thread's region for FRONT, or -1 for the common region. */
-static inline int64_t front_region(const struct front *front)
+static inline int64_t front_get_region(const struct front *front)
 {
     return front->regions && tracer_thread ? tracer_thread->region : -1;
 }
@@ -312,8 +314,8 @@ static inline bool front_skips_guards(const struct front *front)
 }
 /* Get or set the actions for REGION; -1 is the common region. Setting returns -1 with
  * MemoryError. */
-struct code_actions code_state_actions(struct code_state *state, int64_t region);
-int code_state_act(struct code_state *state, int64_t region, struct code_actions actions);
+struct code_actions code_state_get_actions(struct code_state *state, int64_t region);
+int code_state_set_actions(struct code_state *state, int64_t region, struct code_actions actions);
 /* Return the first entry that a lookup of FRONT in REGION tries: borrowed, or NULL. */
 struct cache_entry *cache_entry_first(const struct code_state *state, int64_t region,
                                       const struct front *front);
@@ -358,8 +360,9 @@ struct decision {
 };
 /* Begin the decision of the call of FRAME. BEGAN is the call's start by the session's clock, or 0
  * if the decision is not recorded. */
-static inline void decision_begin(struct decision *d, uint64_t began, const struct front *front,
-                                  compat_frame *frame, int64_t region)
+static inline void decision_begin_lookup(struct decision *d, uint64_t began,
+                                         const struct front *front, compat_frame *frame,
+                                         int64_t region)
 {
     memset(d, 0, offsetof(struct decision, small));
     d->on = began != 0;
@@ -374,39 +377,40 @@ static inline void decision_begin(struct decision *d, uint64_t began, const stru
  * exception. */
 PyObject *decision_locals(struct decision *d);
 /* Append ENTRY to the entries that the lookup will try. Returns NULL without memory. */
-struct decision_check *decision_add(struct decision *d, struct cache_entry *entry);
+struct decision_check *decision_add_entry_to_try(struct decision *d, struct cache_entry *entry);
 /* The lookup missed: record the call's values, before code of the program can change them. ASKS:
  * the callback will be called, so also record why each entry did not match. Returns false if a
  * signal handler has raised meanwhile; the call must then raise that exception. */
-bool decision_missed(struct decision *d, bool asks);
-/* decision_ask: called before the callback compiles STATE's code. decision_asked: called after it
- * has returned RESULT (borrowed; NULL with an exception, which is kept). decision_answer: called
- * when the result became ENTRY; ENTRY is NULL if there is no code, and OUTCOME says why. */
-void decision_ask(struct decision *d, const struct code_state *state);
-void decision_asked(struct decision *d, PyObject *result);
+bool decision_record_miss(struct decision *d, bool asks);
+/* decision_begin_compile: called before the callback compiles STATE's code. decision_end_compile:
+ * called after it has returned RESULT (borrowed; NULL with an exception, which is kept).
+ * decision_record_outcome: called when the result became ENTRY; ENTRY is NULL if there is no code,
+ * and OUTCOME says why. */
+void decision_begin_compile(struct decision *d, const struct code_state *state);
+void decision_end_compile(struct decision *d, PyObject *result);
 /* Write that frames of this thread's stack are in PHASE of torch's work from here on. Does nothing
  * unless such frames are only counted (SESSION_FOLDED). */
-void decision_phase(enum compile_phase phase);
+void decision_write_phase(enum compile_phase phase);
 /* Write that the next ENTER of thread T is a call that a compiler decides, so that its frame gets a
  * row. */
-void decision_keep(struct tracer *t);
+void decision_request_frame_row(struct tracer *t);
 /* Return (compile id, code) of the innermost compile that runs in this thread and is recorded, or
  * None. */
 PyObject *decision_compiling(void);
-void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry,
-                     enum outcome outcome);
+void decision_record_outcome(struct decision *d, struct code_state *state,
+                             struct cache_entry *entry, enum outcome outcome);
 /* Record a lookup by torch's own evaluator that raised before its compile. Either a guard raised,
  * or torch's stance forbids a miss, which is recorded as a failed compile. Returns the outcome. */
-enum outcome decision_raised(struct decision *d, uint32_t code);
+enum outcome decision_record_raise(struct decision *d, uint32_t code);
 /* Write the lookup, before the frame runs. If torch's own evaluator decided, the entries that were
  * tried and missed are not known. */
 void decision_write(struct decision *d, struct tracer *t, enum outcome outcome,
                     struct cache_entry *entry);
 void decision_outcome(struct tracer *t, enum outcome outcome);
-/* Write that torch's own evaluator, called at BEGAN, has hit ENTRY. Does the same as decision_add()
- * and decision_write(), without a struct decision. */
+/* Write that torch's own evaluator, called at BEGAN, has hit ENTRY. Does the same as
+ * decision_add_entry_to_try() and decision_write(), without a struct decision. */
 void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry);
-void decision_end(struct decision *d);
+void decision_end_lookup(struct decision *d);
 /* Write that calls of STATE's code are not compiled any more, with the REASON (a str, or NULL).
  * Does nothing if the trace already has this. */
 void decision_write_actions(struct code_state *state, int64_t region, PyObject *reason);
@@ -417,18 +421,18 @@ PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *gu
                          PyObject *backend);
 /* Write the facts of ENTRY, which has just got into STATE's list. BIRTH is what decision_birth()
  * returned. Runs no Python code; neither do the next functions. */
-void decision_entry_born(PyObject *birth, struct cache_entry *entry,
-                         const struct code_state *state);
+void decision_write_entry_birth(PyObject *birth, struct cache_entry *entry,
+                                const struct code_state *state);
 /* Write a new order in which the guards of ENTRY are tried: that of TREE, or ORDINALS (a str with a
  * JSON array). */
-void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t clock);
-void decision_entry_ordinals(struct cache_entry *entry, PyObject *ordinals);
-void decision_entry_died(struct cache_entry *entry, const char *cause);
+void decision_write_guard_order(struct cache_entry *entry, PyObject *tree, uint64_t clock);
+void decision_write_guard_ordinals(struct cache_entry *entry, PyObject *ordinals);
+void decision_write_entry_death(struct cache_entry *entry, const char *cause);
 
 /* The watcher of capture, which runs calls whose lookup missed (watcher.h); all zero if there is
  * none. Defined in tracer/evaluator/decide.c, and set by attach() in tracer/services.c. */
 extern struct watcher shim_watcher;
-static inline bool callback_watches(PyObject *callback)
+static inline bool callback_is_watcher(PyObject *callback)
 {
     return Py_IS_TYPE(callback, shim_watcher.type);
 }
@@ -451,8 +455,8 @@ extern struct shim_settings {
 /* Does the shim decide calls for FRONT now? Not while ts->tracing is set. CPython sets it while
  * trace and profile functions, monitoring callbacks and audit hooks run, and we set it while our
  * own code runs. */
-static inline bool shim_decides(const struct tracer *t, const PyThreadState *ts,
-                                const struct front *front)
+static inline bool shim_is_deciding(const struct tracer *t, const PyThreadState *ts,
+                                    const struct front *front)
 {
     return likely(ts->tracing <= 0) ||
            (shim_settings.while_tracing && !t->quiet && front != &front_own);
@@ -470,10 +474,11 @@ PyObject *shim_run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyO
 PyObject *shim_backend_of(PyObject *callback);
 /* May a lookup for backend WANTED hit an entry with backend ENTRY? Runs their __eq__. WANTED is
  * Py_False for run-only. */
-bool shim_same_backend(PyObject *entry, PyObject *wanted);
-/* Return a view of the decided frame for a callback: a new reference. shim_frame_close ends it. */
+bool shim_may_use_backend(PyObject *entry, PyObject *wanted);
+/* Return a view of the decided frame for a callback: a new reference. shim_close_frame_view ends
+ * it. */
 PyObject *shim_frame_open(const struct decision *d);
-void shim_frame_close(PyObject *view);
+void shim_close_frame_view(PyObject *view);
 
 /* What a callback has answered. */
 struct answer {
@@ -486,10 +491,10 @@ struct answer {
  * releases the members of ANSWER in either case. */
 int answer_read(PyObject *result, struct answer *answer);
 /* Return the outcome of a call that got ANSWER. The answer's code, if any, must be valid. */
-enum outcome answer_outcome(const struct answer *answer, const struct front *front);
+enum outcome answer_get_outcome(const struct answer *answer, const struct front *front);
 /* Read STRATEGY, a FrameExecStrategy, into ACTIONS: its action for the call itself, and its action
  * for callees. Returns -1 with an exception. */
-int answer_strategy(PyObject *strategy, struct code_actions *actions);
+int answer_read_strategy(PyObject *strategy, struct code_actions *actions);
 
 /* ---- functions of the shim that Python calls (tracer/evaluator/api.c) ---- */
 /* Set the callback of this thread to CALLBACK (a callable, False or None), of the front end FRONT.
@@ -504,7 +509,7 @@ PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args);
 PyObject *shim_reset_code(PyObject *module, PyObject *object);
 /* Return the state of OBJECT, a code object. MAKE: make it if there is none. Returns NULL if there
  * is none; or with an exception, if OBJECT is no code object or memory has run out. */
-struct code_state *shim_state_of(PyObject *object, bool make);
+struct code_state *shim_get_state(PyObject *object, bool make);
 /* Return a new list of the entries of OBJECT, a code object; PRECOMPILED: of those that torch has
  * loaded from a file. REGION and FRONT choose among them; SHIM_ALL_REGIONS and NULL mean all. Lower
  * regions come first. */
@@ -514,11 +519,11 @@ PyObject *shim_list(PyObject *object, bool precompiled, int64_t region, const st
 PyObject *shim_exchange(PyObject **slot, PyObject *value);
 /* Note whether thread T has a callback. The hook is installed for the first thread that has one,
  * and removed after the last. */
-void shim_set_active(struct tracer *t, bool active);
+void shim_note_thread_active(struct tracer *t, bool active);
 extern PyMethodDef shim_methods[];
 int shim_types_ready(PyObject *module);
 /* `dyntrace run --capture`: each thread gets CALLBACK at its first frame. Keeps a new reference. */
-int tracer_callback_for_all(PyObject *callback);
+int tracer_set_callback_for_all_threads(PyObject *callback);
 /* Fill in the functions of tracer/hooks.h that the evaluator provides. */
 void evaluator_register(void);
 

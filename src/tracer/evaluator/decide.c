@@ -18,7 +18,7 @@
  * While guards and callback run, the thread's callback is None. After an exception from either it
  * stays None, and the exception is the call's result. Frames that have started, or are evaluated
  * with throwflag, run as they are. So do frames of trace functions, audit hooks and the like,
- * except for torch versions that decide them (shim_decides). */
+ * except for torch versions that decide them (shim_is_deciding). */
 #include "tracer/arguments.h"
 #include "tracer/evaluator/cache.h"
 #include "tracer/hooks.h"
@@ -32,7 +32,7 @@ PyObject *shim_backend_of(PyObject *callback)
     static PyObject *names[2];
     PyObject *at;
 
-    if (callback_watches(callback))
+    if (callback_is_watcher(callback))
         return Py_NewRef(PyTuple_GET_ITEM(callback, shim_watcher.backend));
     at = Py_NewRef(callback);
     if (!names[0]) {
@@ -55,7 +55,7 @@ PyObject *shim_backend_of(PyObject *callback)
     return at;
 }
 
-bool shim_same_backend(PyObject *entry, PyObject *wanted)
+bool shim_may_use_backend(PyObject *entry, PyObject *wanted)
 {
     int same;
 
@@ -71,13 +71,13 @@ bool shim_same_backend(PyObject *entry, PyObject *wanted)
 /* Check the guards of ENTRY, whose PARTS are pinned. A guard tree reads the frame, so it needs no
  * dict of locals. *SEEN becomes the value that made a leaf of the tree fail, as in
  * guard_tree_check(). */
-static struct guard_outcome check_entry(const struct cache_entry *entry,
-                                        const struct cache_parts *parts, struct decision *d,
-                                        PyObject **seen)
+static struct guard_outcome check_guards_of_entry(const struct cache_entry *entry,
+                                                  const struct cache_parts *parts,
+                                                  struct decision *d, PyObject **seen)
 {
     /* 0 if torch checks only some of the guards, because it does not report how many */
     const bool skips = front_skips_guards(entry->front);
-    const uint32_t run = skips ? 0 : entry->guards;
+    const uint32_t run_frame_or_code = skips ? 0 : entry->guards;
     OWNED PyObject *check = NULL, *result = NULL;
 
     if (entry->tree)
@@ -88,12 +88,12 @@ static struct guard_outcome check_entry(const struct cache_entry *entry,
     if (decision_locals(d))
         result = PyObject_CallOneArg(check, d->locals);
     if (result && PyBool_Check(result))
-        return (struct guard_outcome){result == Py_True ? GUARD_PASS : GUARD_FAIL, run,
-                                      result == Py_True ? UINT32_MAX : 0, 0};
+        return (struct guard_outcome){result == Py_True ? GUARD_PASS : GUARD_FAIL,
+                                      run_frame_or_code, result == Py_True ? UINT32_MAX : 0, 0};
     if (result) {
         OWNED PyObject *type = Py_NewRef((PyObject *)Py_TYPE(result));
         PyErr_Format(PyExc_TypeError, "the guard of entry %S of %U() returned %s, not bool",
-                     entry->compile_id, compat_code(d->frame)->co_qualname,
+                     entry->compile_id, compat_get_code(d->frame)->co_qualname,
                      ((PyTypeObject *)type)->tp_name);
     }
     if (entry->guards != 1) /* torch does not report which guard failed */
@@ -103,12 +103,12 @@ static struct guard_outcome check_entry(const struct cache_entry *entry,
 
 /* Call HOOK(guard, code, f_locals, index, last) for ENTRY and its PARTS. A pending exception stays
  * pending. */
-static void call_hook(PyObject *hook, const struct cache_entry *entry,
-                      const struct cache_parts *parts, struct decision *d, Py_ssize_t index,
-                      bool last)
+static void call_guard_hook(PyObject *hook, const struct cache_entry *entry,
+                            const struct cache_parts *parts, struct decision *d, Py_ssize_t index,
+                            bool last)
 {
-    PyObject *code = entry->front->fail_hook ? (PyObject *)compat_code(d->frame) : parts->code;
-    KEPT struct tracer_exception pending = tracer_exception_aside();
+    PyObject *code = entry->front->fail_hook ? (PyObject *)compat_get_code(d->frame) : parts->code;
+    KEPT struct tracer_exception pending = tracer_put_exception_aside();
     /* hold a reference, because the hook may set another hook */
     OWNED PyObject *held = Py_NewRef(hook), *result = NULL;
 
@@ -134,16 +134,17 @@ static bool is_order_known(const struct cache_entry *entry, const struct cache_p
         return false;
     if (!entry->tree)
         return true;
-    return guard_tree_moves(parts->guard) - moved == entry->moves;
+    return guard_tree_count_moves(parts->guard) - moved == entry->moves;
 }
 
 /* Do the guards of CHECK's entry hold? Returns 1 or 0; -1 if a guard raised, or returned something
  * else than a bool. */
-static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_t index, bool last)
+static int check_entry_and_record(struct decision_check *check, struct decision *d,
+                                  Py_ssize_t index, bool last)
 {
     struct cache_entry *entry = check->entry;
     struct cache_parts *parts = cache_entry_pin(entry);
-    uint64_t began = d->on ? tracer_now() : 0;
+    uint64_t began = d->on ? tracer_read_session_clock() : 0;
     struct guard_outcome outcome;
     PyObject *hook;
     bool ordered;
@@ -151,14 +152,14 @@ static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_
 
     if (!parts) /* a guard of an earlier entry has made this entry invalid */
         return 0;
-    outcome = check_entry(entry, parts, d, d->on ? &check->seen : NULL);
+    outcome = check_guards_of_entry(entry, parts, d, d->on ? &check->seen : NULL);
     if (d->on)
-        check->ticks = tracer_now() - began;
+        check->ticks = tracer_read_session_clock() - began;
     ordered = is_order_known(entry, parts, d, outcome.moved);
     if (entry->front->failed && d->on && outcome.result == GUARD_FAIL) {
-        began = tracer_now();
+        began = tracer_read_session_clock();
         outcome = entry->front->failed(entry, parts, d->frame, d->locals);
-        d->ours += tracer_now() - began;
+        d->ours += tracer_read_session_clock() - began;
     }
     check->result = outcome.result == GUARD_PASS ? CHECK_PASS
                     : outcome.result             ? CHECK_ERROR
@@ -167,29 +168,31 @@ static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_
     if (outcome.result != GUARD_PASS && !ordered)
         check->run = 0;
     check->failed = outcome.failed;
-    if (d->on && entry->tree && guard_tree_moves(parts->guard) != entry->moves)
-        decision_entry_order(entry, parts->guard, tracer_now());
+    if (d->on && entry->tree && guard_tree_count_moves(parts->guard) != entry->moves)
+        decision_write_guard_order(entry, parts->guard, tracer_read_session_clock());
     fits = outcome.result == GUARD_PASS && entry->valid;
     if (outcome.result == GUARD_ERROR)
         hook = shim_settings.guard_error_hook;
     else
         hook = entry->front->fail_hook ? shim_settings.guard_fail_hook : NULL;
     if (fits)
-        cache_entry_touch(entry);
+        cache_entry_move_hit_to_front(entry);
     else if (hook)
-        call_hook(hook, entry, parts, d, index, last);
+        call_guard_hook(hook, entry, parts, d, index, last);
     cache_parts_unpin(parts);
     return fits ? 1 : outcome.result == GUARD_ERROR ? -1 : 0;
 }
 
 /* Add the valid entries of LIST that belong to region A or B to the entries to try. Returns -1
  * without memory. */
-static int add_entries(struct decision *d, const struct entry_list *list, int64_t a, int64_t b)
+static int add_entries_of_regions(struct decision *d, const struct entry_list *list, int64_t a,
+                                  int64_t b)
 {
     struct cache_entry *entry;
 
     TAILQ_FOREACH(entry, list, order)
-    if (entry->valid && (entry->region == a || entry->region == b) && !decision_add(d, entry))
+    if (entry->valid && (entry->region == a || entry->region == b) &&
+        !decision_add_entry_to_try(d, entry))
         return -1;
     return 0;
 }
@@ -201,19 +204,19 @@ int shim_look_up(struct code_state *state, PyObject *backend, struct decision *d
 {
     const int64_t region = d->region;
     uint32_t loaded;
-    int status = add_entries(d, &state->precompiled, region, -1);
+    int status = add_entries_of_regions(d, &state->precompiled, region, -1);
 
     loaded = d->count;
     if (!status && region >= 0) /* before common entries, try those of the region */
-        status = add_entries(d, &state->entries, region, region);
+        status = add_entries_of_regions(d, &state->entries, region, region);
     if (!status)
-        status = add_entries(d, &state->entries, -1, -1);
+        status = add_entries_of_regions(d, &state->entries, -1, -1);
     for (uint32_t i = 0; i < d->count && !status; i++) {
         struct decision_check *check = &d->check[i];
         if (i < loaded)
-            status = try_entry(check, d, i, false);
-        else if (check->entry->valid && shim_same_backend(check->entry->backend, backend))
-            status = try_entry(check, d, i - loaded, i + 1 == d->count);
+            status = check_entry_and_record(check, d, i, false);
+        else if (check->entry->valid && shim_may_use_backend(check->entry->backend, backend))
+            status = check_entry_and_record(check, d, i - loaded, i + 1 == d->count);
         else if (check->entry->valid)
             check->result = CHECK_BACKEND_MISMATCH;
         if (status > 0)
@@ -224,13 +227,13 @@ int shim_look_up(struct code_state *state, PyObject *backend, struct decision *d
 
 /* ---- call the callback and read its answer ---- */
 
-int answer_strategy(PyObject *strategy, struct code_actions *actions)
+int answer_read_strategy(PyObject *strategy, struct code_actions *actions)
 {
     static const char *const names[2] = {"cur_action", "recursive_action"};
     enum frame_action *const action[2] = {&actions->own, &actions->callees};
 
     for (int i = 0; i < 2; i++) {
-        OWNED PyObject *value = tracer_attribute(strategy, names[i]);
+        OWNED PyObject *value = tracer_get_attribute(strategy, names[i]);
         long number = value ? PyLong_AsLong(value) : -1;
 
         if (number < ACTION_DEFAULT || number > ACTION_RUN_ONLY) {
@@ -263,15 +266,15 @@ int answer_read(PyObject *result, struct answer *answer)
         answer->guarded = PyErr_Occurred() ? NULL : Py_NewRef(result);
         return answer->guarded ? 0 : -1;
     }
-    if (answer_strategy(strategy, &answer->actions) ||
-        !(truth = tracer_attribute(result, "apply_to_code")))
+    if (answer_read_strategy(strategy, &answer->actions) ||
+        !(truth = tracer_get_attribute(result, "apply_to_code")))
         return -1;
     for_code = PyObject_IsTrue(truth);
-    if (for_code < 0 || !(answer->guarded = tracer_attribute(result, "guarded_code")))
+    if (for_code < 0 || !(answer->guarded = tracer_get_attribute(result, "guarded_code")))
         return -1;
     if (answer->guarded == Py_None) {
         Py_CLEAR(answer->guarded);
-        answer->reason = tracer_attribute(result, "skip_reason");
+        answer->reason = tracer_get_attribute(result, "skip_reason");
         if (!answer->reason)
             PyErr_Clear();
     }
@@ -279,7 +282,7 @@ int answer_read(PyObject *result, struct answer *answer)
     return 0;
 }
 
-enum outcome answer_outcome(const struct answer *answer, const struct front *front)
+enum outcome answer_get_outcome(const struct answer *answer, const struct front *front)
 {
     if (answer->guarded)
         return OUTCOME_COMPILED;
@@ -299,11 +302,11 @@ static int call_callback(PyThreadState *ts, PyObject *callback, struct code_stat
         return -1;
     first = (PyObject *)cache_entry_first(state, d->region, d->front);
     first = arguments[1] = Py_NewRef(first ? first : Py_None);
-    decision_ask(d, state);
+    decision_begin_compile(d, state);
     result = d->front->ask ? d->front->ask(ts, callback, arguments)
                            : PyObject_Vectorcall(callback, arguments, 3, NULL);
-    decision_asked(d, result);
-    shim_frame_close(view);
+    decision_end_compile(d, result);
+    shim_close_frame_view(view);
     return result ? answer_read(result, answer) : -1;
 }
 
@@ -317,11 +320,11 @@ static int call_watcher(PyThreadState *ts, PyObject *callback, struct code_state
     int status = 0;
 
     if (!shim_watcher.refuses(ts, callback, frame, &given)) {
-        decision_ask(d, state);
+        decision_begin_compile(d, state);
         /* drop the dict of locals, which would keep the frame's values alive */
         Py_CLEAR(d->locals);
         status = shim_watcher.watch(ts, callback, frame, frame_state, &given, rest);
-        decision_asked(d, status ? NULL : Py_None);
+        decision_end_compile(d, status ? NULL : Py_None);
     }
     *answer = (struct answer){
         .guarded = given.guarded, .reason = given.reason, .for_code = given.for_code};
@@ -359,7 +362,7 @@ static int count_arguments(const PyCodeObject *code)
 
 /* Return the flat form of CODE, the code of ENTRY: every argument is positional. It is made once. A
  * new reference, or NULL with an exception. */
-static PyObject *get_flat_code(struct cache_entry *entry, PyCodeObject *code)
+static PyObject *get_code_with_positional_arguments(struct cache_entry *entry, PyCodeObject *code)
 {
     OWNED PyObject *replace = NULL, *none = NULL, *names = NULL;
     PyObject *flat = NULL;
@@ -367,7 +370,7 @@ static PyObject *get_flat_code(struct cache_entry *entry, PyCodeObject *code)
     if (entry->flat ||
         (!code->co_kwonlyargcount && !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS))))
         return Py_NewRef(entry->flat ? entry->flat : (PyObject *)code);
-    replace = tracer_attribute((PyObject *)code, "replace");
+    replace = tracer_get_attribute((PyObject *)code, "replace");
     none = PyTuple_New(0);
     names =
         Py_BuildValue("{s:i,s:i,s:i}", "co_argcount", count_arguments(code), "co_kwonlyargcount", 0,
@@ -384,7 +387,7 @@ static PyObject *get_flat_code(struct cache_entry *entry, PyCodeObject *code)
  * objects, so neither would ever be freed. */
 static PyObject *no_globals;
 
-static void copy_names(PyFunctionObject *function, PyFunctionObject *original)
+static void copy_function_names(PyFunctionObject *function, PyFunctionObject *original)
 {
     if (function->func_name != original->func_name)
         Py_SETREF(function->func_name, Py_NewRef(original->func_name));
@@ -393,12 +396,13 @@ static void copy_names(PyFunctionObject *function, PyFunctionObject *original)
 }
 
 /* Return a function with the flat code of ENTRY, and with the globals and closure of FRAME's
- * function. CODE is the entry's code. A new reference; release it with release_flat_function. The
- * entry keeps the function for the next call, unless it has a closure, or is a generator function,
- * to which a suspended frame still refers. */
-static PyObject *get_flat_function(struct cache_entry *entry, PyObject *code, compat_frame *frame)
+ * function. CODE is the entry's code. A new reference; release it with release_function_of_entry.
+ * The entry keeps the function for the next call, unless it has a closure, or is a generator
+ * function, to which a suspended frame still refers. */
+static PyObject *get_function_with_positional_arguments(struct cache_entry *entry, PyObject *code,
+                                                        compat_frame *frame)
 {
-    PyFunctionObject *original = compat_function(frame);
+    PyFunctionObject *original = compat_get_function(frame);
     PyFunctionObject *made = (PyFunctionObject *)entry->function;
     PyObject *flat;
 
@@ -406,8 +410,8 @@ static PyObject *get_flat_function(struct cache_entry *entry, PyObject *code, co
         /* hold it: setting its name may drop the old name, and so run code of the program */
         Py_INCREF(made);
         if (!entry->running) {
-            compat_bind(made, frame->f_globals, frame->f_builtins);
-            copy_names(made, original);
+            compat_set_globals_and_builtins(made, frame->f_globals, frame->f_builtins);
+            copy_function_names(made, original);
         }
         if ((PyObject *)made == entry->function && made->func_globals == frame->f_globals &&
             made->func_builtins == frame->f_builtins &&
@@ -420,13 +424,13 @@ static PyObject *get_flat_function(struct cache_entry *entry, PyObject *code, co
     }
     if (!no_globals && !(no_globals = PyDict_New()))
         return NULL;
-    flat = get_flat_code(entry, (PyCodeObject *)code);
+    flat = get_code_with_positional_arguments(entry, (PyCodeObject *)code);
     made = flat ? (PyFunctionObject *)PyFunction_New(flat, frame->f_globals) : NULL;
     Py_XDECREF(flat);
     if (!made)
         return NULL;
-    compat_bind(made, frame->f_globals, frame->f_builtins);
-    copy_names(made, original);
+    compat_set_globals_and_builtins(made, frame->f_globals, frame->f_builtins);
+    copy_function_names(made, original);
     if (original->func_closure) {
         Py_XSETREF(made->func_closure, Py_NewRef(original->func_closure));
     } else if (!entry->function && entry->valid &&
@@ -437,21 +441,21 @@ static PyObject *get_flat_function(struct cache_entry *entry, PyObject *code, co
     return (PyObject *)made;
 }
 
-static void release_flat_function(struct cache_entry *entry, PyObject *function)
+static void release_function_of_entry(struct cache_entry *entry, PyObject *function)
 {
     if (entry->function == function && !--entry->running) {
         if (Py_REFCNT(function) == 2)
-            compat_bind((PyFunctionObject *)function, no_globals, no_globals);
+            compat_set_globals_and_builtins((PyFunctionObject *)function, no_globals, no_globals);
         else /* a frame object still refers to the function, so do not use it again */
             Py_CLEAR(entry->function);
     }
     Py_DECREF(function);
 }
 
-static PyObject *call_flat_function(struct tracer *t, compat_frame *frame, PyObject *code,
-                                    PyObject *function)
+static PyObject *call_with_arguments_of_frame(struct tracer *t, compat_frame *frame, PyObject *code,
+                                              PyObject *function)
 {
-    int count = count_arguments(compat_code(frame));
+    int count = count_arguments(compat_get_code(frame));
     PyObject *small[SMALL_ARGUMENTS + 1];
     PyObject **arguments = small;
     PyObject *result;
@@ -460,7 +464,7 @@ static PyObject *call_flat_function(struct tracer *t, compat_frame *frame, PyObj
         !(arguments = PyMem_Malloc(sizeof *arguments * (size_t)(count + 1))))
         return PyErr_NoMemory();
     for (int i = 0; i < count; i++)
-        arguments[i + 1] = compat_local(frame, i);
+        arguments[i + 1] = compat_get_local(frame, i);
     /* Announce the frame of this call, which is the thread's next frame: it runs the callback's
      * code, and is not decided again. */
     t->replacement = (PyCodeObject *)((PyFunctionObject *)function)->func_code;
@@ -475,23 +479,23 @@ static PyObject *call_flat_function(struct tracer *t, compat_frame *frame, PyObj
 
 /* FRAME is about to start in place of t->replaced. Give it the callback's code and the original
  * function. Release the arguments of the replaced frame, so that they die when FRAME drops them. */
-static void begin_replacement(struct tracer *t, compat_frame *frame)
+static void begin_replacing_frame(struct tracer *t, compat_frame *frame)
 {
-    int count = t->replaced ? count_arguments(compat_code(t->replaced)) : 0;
+    int count = t->replaced ? count_arguments(compat_get_code(t->replaced)) : 0;
 
     t->replacement = NULL;
     if (unlikely(t->replay != NULL) && t->replay->original == t->replaced)
         t->replay->frame = frame;
-    if (t->replacement_for != compat_code(frame))
+    if (t->replacement_for != compat_get_code(frame))
         compat_set_code(frame, t->replacement_for);
     for (int i = 0; i < count; i++)
         compat_drop_local(t->replaced, i);
     if (t->replaced)
-        compat_give_cells(t->replaced);
+        compat_fill_free_variables(t->replaced);
     /* Show the program the original function. A generator keeps the flat function, because its
      * frame has the layout of the flat code. */
-    if (t->replaced && !(compat_code(frame)->co_flags & GENERATORS))
-        compat_set_function(frame, compat_function(t->replaced));
+    if (t->replaced && !(compat_get_code(frame)->co_flags & GENERATORS))
+        compat_set_function(frame, compat_get_function(t->replaced));
 }
 
 /* Run CODE, the code of ENTRY, in place of FRAME, which has not started. Then clear FRAME. The
@@ -510,26 +514,26 @@ static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame
         awaited_for = t->replacement_for;
         replaced = t->replaced;
     }
-    if (!(compat_code(frame)->co_flags & CO_NEWLOCALS)) {
+    if (!(compat_get_code(frame)->co_flags & CO_NEWLOCALS)) {
         t->replacement = t->replacement_for = (PyCodeObject *)code;
         t->replaced = NULL;
         /* Garbage may be collected before the new frame starts. The finalisers' frames have other
          * code, so they are not taken for the new frame. */
-        result = PyEval_EvalCodeEx(code, frame->f_globals,
-                                   frame->f_locals ? frame->f_locals : frame->f_globals, NULL, 0,
-                                   NULL, 0, NULL, 0, NULL, compat_function(frame)->func_closure);
-    } else if ((function = get_flat_function(entry, code, frame))) {
-        result = call_flat_function(t, frame, code, function);
+        result = PyEval_EvalCodeEx(
+            code, frame->f_globals, frame->f_locals ? frame->f_locals : frame->f_globals, NULL, 0,
+            NULL, 0, NULL, 0, NULL, compat_get_function(frame)->func_closure);
+    } else if ((function = get_function_with_positional_arguments(entry, code, frame))) {
+        result = call_with_arguments_of_frame(t, frame, code, function);
     }
-    tracer_follow(t, ts, NULL);
+    tracer_update_running_stack(t, ts, NULL);
     t->replacement = awaited;
     if (unlikely(awaited)) {
         t->replacement_for = awaited_for;
         t->replaced = replaced;
     }
     if (function)
-        release_flat_function(entry, function);
-    compat_dispose(ts, frame);
+        release_function_of_entry(entry, function);
+    compat_clear_frame(ts, frame);
     return result;
 }
 
@@ -537,19 +541,19 @@ static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame
 
 /* Set the thread's callback to VALUE, of the front end FRONT (borrowed; NULL means None). The
  * thread stays active while guards run, although it has no callback then. */
-static void set_callback(struct tracer *t, PyObject *value, const struct front *front)
+static void set_thread_callback(struct tracer *t, PyObject *value, const struct front *front)
 {
     PyObject *old = t->callback;
 
     t->callback = Py_XNewRef(value);
     t->front = front;
     if (unlikely(value && !t->active))
-        shim_set_active(t, true);
+        shim_note_thread_active(t, true);
     Py_XDECREF(old);
 }
 
 /* Return the callback for the callees of code whose action for callees is ACTION. Borrowed. */
-static PyObject *choose_callback_under(PyObject *callback, enum frame_action action)
+static PyObject *choose_callback_for_callees(PyObject *callback, enum frame_action action)
 {
     return action == ACTION_SKIP ? NULL : action == ACTION_RUN_ONLY ? Py_False : callback;
 }
@@ -558,8 +562,8 @@ static PyObject *choose_callback_under(PyObject *callback, enum frame_action act
  * caller holds CODE and ENTRY. Meanwhile the thread's callback is UNDER. Afterwards it is CALLBACK
  * again, unless the frame itself has set another. */
 static inline __attribute__((always_inline)) PyObject *
-run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, PyObject *under,
-    struct cache_entry *entry, PyObject *code)
+run_frame_or_code(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback,
+                  PyObject *under, struct cache_entry *entry, PyObject *code)
 {
     const struct front *const front = t->front;
     PyObject *result;
@@ -567,14 +571,14 @@ run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback
     if (code)
         entry->hits++;
     if (t->callback != under)
-        set_callback(t, under, front);
-    result = !code || code == (PyObject *)compat_code(frame)
+        set_thread_callback(t, under, front);
+    result = !code || code == (PyObject *)compat_get_code(frame)
                  ? record_evaluate(t, ts, frame, 0)
                  : replace_frame(t, ts, frame, entry, code);
     if (under != callback) {
-        tracer_follow(t, ts, NULL);
+        tracer_update_running_stack(t, ts, NULL);
         if (t->callback == under)
-            set_callback(t, callback, front);
+            set_thread_callback(t, callback, front);
     }
     return result;
 }
@@ -582,16 +586,16 @@ run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback
 PyObject *shim_run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback,
                    PyObject *under, struct cache_entry *entry, PyObject *code)
 {
-    return run(t, ts, frame, callback, under, entry, code);
+    return run_frame_or_code(t, ts, frame, callback, under, entry, code);
 }
 
 /* Return the state that CODE has now. The caller has a reference to STATE, which may have been
  * reset (STATE->code is NULL); the reference then moves to the new state. Returns NULL with
  * MemoryError. */
-static struct code_state *get_current_state(struct code_state *state, PyCodeObject *code)
+static struct code_state *get_state_of_code(struct code_state *state, PyCodeObject *code)
 {
     while (unlikely(state && !state->code)) {
-        struct code_state *now = code_state_of(code, true);
+        struct code_state *now = code_state_get(code, true);
         if (now)
             now->references++;
         code_state_release(state);
@@ -602,7 +606,7 @@ static struct code_state *get_current_state(struct code_state *state, PyCodeObje
 
 /* Has a code object reached a limit? There are two: for its valid entries of FRONT, and for all
  * entries that it ever had. */
-static bool is_at_limit(const struct code_state *state, const struct front *front)
+static bool is_at_cache_limit(const struct code_state *state, const struct front *front)
 {
     const struct cache_entry *entry;
     unsigned long valid = 0;
@@ -618,15 +622,15 @@ static bool is_at_limit(const struct code_state *state, const struct front *fron
 
 /* Return OUTCOME_COMPILED if the callback may be called after a miss. If not, return the outcome of
  * the call. */
-static enum outcome find_miss_outcome(const struct code_state *state,
-                                      const struct code_actions *actions, PyObject *callback,
-                                      const struct front *front)
+static enum outcome outcome_after_miss(const struct code_state *state,
+                                       const struct code_actions *actions, PyObject *callback,
+                                       const struct front *front)
 {
     if (actions->own == ACTION_SKIP) /* a guard that ran in this lookup has marked the code */
         return OUTCOME_SKIP;
     if (callback == Py_False || actions->own == ACTION_RUN_ONLY)
         return actions->limited ? OUTCOME_LIMIT : OUTCOME_RUN_ONLY;
-    return front->limits && is_at_limit(state, front) ? OUTCOME_LIMIT : OUTCOME_COMPILED;
+    return front->limits && is_at_cache_limit(state, front) ? OUTCOME_LIMIT : OUTCOME_COMPILED;
 }
 
 /* Finish FRAME, whose beginning the watcher has run. If an entry was made and REST says so, run the
@@ -641,31 +645,31 @@ static PyObject *finish_watched_call(struct tracer *t, PyThreadState *ts, compat
 
     if (!rest->on && code) {
         t->replay = rest;
-        result = run(t, ts, frame, callback, under, entry, code);
+        result = run_frame_or_code(t, ts, frame, callback, under, entry, code);
     } else {
         if (entry) /* the watched call counts as the entry's first run */
             entry->hits++;
         if (t->callback != under)
-            set_callback(t, under, front);
-        tracer_exception_back(&rest->pending);
+            set_thread_callback(t, under, front);
+        tracer_restore_exception(&rest->pending);
         rest->pending = (struct tracer_exception){0};
         result = shim_watcher.go_on(ts, frame, rest->throws);
-        tracer_follow(t, ts, NULL);
+        tracer_update_running_stack(t, ts, NULL);
         if (under != callback && t->callback == under)
-            set_callback(t, callback, front);
+            set_thread_callback(t, callback, front);
     }
-    tracer_follow(t, ts, NULL);
+    tracer_update_running_stack(t, ts, NULL);
     t->replay = around;
     return result;
 }
 
-static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame,
-                        PyObject *callback, uint64_t entered)
+static PyObject *decide_call_and_run(struct tracer *t, PyThreadState *ts, compat_frame *frame,
+                                     PyObject *callback, uint64_t entered)
 {
     const struct front *front = t->front;
     const int64_t region = front->regions ? t->region : -1;
-    PyCodeObject *code = compat_code(frame);
-    struct code_state *state = code_state_of(code, callback != Py_False);
+    PyCodeObject *code = compat_get_code(frame);
+    struct code_state *state = code_state_get(code, callback != Py_False);
     OWNED PyObject *backend = NULL, *compiled = NULL;
     PyObject *under = callback;
     PyObject *result = NULL;
@@ -684,21 +688,21 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     }
     state->references++;
     if (COMPAT_INIT_BYPASSES_HOOK && unlikely(state->is_init))
-        tracer_fix_init(compat_local(frame, 0), true);
-    actions = code_state_actions(state, region);
-    under = choose_callback_under(callback, actions.callees);
+        tracer_route_init_to_hook(compat_get_local(frame, 0), true);
+    actions = code_state_get_actions(state, region);
+    under = choose_callback_for_callees(callback, actions.callees);
     if (actions.own == ACTION_SKIP) {
         if (entered)
             decision_outcome(t, OUTCOME_SKIP);
         if (!actions.written)
             decision_write_actions(state, region, NULL);
-        result = run(t, ts, frame, callback, under, NULL, NULL);
+        result = run_frame_or_code(t, ts, frame, callback, under, NULL, NULL);
         code_state_release(state);
         return result;
     }
-    decision_begin(&decision, entered, front, frame, region);
+    decision_begin_lookup(&decision, entered, front, frame, region);
     t->masked = true;
-    set_callback(t, NULL, front);
+    set_thread_callback(t, NULL, front);
     backend = callback == Py_False ? Py_NewRef(Py_False) : shim_backend_of(callback);
     if ((front->look_up ? front->look_up : shim_look_up)(state, backend, &decision, &entry)) {
         outcome = OUTCOME_GUARD_ERROR;
@@ -706,116 +710,119 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     }
     if (entry) {
         outcome = OUTCOME_HIT;
-        goto run;
+        goto run_frame_or_code;
     }
     if (!decision_locals(&decision))
         goto err;
-    if (!decision_missed(&decision,
-                         find_miss_outcome(state, &actions, callback, front) == OUTCOME_COMPILED)) {
-        tracer_follow(t, ts, NULL);
-        set_callback(t, callback, front); /* set the callback again, because it was not called */
+    if (!decision_record_miss(&decision, outcome_after_miss(state, &actions, callback, front) ==
+                                             OUTCOME_COMPILED)) {
+        tracer_update_running_stack(t, ts, NULL);
+        set_thread_callback(t, callback,
+                            front); /* set the callback again, because it was not called */
         outcome = OUTCOME_CALLBACK_ERROR;
         goto err;
     }
-    if (callback != Py_False && !(state = get_current_state(state, code)))
+    if (callback != Py_False && !(state = get_state_of_code(state, code)))
         goto err;
     /* With this stance of torch a miss is an error: fail with torch's own message, which programs
      * search for. */
     if (front_skips_guards(front)) {
-        decision_ask(&decision, state);
+        decision_begin_compile(&decision, state);
         PyErr_SetString(PyExc_RuntimeError,
                         "Recompilation triggered with skip_guard_eval_unsafe stance. This usually "
                         "means that you have not warmed up your model with enough inputs such that "
                         "you can guarantee no more recompilations.");
-        decision_asked(&decision, NULL);
+        decision_end_compile(&decision, NULL);
         outcome = OUTCOME_CALLBACK_ERROR;
-        decision_answer(&decision, state, NULL, outcome);
+        decision_record_outcome(&decision, state, NULL, outcome);
         goto err;
     }
-    actions = code_state_actions(state, region);
-    under = choose_callback_under(callback, actions.callees);
-    outcome = find_miss_outcome(state, &actions, callback, front);
+    actions = code_state_get_actions(state, region);
+    under = choose_callback_for_callees(callback, actions.callees);
+    outcome = outcome_after_miss(state, &actions, callback, front);
     if (outcome != OUTCOME_COMPILED) {
         /* a guard may have set the actions of this code */
         decision_write_actions(state, region, NULL);
-        goto run;
+        goto run_frame_or_code;
     }
-    if (callback_watches(callback) ? call_watcher(ts, callback, state, &decision, &answer, &rest)
-                                   : call_callback(ts, callback, state, &decision, &answer)) {
+    if (callback_is_watcher(callback) ? call_watcher(ts, callback, state, &decision, &answer, &rest)
+                                      : call_callback(ts, callback, state, &decision, &answer)) {
         outcome = OUTCOME_CALLBACK_ERROR;
-        decision_answer(&decision, state, NULL, outcome);
+        decision_record_outcome(&decision, state, NULL, outcome);
         goto err;
     }
     if (actions.callees == ACTION_DEFAULT)
-        under = choose_callback_under(callback, answer.actions.callees);
+        under = choose_callback_for_callees(callback, answer.actions.callees);
     entry = answer.guarded ? cache_entry_add(code, answer.guarded, backend, front) : NULL;
-    if (!(state = get_current_state(state, code)))
+    if (!(state = get_state_of_code(state, code)))
         goto err;
-    outcome = answer.guarded && !entry ? OUTCOME_CALLBACK_ERROR : answer_outcome(&answer, front);
-    decision_answer(&decision, state, entry, outcome);
+    outcome =
+        answer.guarded && !entry ? OUTCOME_CALLBACK_ERROR : answer_get_outcome(&answer, front);
+    decision_record_outcome(&decision, state, entry, outcome);
     if (outcome == OUTCOME_CALLBACK_ERROR) /* the answer was invalid, so nothing changes */
         goto err;
     if (answer.for_code) {
         answer.actions.limited = outcome == OUTCOME_LIMIT;
-        if (!(state = get_current_state(state, code)) ||
-            code_state_act(state, region, answer.actions))
+        if (!(state = get_state_of_code(state, code)) ||
+            code_state_set_actions(state, region, answer.actions))
             goto err;
         decision_write_actions(state, region, answer.reason);
     }
-run:
-    tracer_follow(t, ts, NULL);
+run_frame_or_code:
+    tracer_update_running_stack(t, ts, NULL);
     t->masked = masked;
     /* set it again, because the callback may have set another front end's callback for a while */
     t->front = front;
     decision_write(&decision, t, outcome, entry);
     /* before the frame runs, because the dict of locals would keep its values alive */
-    decision_end(&decision);
+    decision_end_lookup(&decision);
     if (entry && entry->valid) /* run the entry only if it is still valid after the lookup */
         compiled = Py_NewRef(entry->parts->code);
     if (unlikely(rest.on || rest.plan))
         result = finish_watched_call(t, ts, frame, callback, under, entry, compiled, &rest);
     else
-        result = compiled && front->run ? front->run(t, ts, frame, callback, under, entry, compiled)
-                                        : run(t, ts, frame, callback, under, entry, compiled);
+        result = compiled && front->run
+                     ? front->run(t, ts, frame, callback, under, entry, compiled)
+                     : run_frame_or_code(t, ts, frame, callback, under, entry, compiled);
     goto done;
 err:
-    tracer_follow(t, ts, NULL);
+    tracer_update_running_stack(t, ts, NULL);
     t->masked = masked;
     decision_write(&decision, t, outcome, NULL);
-    decision_end(&decision);
+    decision_end_lookup(&decision);
     if (!t->callback) {
         /* not the last reference to the callback, because the caller has one */
         if (t->given == callback)
             Py_CLEAR(t->given);
-        shim_set_active(t, false);
+        shim_note_thread_active(t, false);
     }
-    compat_dispose(ts, frame);
+    compat_clear_frame(ts, frame);
 done:
     Py_XDECREF(entry);
     Py_XDECREF(answer.guarded);
     Py_XDECREF(answer.reason);
     Py_XDECREF(rest.values);
     Py_XDECREF(rest.plan);
-    tracer_exception_drop(&rest.pending);
+    tracer_drop_exception(&rest.pending);
     if (state)
         code_state_release(state);
     return result;
 }
 
 /* Has CODE entries, whose code does not run while the compiler is off? */
-static bool has_entries(PyCodeObject *code)
+static bool has_idle_entries(PyCodeObject *code)
 {
-    struct code_state *state = code_state_of(code, false);
+    struct code_state *state = code_state_get(code, false);
 
     return state && !TAILQ_EMPTY(&state->entries);
 }
 
 /* Would a call of CODE be looked up, with the callback that the thread has now? */
-static bool is_decided(const struct tracer *t, PyCodeObject *code)
+static bool would_call_be_looked_up(const struct tracer *t, PyCodeObject *code)
 {
-    struct code_state *state = code_state_of(code, false);
+    struct code_state *state = code_state_get(code, false);
 
-    return state ? code_state_actions(state, front_region(t->front)).own != ACTION_SKIP
+    return state ? code_state_get_actions(state, front_get_region(t->front)).own != ACTION_SKIP
                  : t->callback != Py_False;
 }
 
@@ -825,66 +832,66 @@ static bool is_too_deep(const struct tracer *t)
     return tracer_process.max_depth && record_is_too_deep(t);
 }
 
-static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThreadState *ts,
-                                                        compat_frame *frame, int throwflag);
+static __attribute__((noinline)) PyObject *
+record_frame_with_notes(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag);
 
 /* Record a frame that is not looked up, because the thread has no callback. Most such frames are
  * those of a compiler, which runs without a callback. */
 static inline __attribute__((always_inline)) PyObject *
-record_undecided(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
+record_frame_without_lookup(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     const bool resumed = compat_is_resumed(frame);
-    const uintptr_t mark = record_mark(frame);
+    const uintptr_t mark = record_get_mark(frame);
     struct open_frame open;
     PyObject *result;
 
-    if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, SESSION_TSC, false)) {
+    if (!record_begin_call(t, &open, ts, frame, mark, throwflag, resumed, SESSION_TSC, false)) {
         if (unlikely(mark & CODE_NOTED))
-            return record_noted(t, ts, frame, throwflag);
+            return record_frame_with_notes(t, ts, frame, throwflag);
         return record_evaluate(t, ts, frame, throwflag);
     }
-    if (unlikely(has_entries(compat_code(frame))))
+    if (unlikely(has_idle_entries(compat_get_code(frame))))
         decision_outcome(t, OUTCOME_DISABLED);
     result = record_evaluate(t, ts, frame, throwflag);
-    record_exit(t, &open, ts, frame, result, resumed, SESSION_TSC);
+    record_end_frame(t, &open, ts, frame, result, resumed, SESSION_TSC);
     return result;
 }
 
 /* Record a frame that is not looked up, whose code has a bit of CODE_NOTED (ranges, arguments).
  * VALUES: also record its arguments and its return value. */
-static PyObject *record_values(struct tracer *t, PyThreadState *ts, compat_frame *frame,
-                               int throwflag, uintptr_t mark, bool values)
+static PyObject *record_frame_with_values(struct tracer *t, PyThreadState *ts, compat_frame *frame,
+                                          int throwflag, uintptr_t mark, bool values)
 {
     const bool resumed = compat_is_resumed(frame);
     struct values_begun begun = {SECRET_NO, 0};
     struct open_frame open;
     PyObject *result;
 
-    if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, SESSION_TSC, false))
+    if (!record_begin_call(t, &open, ts, frame, mark, throwflag, resumed, SESSION_TSC, false))
         return record_evaluate(t, ts, frame, throwflag);
-    if (has_entries(compat_code(frame)))
+    if (has_idle_entries(compat_get_code(frame)))
         decision_outcome(t, OUTCOME_DISABLED);
     if (values)
-        begun = values_begin(t, frame, resumed);
+        begun = values_before_frame(t, frame, resumed);
     result = record_evaluate(t, ts, frame, throwflag);
     if (values)
-        values_end(t, frame, resumed, result, begun);
-    record_exit(t, &open, ts, frame, result, resumed, SESSION_TSC);
+        values_after_frame(t, frame, resumed, result, begun);
+    record_end_frame(t, &open, ts, frame, result, resumed, SESSION_TSC);
     return result;
 }
 
-/* Like record_undecided(), for code with a bit of CODE_NOTED (ranges, arguments). */
-static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThreadState *ts,
-                                                        compat_frame *frame, int throwflag)
+/* Like record_frame_without_lookup(), for code with a bit of CODE_NOTED (ranges, arguments). */
+static __attribute__((noinline)) PyObject *
+record_frame_with_notes(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
 {
-    const uintptr_t mark = record_mark(frame);
+    const uintptr_t mark = record_get_mark(frame);
     const uintptr_t plain = mark & ~(uintptr_t)CODE_NOTED;
     struct range_call range = {RANGE_NONE, NULL};
     PyObject *result;
 
     if (mark & CODE_RANGE)
         range = tracer_hooks.range_before(frame);
-    result = record_values(t, ts, frame, throwflag, plain, mark & CODE_ARGS);
+    result = record_frame_with_values(t, ts, frame, throwflag, plain, mark & CODE_ARGS);
     if (range.act)
         tracer_hooks.range_after(&range, result);
     return result;
@@ -892,12 +899,12 @@ static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThre
 
 /* A call of CODE, whose mark is MARK, is not recorded. Is a decision missing in the trace because
  * of this? Yes, if an option leaves the call out, and it would have been looked up. */
-static __attribute__((noinline)) bool leaves_decision(const struct tracer *t, PyCodeObject *code,
-                                                      uintptr_t mark)
+static __attribute__((noinline)) bool is_decision_left_out(const struct tracer *t,
+                                                           PyCodeObject *code, uintptr_t mark)
 {
     const bool is_left = mark & CODE_SKIP ? mark & CODE_EXCLUDED : is_too_deep(t);
 
-    return is_left && is_decided(t, code);
+    return is_left && would_call_be_looked_up(t, code);
 }
 
 PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
@@ -923,54 +930,55 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         if (!t)
             return tracer_process.evaluate(ts, frame, throwflag);
     }
-    tracer_follow(t, ts, frame);
+    tracer_update_running_stack(t, ts, frame);
     /* this frame runs compiled code in place of another frame, which is recorded already */
-    if (t->replacement == compat_code(frame)) {
-        begin_replacement(t, frame);
+    if (t->replacement == compat_get_code(frame)) {
+        begin_replacing_frame(t, frame);
         return record_evaluate(t, ts, frame, throwflag);
     }
     if (unlikely(t->capturing != NULL) && !throwflag && shim_watcher.awaits(t->capturing, frame))
         return shim_watcher.step(t->capturing, ts, frame);
     if (!t->callback && tracer_process.every_frame)
-        return record_undecided(t, ts, frame, throwflag);
+        return record_frame_without_lookup(t, ts, frame, throwflag);
     resumed = compat_is_resumed(frame);
-    asks = t->callback && !throwflag && !resumed && shim_decides(t, ts, t->front) &&
+    asks = t->callback && !throwflag && !resumed && shim_is_deciding(t, ts, t->front) &&
            !compat_has_started(frame);
     if (tracer_process.recording) {
         /* module bodies always get a mark, because that is how torch's import is noticed */
-        if (!tracer_process.decided_only || asks || !(compat_code(frame)->co_flags & CO_OPTIMIZED))
-            mark = record_mark_now(frame);
+        if (!tracer_process.decided_only || asks ||
+            !(compat_get_code(frame)->co_flags & CO_OPTIMIZED))
+            mark = record_get_current_mark(frame);
         partly = tracer_process.decided_only || mark & CODE_SKIP;
-        decides = asks && partly && is_decided(t, compat_code(frame));
+        decides = asks && partly && would_call_be_looked_up(t, compat_get_code(frame));
         if (unlikely(mark & CODE_RANGE))
             range = tracer_hooks.range_before(frame);
         if (decides && mark & CODE_SKIP)
-            mark = tracer_mark_decided(compat_code(frame));
+            mark = tracer_mark_decided_code(compat_get_code(frame));
         if (unlikely(t->folding) && asks)
-            decision_keep(t);
+            decision_request_frame_row(t);
         if (decides || !tracer_process.decided_only)
-            entered = record_call(t, &open, ts, frame, mark & ~(uintptr_t)CODE_NOTED, throwflag,
-                                  resumed, clock, tracer_process.max_depth != 0);
+            entered = record_begin_call(t, &open, ts, frame, mark & ~(uintptr_t)CODE_NOTED,
+                                        throwflag, resumed, clock, tracer_process.max_depth != 0);
         noted = entered && mark & CODE_ARGS;
         if (unlikely(noted))
-            begun = values_begin(t, frame, resumed);
-        if (unlikely(!entered && asks) && leaves_decision(t, compat_code(frame), mark))
-            tracer_left_out(LEFT_DECISIONS);
+            begun = values_before_frame(t, frame, resumed);
+        if (unlikely(!entered && asks) && is_decision_left_out(t, compat_get_code(frame), mark))
+            tracer_count_left_out(LEFT_DECISIONS);
     }
     callback = t->callback;
     if (!asks || !callback) {
-        if (entered && !callback && has_entries(compat_code(frame)))
+        if (entered && !callback && has_idle_entries(compat_get_code(frame)))
             decision_outcome(t, OUTCOME_DISABLED);
         result = record_evaluate(t, ts, frame, throwflag);
     } else {
         Py_INCREF(callback);
-        result = decide(t, ts, frame, callback, entered);
+        result = decide_call_and_run(t, ts, frame, callback, entered);
         Py_DECREF(callback);
     }
     if (unlikely(noted))
-        values_end(t, frame, resumed, result, begun);
+        values_after_frame(t, frame, resumed, result, begun);
     if (entered)
-        record_exit(t, &open, ts, frame, result, resumed, clock);
+        record_end_frame(t, &open, ts, frame, result, resumed, clock);
     if (unlikely(range.act))
         tracer_hooks.range_after(&range, result);
     return result;

@@ -94,7 +94,7 @@ struct shim_services {
     /* The members from here on are for resume functions (tracer/resume/resume.h). */
     PyObject *unbound;
     PyObject *(*link_of)(PyCodeObject *code);
-    int (*link_enter_again)(PyFunctionObject *function, PyObject *closure);
+    int (*link_prepare_to_enter_again)(PyFunctionObject *function, PyObject *closure);
 };
 
 /* Name of the capsule `_dyntrace._shim`, which holds a struct shim_services. */

@@ -20,10 +20,10 @@
 /* ---- make the nodes: one for each step of the sources ---- */
 
 /* Free what NODE owns, and all nodes below it. */
-static void node_clear(struct guard_node *node)
+static void free_node_content(struct guard_node *node)
 {
     for (uint32_t i = 0; i < node->child_count; i++) {
-        node_clear(node->children[i]);
+        free_node_content(node->children[i]);
         PyMem_Free(node->children[i]);
     }
     PyMem_Free(node->children);
@@ -31,7 +31,7 @@ static void node_clear(struct guard_node *node)
     Py_XDECREF(node->step.key);
 }
 
-static bool same_key(PyObject *a, PyObject *b)
+static bool are_keys_equal(PyObject *a, PyObject *b)
 {
     int same;
 
@@ -47,20 +47,21 @@ static bool same_key(PyObject *a, PyObject *b)
 }
 
 /* Is the key of a step of this KIND a name? */
-static bool is_named(int kind)
+static bool is_key_a_name(int kind)
 {
     return kind == STEP_LOCAL || kind == STEP_CELL || kind == STEP_ATTRIBUTE || kind == STEP_METHOD;
 }
 
 /* Return the child of PARENT for the step (KIND, KEY). It is made if it is missing; AT is then the
  * index of the step in its path. Returns NULL with MemoryError. */
-static struct guard_node *node_get_child(struct guard_node *parent, enum guard_step_kind kind,
-                                         PyObject *key, int at)
+static struct guard_node *get_or_make_child(struct guard_node *parent, enum guard_step_kind kind,
+                                            PyObject *key, int at)
 {
     struct guard_node *node, **more;
 
     for (uint32_t i = 0; i < parent->child_count; i++)
-        if (parent->children[i]->step.kind == kind && same_key(parent->children[i]->step.key, key))
+        if (parent->children[i]->step.kind == kind &&
+            are_keys_equal(parent->children[i]->step.key, key))
             return parent->children[i];
     more = PyMem_Resize(parent->children, struct guard_node *, parent->child_count + 1);
     if (more)
@@ -80,7 +81,7 @@ static struct guard_node *node_get_child(struct guard_node *parent, enum guard_s
         node->step.index = PyNumber_AsSsize_t(key, NULL);
         PyErr_Clear();
     }
-    if (is_named(kind))
+    if (is_key_a_name(kind))
         PyUnicode_InternInPlace(&node->step.key);
     parent->children[parent->child_count++] = node;
     return node;
@@ -88,7 +89,7 @@ static struct guard_node *node_get_child(struct guard_node *parent, enum guard_s
 
 /* Return the node at the end of PATH. Nodes that are missing are made. Returns NULL with an
  * exception. */
-static struct guard_node *node_find_or_make(struct guard_tree *tree, PyObject *path)
+static struct guard_node *find_or_make_node(struct guard_tree *tree, PyObject *path)
 {
     /* the letters that stand for the values of enum guard_step_kind, from STEP_LOCALS on */
     static const char letters[] = "LGBSlc.[m(";
@@ -109,11 +110,11 @@ static struct guard_node *node_find_or_make(struct guard_tree *tree, PyObject *p
         while (kind <= STEP_CALL && letters[kind - STEP_LOCALS] != letter)
             kind++;
         if (kind > STEP_CALL || (i == 0) != (kind <= STEP_CELL) ||
-            (is_named(kind) && !PyUnicode_CheckExact(key))) {
+            (is_key_a_name(kind) && !PyUnicode_CheckExact(key))) {
             PyErr_SetString(PyExc_TypeError, "a source is not as dyntrace.guards makes it");
             return NULL;
         }
-        node = node_get_child(node, (enum guard_step_kind)kind, key, at);
+        node = get_or_make_child(node, (enum guard_step_kind)kind, key, at);
     }
     return node;
 }
@@ -122,7 +123,7 @@ static struct guard_node *node_find_or_make(struct guard_tree *tree, PyObject *p
 
 /* If the object of weak reference REF is dead, make the entries that are bound to TREE invalid. REF
  * is NULL: do so if any object is dead that a guard of TREE compares with. */
-static void invalidate_bound(struct guard_tree *tree, PyObject *ref)
+static void invalidate_bound_entries(struct guard_tree *tree, PyObject *ref)
 {
     const struct guard_identity *dead = NULL;
     PyObject *death;
@@ -156,13 +157,13 @@ static PyObject *handle_object_death(PyObject *capsule, PyObject *ref)
     if (tree && Py_REFCNT(tree)) {
         /* hold the tree, because the entries drop their references to it */
         Py_INCREF(tree);
-        invalidate_bound((struct guard_tree *)tree, ref);
+        invalidate_bound_entries((struct guard_tree *)tree, ref);
         Py_DECREF(tree);
     }
     Py_RETURN_NONE;
 }
 
-static PyObject *watch_new(struct guard_tree *tree)
+static PyObject *make_death_callback(struct guard_tree *tree)
 {
     static PyMethodDef method = {"object_died", handle_object_death, METH_O, NULL};
     OWNED PyObject *capsule = PyCapsule_New(&method, NULL, NULL);
@@ -173,7 +174,7 @@ static PyObject *watch_new(struct guard_tree *tree)
 
 /* ---- add leaves: one for each guard ---- */
 
-static int leaves_add(struct guard_leaves *leaves, struct guard_leaf *leaf)
+static int append_leaf(struct guard_leaves *leaves, struct guard_leaf *leaf)
 {
     struct guard_leaf **more = PyMem_Resize(leaves->at, struct guard_leaf *, leaves->count + 1);
 
@@ -187,7 +188,7 @@ static int leaves_add(struct guard_leaves *leaves, struct guard_leaf *leaf)
 }
 
 /* LEAF is a relation: reserve a slot for the value of each of its sources. */
-static int take_slots(struct guard_tree *tree, struct guard_leaf *leaf, PyObject *paths)
+static int reserve_value_slots(struct guard_tree *tree, struct guard_leaf *leaf, PyObject *paths)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(paths);
 
@@ -197,7 +198,7 @@ static int take_slots(struct guard_tree *tree, struct guard_leaf *leaf, PyObject
         return -1;
     }
     for (Py_ssize_t i = 0; i < count; i++) {
-        struct guard_node *node = node_find_or_make(tree, PyTuple_GET_ITEM(paths, i));
+        struct guard_node *node = find_or_make_node(tree, PyTuple_GET_ITEM(paths, i));
         if (!node)
             return -1;
         if (node->slot < 0)
@@ -206,13 +207,13 @@ static int take_slots(struct guard_tree *tree, struct guard_leaf *leaf, PyObject
     }
     if (leaf->slot_count > tree->widest)
         tree->widest = leaf->slot_count;
-    return leaves_add(&tree->relations, leaf);
+    return append_leaf(&tree->relations, leaf);
 }
 
 /* Set number INDEX of the objects that LEAF compares with to OBJECT. When it dies, the entries
  * bound to TREE become invalid for the reason DEATH. */
-static int set_identity(struct guard_tree *tree, struct guard_leaf *leaf, int index,
-                        PyObject *object, PyObject *death)
+static int set_expected_object(struct guard_tree *tree, struct guard_leaf *leaf, int index,
+                               PyObject *object, PyObject *death)
 {
     struct guard_identity *identity = &leaf->is[index];
     bool immortal =
@@ -220,7 +221,7 @@ static int set_identity(struct guard_tree *tree, struct guard_leaf *leaf, int in
 
     identity->death = Py_NewRef(death);
     if (PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) && !immortal) {
-        if (!tree->watch && !(tree->watch = watch_new(tree)))
+        if (!tree->watch && !(tree->watch = make_death_callback(tree)))
             return -1;
         identity->ref = PyWeakref_NewRef(object, tree->watch);
         if (!identity->ref && !PyErr_ExceptionMatches(PyExc_TypeError))
@@ -236,7 +237,7 @@ static int set_identity(struct guard_tree *tree, struct guard_leaf *leaf, int in
     return 0;
 }
 
-static int leaf_add(struct guard_tree *tree, PyObject *guard)
+static int make_leaf_from_guard(struct guard_tree *tree, PyObject *guard)
 {
     struct guard_leaf *leaf = &tree->leaves[tree->count];
     struct guard_node *node;
@@ -260,21 +261,21 @@ static int leaf_add(struct guard_tree *tree, PyObject *guard)
     for (int i = 0; i < 2 && i < PyTuple_GET_SIZE(objects); i++)
         if (PyTuple_GET_ITEM(objects, i) != Py_None &&
             (!PyArg_ParseTuple(PyTuple_GET_ITEM(objects, i), "OU", &object, &death) ||
-             set_identity(tree, leaf, i, object, death)))
+             set_expected_object(tree, leaf, i, object, death)))
             return -1;
-    if (guard_prepare(leaf, name))
+    if (guard_prepare_leaf(leaf, name))
         return -1;
     if (leaf->relation)
-        return take_slots(tree, leaf, paths);
+        return reserve_value_slots(tree, leaf, paths);
     if (PyTuple_GET_SIZE(paths) != 1) {
         PyErr_Format(PyExc_ValueError, "%s has one source, not %zd", name, PyTuple_GET_SIZE(paths));
         return -1;
     }
-    node = node_find_or_make(tree, PyTuple_GET_ITEM(paths, 0));
-    return node ? leaves_add(&node->leaves, leaf) : -1;
+    node = find_or_make_node(tree, PyTuple_GET_ITEM(paths, 0));
+    return node ? append_leaf(&node->leaves, leaf) : -1;
 }
 
-static void leaf_free(struct guard_leaf *leaf)
+static void free_leaf(struct guard_leaf *leaf)
 {
     Py_XDECREF(leaf->constant);
     for (int i = 0; i < 2; i++) {
@@ -282,7 +283,7 @@ static void leaf_free(struct guard_leaf *leaf)
         Py_XDECREF(leaf->is[i].object);
         Py_XDECREF(leaf->is[i].death);
     }
-    tensor_free(leaf->tensor);
+    tensor_free_guard(leaf->tensor);
     PyMem_Free(leaf->slots);
 }
 
@@ -308,13 +309,13 @@ int guard_tree_bind(PyObject *object_tree, PyObject *object, const struct guard_
     tree->bound = more;
     tree->bound[tree->bound_count++] = (struct guard_bound){Py_NewRef(object), to};
     /* check now, because such an object may have died before the binding */
-    invalidate_bound(tree, NULL);
+    invalidate_bound_entries(tree, NULL);
     return 0;
 }
 
 /* ---- make and free a tree ---- */
 
-static int tree_clear(PyObject *self)
+static int clear_tree(PyObject *self)
 {
     struct guard_tree *tree = (struct guard_tree *)self;
     struct guard_tree old = *tree;
@@ -334,9 +335,9 @@ static int tree_clear(PyObject *self)
     tree->bound = NULL;
     if (old.watch)
         PyCapsule_SetContext(PyCFunction_GET_SELF(old.watch), NULL);
-    node_clear(&old.top);
+    free_node_content(&old.top);
     for (uint32_t i = 0; i < old.count; i++)
-        leaf_free(&old.leaves[i]);
+        free_leaf(&old.leaves[i]);
     for (uint32_t i = 0; i < old.bound_count; i++)
         Py_DECREF(old.bound[i].object);
     PyMem_Free(old.leaves);
@@ -347,28 +348,28 @@ static int tree_clear(PyObject *self)
     return 0;
 }
 
-static void tree_free(PyObject *self)
+static void free_tree(PyObject *self)
 {
     PyObject_GC_UnTrack(self);
-    tree_clear(self);
+    clear_tree(self);
     Py_TYPE(self)->tp_free(self);
 }
 
-static int node_traverse(struct guard_node *node, visitproc visit, void *arg)
+static int traverse_node(struct guard_node *node, visitproc visit, void *arg)
 {
     int status;
 
     Py_VISIT(node->step.key);
     for (uint32_t i = 0; i < node->child_count; i++)
-        if ((status = node_traverse(node->children[i], visit, arg)))
+        if ((status = traverse_node(node->children[i], visit, arg)))
             return status;
     return 0;
 }
 
-static int tree_traverse(PyObject *self, visitproc visit, void *arg)
+static int traverse_tree(PyObject *self, visitproc visit, void *arg)
 {
     struct guard_tree *tree = (struct guard_tree *)self;
-    int status = node_traverse(&tree->top, visit, arg);
+    int status = traverse_node(&tree->top, visit, arg);
 
     if (status)
         return status;
@@ -379,14 +380,14 @@ static int tree_traverse(PyObject *self, visitproc visit, void *arg)
             Py_VISIT(leaf->is[j].ref);
             Py_VISIT(leaf->is[j].object);
         }
-        if ((status = tensor_traverse(leaf->tensor, visit, arg)))
+        if ((status = tensor_traverse_guard(leaf->tensor, visit, arg)))
             return status;
     }
     Py_VISIT(tree->globals);
     return 0;
 }
 
-static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+static PyObject *make_tree(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"guards", "globals", NULL};
     PyObject *guards;
@@ -413,7 +414,7 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *keywords
         goto done;
     }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list); i++)
-        if (leaf_add(tree, PyTuple_GET_ITEM(list, i))) {
+        if (make_leaf_from_guard(tree, PyTuple_GET_ITEM(list, i))) {
             Py_CLEAR(tree);
             goto done;
         }
@@ -425,27 +426,27 @@ done:
 
 /* ---- methods of GuardTree in Python ---- */
 
-static void visit_leaves(const struct guard_leaves *leaves, void (*add)(void *, uint32_t),
-                         void *context)
+static void visit_ordinals_of_leaves(const struct guard_leaves *leaves,
+                                     void (*add)(void *, uint32_t), void *context)
 {
     for (uint32_t i = 0; i < leaves->count; i++)
         add(context, leaves->at[i]->ordinal);
 }
 
-static void visit_leaves_below(const struct guard_node *node, void (*add)(void *, uint32_t),
-                               void *context)
+static void visit_ordinals_below_node(const struct guard_node *node, void (*add)(void *, uint32_t),
+                                      void *context)
 {
-    visit_leaves(&node->leaves, add, context);
+    visit_ordinals_of_leaves(&node->leaves, add, context);
     for (uint32_t i = 0; i < node->child_count; i++)
-        visit_leaves_below(node->children[i], add, context);
+        visit_ordinals_below_node(node->children[i], add, context);
 }
 
-void guard_tree_each(PyObject *self, void (*add)(void *, uint32_t), void *context)
+void guard_tree_visit_ordinals(PyObject *self, void (*add)(void *, uint32_t), void *context)
 {
     struct guard_tree *tree = (struct guard_tree *)self;
 
-    visit_leaves_below(&tree->top, add, context);
-    visit_leaves(&tree->relations, add, context);
+    visit_ordinals_below_node(&tree->top, add, context);
+    visit_ordinals_of_leaves(&tree->relations, add, context);
 }
 
 static void append_ordinal(void *context, uint32_t ordinal)
@@ -457,18 +458,18 @@ static void append_ordinal(void *context, uint32_t ordinal)
         Py_CLEAR(*list);
 }
 
-uint32_t guard_tree_count(PyObject *tree)
+uint32_t guard_tree_count_leaves(PyObject *tree)
 {
     return ((struct guard_tree *)tree)->count;
 }
 
-uint32_t guard_tree_moves(PyObject *tree)
+uint32_t guard_tree_count_moves(PyObject *tree)
 {
     return ((struct guard_tree *)tree)->moves;
 }
 
 /* Check the tree against LOCALS, a dict of variables. Returns false with an exception. */
-static bool check_dict(PyObject *self, PyObject *locals, struct guard_outcome *outcome)
+static bool check_tree_against_dict(PyObject *self, PyObject *locals, struct guard_outcome *outcome)
 {
     struct guard_values values = {.locals = locals};
 
@@ -481,22 +482,23 @@ static bool check_dict(PyObject *self, PyObject *locals, struct guard_outcome *o
     return outcome->result != GUARD_ERROR;
 }
 
-static PyObject *tree_check(PyObject *self, PyObject *locals)
+static PyObject *check_tree_from_python(PyObject *self, PyObject *locals)
 {
     struct guard_outcome outcome;
 
-    return check_dict(self, locals, &outcome) ? PyBool_FromLong(outcome.result == GUARD_PASS)
-                                              : NULL;
+    return check_tree_against_dict(self, locals, &outcome)
+               ? PyBool_FromLong(outcome.result == GUARD_PASS)
+               : NULL;
 }
 
 /* Check the tree against LOCALS and return (passed, guards run, ordinal of the failed guard or
  * None). */
-static PyObject *tree_check_verbose(PyObject *self, PyObject *locals)
+static PyObject *check_tree_and_report_failure(PyObject *self, PyObject *locals)
 {
     struct guard_outcome outcome;
     PyObject *failed;
 
-    if (!check_dict(self, locals, &outcome))
+    if (!check_tree_against_dict(self, locals, &outcome))
         return NULL;
     failed =
         outcome.failed == UINT32_MAX ? Py_NewRef(Py_None) : PyLong_FromUnsignedLong(outcome.failed);
@@ -505,20 +507,20 @@ static PyObject *tree_check_verbose(PyObject *self, PyObject *locals)
                   : NULL;
 }
 
-static PyObject *tree_order(PyObject *self, PyObject *ignored)
+static PyObject *list_current_order(PyObject *self, PyObject *ignored)
 {
     PyObject *list = PyList_New(0);
 
-    guard_tree_each(self, append_ordinal, &list);
+    guard_tree_visit_ordinals(self, append_ordinal, &list);
     return list;
 }
 
 static PyMethodDef tree_methods[] = {
-    {"check", tree_check, METH_O,
+    {"check", check_tree_from_python, METH_O,
      "check($self, f_locals, /)\n--\n\n"
      "Return whether all guards hold for these variables, by name.\n\n"
      "An exception of a guard is raised."},
-    {"check_verbose", tree_check_verbose, METH_O,
+    {"check_verbose", check_tree_and_report_failure, METH_O,
      "check_verbose($self, f_locals, /)\n--\n\n"
      "Return (passed, guards run, number of the guard that did not hold or None)."},
     {"_explain", guard_tree_failures, METH_O,
@@ -526,7 +528,7 @@ static PyMethodDef tree_methods[] = {
     {"_is_quiet", guard_is_quiet, METH_VARARGS | METH_STATIC,
      "_is_quiet(object, name, /)\n--\n\n"
      "Can the attribute be read without running code of the program?"},
-    {"order", tree_order, METH_NOARGS,
+    {"order", list_current_order, METH_NOARGS,
      "order($self, /)\n--\n\n"
      "Return the numbers of the guards in the order in which they are tried now.\n\n"
      "Failures change it."},
@@ -538,10 +540,10 @@ PyTypeObject guard_tree_type = {
     .tp_basicsize = sizeof(struct guard_tree),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
     .tp_doc = "GuardTree(guards, globals=None)\n--\n\nWhat dyntrace.guards.GuardTree is made of.",
-    .tp_new = tree_new,
-    .tp_dealloc = tree_free,
-    .tp_traverse = tree_traverse,
-    .tp_clear = tree_clear,
+    .tp_new = make_tree,
+    .tp_dealloc = free_tree,
+    .tp_traverse = traverse_tree,
+    .tp_clear = clear_tree,
     .tp_methods = tree_methods,
 };
 

@@ -23,7 +23,8 @@ struct guard_reading {
 
 /* The item at index AT of LIST has failed: move it before items that have failed less often.
  * FAILS_AT is the offset, in an item, of its count of failures. */
-static void move_forward(struct guard_reading *r, void **list, uint32_t at, size_t fails_at)
+static void move_failed_item_forward(struct guard_reading *r, void **list, uint32_t at,
+                                     size_t fails_at)
 {
 #define FAILS(item) (*(uint32_t *)((char *)(item) + fails_at))
     void *failed = list[at];
@@ -43,13 +44,14 @@ static void move_forward(struct guard_reading *r, void **list, uint32_t at, size
 #undef FAILS
 }
 
-static void move_failed_leaf(struct guard_reading *r, struct guard_leaves *leaves, uint32_t at)
+static void move_failed_leaf_forward(struct guard_reading *r, struct guard_leaves *leaves,
+                                     uint32_t at)
 {
     if (!leaves->at[at]->stays)
-        move_forward(r, (void **)leaves->at, at, offsetof(struct guard_leaf, fails));
+        move_failed_item_forward(r, (void **)leaves->at, at, offsetof(struct guard_leaf, fails));
 }
 
-static bool uses_slot(const struct guard_leaf *leaf, int slot)
+static bool uses_value_slot(const struct guard_leaf *leaf, int slot)
 {
     for (uint32_t i = 0; i < leaf->slot_count; i++)
         if ((int)leaf->slots[i] == slot)
@@ -58,14 +60,15 @@ static bool uses_slot(const struct guard_leaf *leaf, int slot)
 }
 
 /* Return the ordinal of the first guard that needs the value of NODE; UINT32_MAX if none does. */
-static uint32_t find_first_leaf(const struct guard_tree *tree, const struct guard_node *node)
+static uint32_t first_guard_that_needs_node(const struct guard_tree *tree,
+                                            const struct guard_node *node)
 {
     if (node->leaves.count)
         return node->leaves.at[0]->ordinal;
     for (uint32_t i = 0; node->slot >= 0 && i < tree->relations.count; i++)
-        if (uses_slot(tree->relations.at[i], node->slot))
+        if (uses_value_slot(tree->relations.at[i], node->slot))
             return tree->relations.at[i]->ordinal;
-    return node->child_count ? find_first_leaf(tree, node->children[0]) : UINT32_MAX;
+    return node->child_count ? first_guard_that_needs_node(tree, node->children[0]) : UINT32_MAX;
 }
 
 static int check_node(struct guard_reading *r, struct guard_node *node, PyObject *parent);
@@ -79,7 +82,8 @@ check_children(struct guard_reading *r, struct guard_node *node, PyObject *value
         int result = check_node(r, node->children[i], value);
         if (unlikely(result <= 0)) {
             if (result == 0)
-                move_forward(r, (void **)node->children, i, offsetof(struct guard_node, fails));
+                move_failed_item_forward(r, (void **)node->children, i,
+                                         offsetof(struct guard_node, fails));
             return result;
         }
     }
@@ -89,11 +93,11 @@ check_children(struct guard_reading *r, struct guard_node *node, PyObject *value
 static int check_node(struct guard_reading *r, struct guard_node *node, PyObject *parent)
 {
     PyObject *value = NULL;
-    int result = guard_step_read(&node->step, parent, &r->values, &value);
+    int result = guard_read_step(&node->step, parent, &r->values, &value);
 
     if (unlikely(result <= 0)) {
         r->run++;
-        r->failed = find_first_leaf(r->tree, node);
+        r->failed = first_guard_that_needs_node(r->tree, node);
         return result;
     }
     for (uint32_t i = 0; i < node->leaves.count; i++) {
@@ -103,7 +107,7 @@ static int check_node(struct guard_reading *r, struct guard_node *node, PyObject
         if (unlikely(result <= 0)) {
             r->failed = leaf->ordinal;
             if (result == 0)
-                move_failed_leaf(r, &node->leaves, i);
+                move_failed_leaf_forward(r, &node->leaves, i);
             if (r->seen)
                 *r->seen = Py_NewRef(value);
             goto done;
@@ -119,7 +123,7 @@ done:
     return result;
 }
 
-static PyObject *make_tuple(PyObject *const *values, uint32_t count)
+static PyObject *make_tuple_of_values(PyObject *const *values, uint32_t count)
 {
     PyObject *tuple = PyTuple_New(count);
 
@@ -144,8 +148,9 @@ static int check_relations(struct guard_reading *r, PyObject **values)
         if (result <= 0) {
             r->failed = leaf->ordinal;
             if (result == 0)
-                move_failed_leaf(r, relations, i);
-            if (result == 0 && r->seen && !(*r->seen = make_tuple(values, leaf->slot_count)))
+                move_failed_leaf_forward(r, relations, i);
+            if (result == 0 && r->seen &&
+                !(*r->seen = make_tuple_of_values(values, leaf->slot_count)))
                 result = -1;
             return result;
         }
@@ -228,10 +233,10 @@ static PyObject *take_exception(void)
  * (borrowed), or NULL. VALUES are the COUNT values that the leaf has checked. If a source could not
  * be read, VALUES is NULL and STEP is the step that failed; for a relation it is the number of the
  * source. */
-static int add_failure(struct explanation *x, const struct guard_leaf *leaf, int step,
-                       PyObject *raised, PyObject *const *values, uint32_t count)
+static int add_failed_leaf(struct explanation *x, const struct guard_leaf *leaf, int step,
+                           PyObject *raised, PyObject *const *values, uint32_t count)
 {
-    PyObject *tuple = make_tuple(values, count);
+    PyObject *tuple = make_tuple_of_values(values, count);
     OWNED PyObject *item =
         tuple ? Py_BuildValue("(IiON)", leaf->ordinal, step, raised ? raised : Py_None, tuple)
               : NULL;
@@ -239,8 +244,8 @@ static int add_failure(struct explanation *x, const struct guard_leaf *leaf, int
     return item ? PyList_Append(x->list, item) : -1;
 }
 
-static int explain_leaf(struct explanation *x, const struct guard_leaf *leaf,
-                        PyObject *const *values)
+static int check_leaf_and_explain(struct explanation *x, const struct guard_leaf *leaf,
+                                  PyObject *const *values)
 {
     const bool told = x->quiet && (leaf->stays || (x->seen && leaf->ordinal == x->failed));
     int result = told ? 1 : guard_check(leaf, values);
@@ -248,26 +253,26 @@ static int explain_leaf(struct explanation *x, const struct guard_leaf *leaf,
 
     if (result == 1 || (result < 0 && !raised))
         return result == 1 ? 0 : -1;
-    return add_failure(x, leaf, -1, raised, values, leaf->relation ? leaf->slot_count : 1);
+    return add_failed_leaf(x, leaf, -1, raised, values, leaf->relation ? leaf->slot_count : 1);
 }
 
 /* Add the leaves at NODE and below it to the list of leaves that fail: their values could not be
  * read. */
-static int add_unread(struct explanation *x, const struct guard_node *node, int step,
-                      PyObject *raised)
+static int add_unreadable_leaves(struct explanation *x, const struct guard_node *node, int step,
+                                 PyObject *raised)
 {
     for (uint32_t i = 0; i < node->leaves.count; i++)
-        if (add_failure(x, node->leaves.at[i], step, raised, NULL, 0))
+        if (add_failed_leaf(x, node->leaves.at[i], step, raised, NULL, 0))
             return -1;
     for (uint32_t i = 0; i < node->child_count; i++)
-        if (add_unread(x, node->children[i], step, raised))
+        if (add_unreadable_leaves(x, node->children[i], step, raised))
             return -1;
     if (node->slot >= 0)
         Py_XSETREF(x->kept[node->slot], NULL);
     return 0;
 }
 
-static int explain_node(struct explanation *x, struct guard_node *node, PyObject *parent)
+static int check_node_and_explain(struct explanation *x, struct guard_node *node, PyObject *parent)
 {
     /* a copy, because reading changes the attribute cache of a step */
     struct guard_step step = node->step;
@@ -275,39 +280,40 @@ static int explain_node(struct explanation *x, struct guard_node *node, PyObject
     int status;
 
     if (x->quiet && !guard_step_is_quiet(&step, parent))
-        return !x->seen && find_first_leaf(x->tree, node) == x->failed
-                   ? add_unread(x, node, node->at, NULL)
+        return !x->seen && first_guard_that_needs_node(x->tree, node) == x->failed
+                   ? add_unreadable_leaves(x, node, node->at, NULL)
                    : 0;
-    status = guard_step_read(&step, parent, &x->values, &value);
+    status = guard_read_step(&step, parent, &x->values, &value);
     if (status < 0 && !(raised = take_exception()))
         return -1;
     if (status <= 0)
-        return add_unread(x, node, node->at, raised);
+        return add_unreadable_leaves(x, node, node->at, raised);
     status = 0;
     for (uint32_t i = 0; status == 0 && i < node->leaves.count; i++)
-        status = explain_leaf(x, node->leaves.at[i], &value);
+        status = check_leaf_and_explain(x, node->leaves.at[i], &value);
     for (uint32_t i = 0; status == 0 && i < node->child_count; i++)
-        status = explain_node(x, node->children[i], value);
+        status = check_node_and_explain(x, node->children[i], value);
     if (node->slot >= 0)
         Py_XSETREF(x->kept[node->slot], Py_XNewRef(value));
     return status;
 }
 
-static int explain_relation(struct explanation *x, const struct guard_leaf *leaf, PyObject **values)
+static int check_relation_and_explain(struct explanation *x, const struct guard_leaf *leaf,
+                                      PyObject **values)
 {
     for (uint32_t i = 0; i < leaf->slot_count; i++) {
         values[i] = x->kept[leaf->slots[i]];
         if (!values[i])
             return x->quiet && (x->seen || leaf->ordinal != x->failed)
                        ? 0
-                       : add_failure(x, leaf, (int)i, NULL, NULL, 0);
+                       : add_failed_leaf(x, leaf, (int)i, NULL, NULL, 0);
     }
-    return explain_leaf(x, leaf, values);
+    return check_leaf_and_explain(x, leaf, values);
 }
 
 /* Return the leaves that fail, as a new list, which python/dyntrace/_guard_words.py turns into
  * text. */
-static PyObject *find_failures(struct guard_tree *tree, struct explanation *x)
+static PyObject *find_all_failed_leaves(struct guard_tree *tree, struct explanation *x)
 {
     PyObject **arguments = PyMem_Calloc(tree->widest + 1, sizeof *arguments);
     const struct guard_leaf *ended = x->seen ? &tree->leaves[x->failed] : NULL;
@@ -319,14 +325,15 @@ static PyObject *find_failures(struct guard_tree *tree, struct explanation *x)
     x->kept = PyMem_Calloc(tree->slots + 1, sizeof *x->kept);
     tree->checking++; /* keeps other checks from reordering the tree meanwhile */
     if (x->list && x->kept && arguments) {
-        status = !ended            ? 0
-                 : ended->relation ? add_failure(x, ended, -1, NULL, &PyTuple_GET_ITEM(x->seen, 0),
-                                                 ended->slot_count)
-                                   : add_failure(x, ended, -1, NULL, &x->seen, 1);
+        status = !ended ? 0
+                 : ended->relation
+                     ? add_failed_leaf(x, ended, -1, NULL, &PyTuple_GET_ITEM(x->seen, 0),
+                                       ended->slot_count)
+                     : add_failed_leaf(x, ended, -1, NULL, &x->seen, 1);
         if (status == 0)
-            status = explain_node(x, &tree->top, NULL);
+            status = check_node_and_explain(x, &tree->top, NULL);
         for (uint32_t i = 0; status == 0 && i < tree->relations.count; i++)
-            status = explain_relation(x, tree->relations.at[i], arguments);
+            status = check_relation_and_explain(x, tree->relations.at[i], arguments);
     } else if (!PyErr_Occurred()) {
         PyErr_NoMemory();
     }
@@ -345,7 +352,7 @@ PyObject *guard_tree_failures(PyObject *self, PyObject *locals)
     struct explanation x = {.values = {.locals = locals}, .failed = UINT32_MAX};
 
     if (PyDict_Check(locals))
-        return find_failures((struct guard_tree *)self, &x);
+        return find_all_failed_leaves((struct guard_tree *)self, &x);
     return PyErr_Format(PyExc_TypeError, "expected the variables as a dict, got %s",
                         Py_TYPE(locals)->tp_name);
 }
@@ -355,8 +362,8 @@ PyObject *guard_tree_failures(PyObject *self, PyObject *locals)
 /* Call SELF.NAME(FIRST, KEEP); without FIRST if it is NULL. The call is not recorded, traced or
  * counted, as all Python code of ours. Returns a new list, or NULL. An exception that is not an
  * Exception stays pending, for example one from a signal handler. */
-static PyObject *call_quietly(PyObject *self, const char *name, PyObject *first,
-                              enum session_values keep)
+static PyObject *call_method_unrecorded(PyObject *self, const char *name, PyObject *first,
+                                        enum session_values keep)
 {
     OWNED PyObject *kept = PyLong_FromLong(keep);
     PyObject *list;
@@ -364,15 +371,15 @@ static PyObject *call_quietly(PyObject *self, const char *name, PyObject *first,
     struct torch_quiet quiet;
 
     torch_quiet_begin(&quiet);
-    list = first ? tracer_call(self, name, first, kept, NULL)
-                 : tracer_call(self, name, kept, NULL, NULL);
+    list = first ? tracer_call_method(self, name, first, kept, NULL)
+                 : tracer_call_method(self, name, kept, NULL, NULL);
     if (list && !PyList_CheckExact(list))
         Py_CLEAR(list);
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
-        raised = tracer_exception_aside();
+        raised = tracer_put_exception_aside();
     torch_quiet_end(&quiet);
     if (raised.type)
-        tracer_exception_back(&raised);
+        tracer_restore_exception(&raised);
     return list;
 }
 
@@ -380,14 +387,14 @@ PyObject *guard_tree_explain(PyObject *self, const struct guard_values *values, 
                              PyObject *seen, enum session_values keep)
 {
     struct explanation x = {.values = *values, .quiet = true, .failed = failed, .seen = seen};
-    OWNED PyObject *found = find_failures((struct guard_tree *)self, &x);
+    OWNED PyObject *found = find_all_failed_leaves((struct guard_tree *)self, &x);
 
-    return found ? call_quietly(self, "_why", found, keep) : NULL;
+    return found ? call_method_unrecorded(self, "_why", found, keep) : NULL;
 }
 
 PyObject *guard_tree_list(PyObject *self, enum session_values keep)
 {
-    OWNED PyObject *list = call_quietly(self, "_rows", NULL, keep);
+    OWNED PyObject *list = call_method_unrecorded(self, "_rows", NULL, keep);
     PyObject *rows = list ? PyList_AsTuple(list) : NULL;
     bool whole = rows && PyTuple_GET_SIZE(rows) == ((struct guard_tree *)self)->count;
 

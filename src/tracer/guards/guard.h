@@ -42,7 +42,7 @@ struct guard_outcome guard_tree_check(PyObject *tree, const struct guard_values 
                                       PyObject **seen);
 
 /* Return how many leaves the tree has. */
-uint32_t guard_tree_count(PyObject *tree);
+uint32_t guard_tree_count_leaves(PyObject *tree);
 /* Return the leaves of the tree by ordinal: a new tuple of tuples (kind, source, expression). KEEP
  * says which values they may contain. Returns NULL if they cannot be described. A pending exception
  * stays pending, also in guard_tree_explain(). */
@@ -54,11 +54,12 @@ PyObject *guard_tree_list(PyObject *tree, enum session_values keep);
 PyObject *guard_tree_explain(PyObject *tree, const struct guard_values *values, uint32_t failed,
                              PyObject *seen, enum session_values keep);
 
-/* guard_tree_each calls ADD with the ordinal of each guard, in the order in which they are checked
- * now. Runs no Python code. The order changes when a guard fails; guard_tree_moves returns how
- * often it has changed. */
-void guard_tree_each(PyObject *tree, void (*add)(void *context, uint32_t ordinal), void *context);
-uint32_t guard_tree_moves(PyObject *tree);
+/* guard_tree_visit_ordinals calls ADD with the ordinal of each guard, in the order in which they
+ * are checked now. Runs no Python code. The order changes when a guard fails;
+ * guard_tree_count_moves returns how often it has changed. */
+void guard_tree_visit_ordinals(PyObject *tree, void (*add)(void *context, uint32_t ordinal),
+                               void *context);
+uint32_t guard_tree_count_moves(PyObject *tree);
 
 /* What a tree does with an object that is bound to it, which is a cache entry. */
 struct guard_binding {

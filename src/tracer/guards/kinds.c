@@ -20,7 +20,7 @@
 enum { KINDS(X) KIND_COUNT };
 #undef X
 
-int guard_prepare(struct guard_leaf *leaf, const char *name)
+int guard_prepare_leaf(struct guard_leaf *leaf, const char *name)
 {
     static const char *const names[] = {
 #define X(NAME) #NAME,
@@ -33,7 +33,7 @@ int guard_prepare(struct guard_leaf *leaf, const char *name)
     leaf->relation = leaf->kind >= SHAPE_EQUAL;
     switch (leaf->kind) {
     case TENSOR_MATCH:
-        return tensor_prepare(leaf);
+        return tensor_prepare_guard(leaf);
     case FUNCTION_MATCH:
         if (PyCFunction_Check(leaf->constant))
             leaf->definition = ((PyCFunctionObject *)leaf->constant)->m_ml;
@@ -73,7 +73,7 @@ int guard_prepare(struct guard_leaf *leaf, const char *name)
  * ranges and complex numbers, are compared in the same way. So 1, True and 1.0 differ, 0.0 and -0.0
  * differ, and range(0, 3, 2) and range(0, 4, 2) differ. All nans are equal. Returns 1 or 0, or -1
  * with an exception. */
-static int is_same_value(PyObject *wanted, PyObject *value)
+static int are_values_and_types_equal(PyObject *wanted, PyObject *value)
 {
     int result = 1;
 
@@ -92,10 +92,10 @@ static int is_same_value(PyObject *wanted, PyObject *value)
         const char *const parts = PyComplex_CheckExact(wanted) ? "__getnewargs__" : "__reduce__";
         OWNED PyObject *first = PyObject_CallMethod(wanted, parts, NULL),
                        *second = first ? PyObject_CallMethod(value, parts, NULL) : NULL;
-        return second ? is_same_value(first, second) : -1;
+        return second ? are_values_and_types_equal(first, second) : -1;
     }
     if (!strncmp(Py_TYPE(wanted)->tp_name, "numpy.dtype", strlen("numpy.dtype")))
-        return guard_same_dtype(wanted, value);
+        return guard_are_dtypes_equal(wanted, value);
     if (!PyTuple_CheckExact(wanted) && !PyList_CheckExact(wanted))
         return PyObject_RichCompareBool(wanted, value, Py_EQ);
     if (Py_SIZE(wanted) != Py_SIZE(value))
@@ -107,31 +107,33 @@ static int is_same_value(PyObject *wanted, PyObject *value)
         OWNED PyObject *second =
             i < Py_SIZE(value) ? Py_NewRef(PySequence_Fast_GET_ITEM(value, i)) : NULL;
         /* NULL if an __eq__ has shortened the list meanwhile */
-        result = second ? is_same_value(first, second) : 0;
+        result = second ? are_values_and_types_equal(first, second) : 0;
     }
     Py_LeaveRecursiveCall();
     return result;
 }
 
-static APART int is_function(const struct guard_leaf *leaf, PyObject *value)
+static APART int is_expected_function(const struct guard_leaf *leaf, PyObject *value)
 {
     if (!leaf->is[1].at)
-        return guard_is(&leaf->is[0], value);
+        return guard_is_expected_object(&leaf->is[0], value);
     if (leaf->definition)
         return PyCFunction_Check(value) && ((PyCFunctionObject *)value)->m_ml == leaf->definition &&
-               PyCFunction_GET_SELF(value) && guard_is(&leaf->is[1], PyCFunction_GET_SELF(value));
-    return PyMethod_Check(value) && guard_is(&leaf->is[0], PyMethod_GET_FUNCTION(value)) &&
-           guard_is(&leaf->is[1], PyMethod_GET_SELF(value));
+               PyCFunction_GET_SELF(value) &&
+               guard_is_expected_object(&leaf->is[1], PyCFunction_GET_SELF(value));
+    return PyMethod_Check(value) &&
+           guard_is_expected_object(&leaf->is[0], PyMethod_GET_FUNCTION(value)) &&
+           guard_is_expected_object(&leaf->is[1], PyMethod_GET_SELF(value));
 }
 
 /* Is the object of a weak reference alive? VALUE is the weak reference, or what a call of it
  * returned. */
-static APART int is_alive(PyObject *value)
+static APART int is_referenced_object_alive(PyObject *value)
 {
     return (PyWeakref_Check(value) ? ((PyWeakReference *)value)->wr_object : value) != Py_None;
 }
 
-static APART int has_attribute(const struct guard_leaf *leaf, PyObject *object)
+static APART int has_expected_attribute(const struct guard_leaf *leaf, PyObject *object)
 {
     PyObject *value;
     int found = compat_optional_attribute(object, leaf->constant, &value);
@@ -147,7 +149,7 @@ static APART int has_no_key(const struct guard_leaf *leaf, PyObject *dict)
     return found < 0 ? -1 : !found;
 }
 
-static APART int has_length(const struct guard_leaf *leaf, PyObject *value)
+static APART int has_expected_length(const struct guard_leaf *leaf, PyObject *value)
 {
     PyTypeObject *type = Py_TYPE(value);
     Py_ssize_t length;
@@ -160,7 +162,7 @@ static APART int has_length(const struct guard_leaf *leaf, PyObject *value)
 }
 
 /* Has DICT exactly the keys that LEAF expects? Their order does not matter. */
-static APART int has_keys(const struct guard_leaf *leaf, PyObject *dict)
+static APART int has_expected_keys(const struct guard_leaf *leaf, PyObject *dict)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(leaf->constant);
     int found = 1;
@@ -191,7 +193,7 @@ static int read_integer(PyObject *value, long long *number)
     return !overflow;
 }
 
-static APART int fits_shape(const struct guard_leaf *leaf, PyObject *value)
+static APART int has_expected_shape(const struct guard_leaf *leaf, PyObject *value)
 {
     long long number;
     int result = read_integer(value, &number);
@@ -202,7 +204,7 @@ static APART int fits_shape(const struct guard_leaf *leaf, PyObject *value)
                                      : number % leaf->number == 0;
 }
 
-static APART int are_equal(const struct guard_leaf *leaf, PyObject *const *values)
+static APART int are_all_values_equal(const struct guard_leaf *leaf, PyObject *const *values)
 {
     long long first = 0, other;
     int result = 1;
@@ -222,7 +224,7 @@ static int compare_addresses(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static APART int are_different(const struct guard_leaf *leaf, PyObject *const *values)
+static APART int are_all_objects_different(const struct guard_leaf *leaf, PyObject *const *values)
 {
     uint32_t count = leaf->slot_count;
     PyObject **sorted;
@@ -248,7 +250,7 @@ static APART int are_different(const struct guard_leaf *leaf, PyObject *const *v
     return result;
 }
 
-static APART int call_lambda(const struct guard_leaf *leaf, PyObject *const *values)
+static APART int call_guard_lambda(const struct guard_leaf *leaf, PyObject *const *values)
 {
     OWNED PyObject *result = PyObject_Vectorcall(leaf->constant, values, leaf->slot_count, NULL);
     int passed = result == Py_True;
@@ -266,7 +268,7 @@ static APART int call_lambda(const struct guard_leaf *leaf, PyObject *const *val
 /* Compute NUMBER, which is an int; or (i,) for value number i; or (operator, operands ...) for
  * the operator's result. Returns a new reference; NULL if an operand is no int, or with an
  * exception. */
-static PyObject *compute_number(PyObject *number, PyObject *const *values)
+static PyObject *compute_expression(PyObject *number, PyObject *const *values)
 {
     PyObject *operands[2] = {NULL};
     PyObject *made = NULL;
@@ -277,7 +279,7 @@ static PyObject *compute_number(PyObject *number, PyObject *const *values)
     if (count <= 0)
         return PyLong_CheckExact(number) ? Py_NewRef(number) : NULL;
     for (Py_ssize_t i = 0; i < count && (!i || operands[0]); i++)
-        operands[i] = compute_number(PyTuple_GET_ITEM(number, i + 1), values);
+        operands[i] = compute_expression(PyTuple_GET_ITEM(number, i + 1), values);
     if (operands[count - 1])
         made = PyObject_Vectorcall(PyTuple_GET_ITEM(number, 0), operands, (size_t)count, NULL);
     Py_XDECREF(operands[0]);
@@ -287,9 +289,10 @@ static PyObject *compute_number(PyObject *number, PyObject *const *values)
 
 /* compares(*values): has the comparison of the values the expected result? SELF is (comparison,
  * expected result). */
-static PyObject *check_comparison(PyObject *self, PyObject *const *values, Py_ssize_t count)
+static PyObject *is_comparison_as_expected(PyObject *self, PyObject *const *values,
+                                           Py_ssize_t count)
 {
-    OWNED PyObject *result = compute_number(PyTuple_GET_ITEM(self, 0), values);
+    OWNED PyObject *result = compute_expression(PyTuple_GET_ITEM(self, 0), values);
 
     if (!result && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_ArithmeticError))
         return NULL;
@@ -297,8 +300,8 @@ static PyObject *check_comparison(PyObject *self, PyObject *const *values, Py_ss
     return PyBool_FromLong(result == PyTuple_GET_ITEM(self, 1));
 }
 
-/* has_order(dict): are the keys of DICT the strings in SELF, in this order? */
-static PyObject *has_order(PyObject *self, PyObject *dict)
+/* has_key_order(dict): are the keys of DICT the strings in SELF, in this order? */
+static PyObject *has_key_order(PyObject *self, PyObject *dict)
 {
     PyObject *key, *value;
     Py_ssize_t at = 0;
@@ -312,11 +315,12 @@ static PyObject *has_order(PyObject *self, PyObject *dict)
     Py_RETURN_TRUE;
 }
 
-static PyObject *make_check(PyObject *module, PyObject *of)
+static PyObject *make_check_function(PyObject *module, PyObject *of)
 {
-    static PyMethodDef comparison = {"compares", (PyCFunction)(void (*)(void))check_comparison,
+    static PyMethodDef comparison = {"compares",
+                                     (PyCFunction)(void (*)(void))is_comparison_as_expected,
                                      METH_FASTCALL, "compares(*numbers)"};
-    static PyMethodDef order = {"has_order", has_order, METH_O, "has_order(dict)"};
+    static PyMethodDef order = {"has_order", has_key_order, METH_O, "has_order(dict)"};
 
     if (!PyTuple_CheckExact(of))
         return PyErr_Format(PyExc_TypeError, "a check is made of a tuple");
@@ -327,7 +331,7 @@ static PyObject *make_check(PyObject *module, PyObject *of)
 }
 
 PyMethodDef guard_methods[] = {
-    {"_check", make_check, METH_O,
+    {"_check", make_check_function, METH_O,
      "_check($module, of, /)\n--\n\nReturn a function. _check(words) checks that a dict has "
      "these keys in this order, "
      "_check((comparison, result)) that numbers compare like that."},
@@ -340,18 +344,18 @@ int guard_check(const struct guard_leaf *leaf, PyObject *const *values)
 
     switch (leaf->kind) {
     case TYPE_MATCH:
-        return guard_is(&leaf->is[0], (PyObject *)Py_TYPE(value));
+        return guard_is_expected_object(&leaf->is[0], (PyObject *)Py_TYPE(value));
     case ID_MATCH:
-        return guard_is(&leaf->is[0], value);
+        return guard_is_expected_object(&leaf->is[0], value);
     case EQUALS_MATCH:
-        return is_same_value(leaf->constant, value);
+        return are_values_and_types_equal(leaf->constant, value);
     case NONE_MATCH:
         return value == leaf->constant;
     case NOT_NONE:
         return value != leaf->constant;
     case HASATTR:
     case NO_HASATTR:
-        return has_attribute(leaf, value);
+        return has_expected_attribute(leaf, value);
     case DICT_LENGTH:
         return PyDict_Check(value) && PyDict_GET_SIZE(value) == leaf->number;
     case LIST_LENGTH:
@@ -359,30 +363,31 @@ int guard_check(const struct guard_leaf *leaf, PyObject *const *values)
     case TUPLE_LENGTH:
         return PyTuple_Check(value) && PyTuple_GET_SIZE(value) == leaf->number;
     case SEQUENCE_LENGTH:
-        return has_length(leaf, value);
+        return has_expected_length(leaf, value);
     case DICT_KEYS:
-        return has_keys(leaf, value);
+        return has_expected_keys(leaf, value);
     case DICT_CONTAINS:
         return PyDict_Check(value) ? PyDict_Contains(value, leaf->constant) : 0;
     case DICT_NOT_CONTAINS:
         return PyDict_Check(value) ? has_no_key(leaf, value) : 0;
     case FUNCTION_MATCH:
-        return is_function(leaf, value);
+        return is_expected_function(leaf, value);
     case CLOSURE_MATCH: /* compare the code objects, which all functions made by one def share */
-        return PyFunction_Check(value) && guard_is(&leaf->is[0], PyFunction_GET_CODE(value));
+        return PyFunction_Check(value) &&
+               guard_is_expected_object(&leaf->is[0], PyFunction_GET_CODE(value));
     case WEAKREF_ALIVE:
-        return is_alive(value);
+        return is_referenced_object_alive(value);
     case TENSOR_MATCH:
-        return tensor_check(leaf, value);
+        return tensor_check_guard(leaf, value);
     case SHAPE_BOUND:
     case SHAPE_DIVISIBLE:
-        return fits_shape(leaf, value);
+        return has_expected_shape(leaf, value);
     case SHAPE_EQUAL:
-        return are_equal(leaf, values);
+        return are_all_values_equal(leaf, values);
     case NO_ALIASING:
-        return are_different(leaf, values);
+        return are_all_objects_different(leaf, values);
     case LAMBDA:
-        return call_lambda(leaf, values);
+        return call_guard_lambda(leaf, values);
     default:
         __builtin_unreachable();
     }

@@ -12,7 +12,7 @@
 
 /* Can attributes of an instance of TYPE be read from its dict or array? Yes, unless the class
  * defines __getattribute__. (A __getattr__ is called only for attributes that are missing.) */
-static bool is_plain(PyTypeObject *type)
+static bool can_attributes_be_read_directly(PyTypeObject *type)
 {
     static PyObject *name;
 
@@ -26,7 +26,7 @@ static bool is_plain(PyTypeObject *type)
     return _PyType_Lookup(type, name) == _PyType_Lookup(&PyBaseObject_Type, name);
 }
 
-static void fill_cache(struct attribute_cache *cache, PyObject *object, PyObject *name)
+static void fill_attribute_cache(struct attribute_cache *cache, PyObject *object, PyObject *name)
 {
     /* hold the type, because a lookup may replace the object's __class__ */
     PyTypeObject *type = (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(object));
@@ -35,15 +35,15 @@ static void fill_cache(struct attribute_cache *cache, PyObject *object, PyObject
     cache->type = type;
     cache->where = WHERE_UNKNOWN;
     cache->version = 0;
-    if (!is_plain(type))
+    if (!can_attributes_be_read_directly(type))
         goto done;
     descriptor = _PyType_Lookup(type, name); /* borrowed; this call also gives the type a version */
     cache->version = type->tp_version_tag;
     if (!descriptor) {
-        cache->index = compat_inline_index(type, name);
-        if (cache->index >= 0 && compat_inline_values(object))
+        cache->index = compat_find_inline_index(type, name);
+        if (cache->index >= 0 && compat_get_inline_values(object))
             cache->where = WHERE_INLINE;
-        else if (compat_made_dict(object))
+        else if (compat_get_existing_dict(object))
             cache->where = WHERE_DICT;
     } else if (Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) {
         PyMemberDef *member = ((PyMemberDescrObject *)descriptor)->d_member;
@@ -59,19 +59,19 @@ done:
 
 /* Return the attribute NAME of OBJECT from its cached place: a new reference, or NULL if it is not
  * there. */
-static inline PyObject *read_cached(const struct attribute_cache *cache, PyObject *object,
-                                    PyObject *name)
+static inline PyObject *read_cached_attribute(const struct attribute_cache *cache, PyObject *object,
+                                              PyObject *name)
 {
     PyObject **values, *dict, *value;
 
     switch (cache->where) {
     case WHERE_INLINE:
-        values = compat_inline_values(object);
+        values = compat_get_inline_values(object);
         if (values)
             return Py_XNewRef(values[cache->index]);
         /* fall through */
     case WHERE_DICT:
-        dict = compat_made_dict(object);
+        dict = compat_get_existing_dict(object);
         if (!dict)
             return NULL;
         Py_INCREF(dict); /* hold the dict, because other code may replace it during the read */
@@ -86,15 +86,15 @@ static inline PyObject *read_cached(const struct attribute_cache *cache, PyObjec
     }
 }
 
-/* Read the attribute NAME, an interned string, of OBJECT. Returns as guard_step_read() does. */
-/* Not inlined into guard_step_read(), which mostly reads locals and so saves fewer registers. */
+/* Read the attribute NAME, an interned string, of OBJECT. Returns as guard_read_step() does. */
+/* Not inlined into guard_read_step(), which mostly reads locals and so saves fewer registers. */
 static __attribute__((noinline)) int read_attribute(struct attribute_cache *cache, PyObject *object,
                                                     PyObject *name, PyObject **value)
 {
     PyTypeObject *type = Py_TYPE(object);
 
     if (cache->type == type && cache->version && cache->version == type->tp_version_tag) {
-        *value = read_cached(cache, object, name);
+        *value = read_cached_attribute(cache, object, name);
         if (*value)
             return 1;
         if (PyErr_Occurred())
@@ -102,29 +102,30 @@ static __attribute__((noinline)) int read_attribute(struct attribute_cache *cach
         if (cache->where == WHERE_UNKNOWN)
             return compat_optional_attribute(object, name, value);
     }
-    fill_cache(cache, object, name);
+    fill_attribute_cache(cache, object, name);
     return compat_optional_attribute(object, name, value);
 }
 
 /* ---- read a local variable ---- */
 
-static bool is_local(PyCodeObject *code, int i, PyObject *name)
+static bool is_local_called(PyCodeObject *code, int i, PyObject *name)
 {
     return PyTuple_GET_ITEM(code->co_localsplusnames, i) == name && !compat_is_hidden(code, i);
 }
 
 /* Return the value of local number I, borrowed, or NULL. CELL: of a free variable return the cell.
  * Before the frame has started, free variables are only in the function's closure. */
-static inline PyObject *get_local(compat_frame *frame, const PyCodeObject *code, int i, bool cell)
+static inline PyObject *get_local_value(compat_frame *frame, const PyCodeObject *code, int i,
+                                        bool cell)
 {
     const int free_at = code->co_nlocalsplus - code->co_nfreevars;
     PyObject *closure;
 
     if (i < free_at)
-        return cell ? NULL : compat_local(frame, i);
+        return cell ? NULL : compat_get_local(frame, i);
     /* The closure may be NULL or too short: a resume function releases it at its start, and
      * extensions may set it. */
-    closure = compat_function(frame)->func_closure;
+    closure = compat_get_function(frame)->func_closure;
     if (!closure || i - free_at >= PyTuple_GET_SIZE(closure))
         return NULL;
     closure = PyTuple_GET_ITEM(closure, i - free_at);
@@ -138,7 +139,7 @@ static inline PyObject *get_local(compat_frame *frame, const PyCodeObject *code,
 static int read_local(compat_frame *frame, PyObject *name, Py_ssize_t *hint, bool cell,
                       PyObject **value)
 {
-    PyCodeObject *code = compat_code(frame);
+    PyCodeObject *code = compat_get_code(frame);
     int count = code->co_nlocalsplus;
     int i = (int)*hint;
 
@@ -156,17 +157,18 @@ static int read_local(compat_frame *frame, PyObject *name, Py_ssize_t *hint, boo
             PyErr_Clear();
         return PyErr_Occurred() ? -1 : 0;
     }
-    if (likely(i >= 0 && i < count && is_local(code, i, name)))
-        *value = Py_XNewRef(get_local(frame, code, i, cell));
+    if (likely(i >= 0 && i < count && is_local_called(code, i, name)))
+        *value = Py_XNewRef(get_local_value(frame, code, i, cell));
     for (i = count - 1; i >= 0 && !*value; i--)
-        if (is_local(code, i, name) && (*value = Py_XNewRef(get_local(frame, code, i, cell))))
+        if (is_local_called(code, i, name) &&
+            (*value = Py_XNewRef(get_local_value(frame, code, i, cell))))
             *hint = i;
     return *value != NULL;
 }
 
 PyObject *guard_frame_locals(compat_frame *frame)
 {
-    PyCodeObject *code = compat_code(frame);
+    PyCodeObject *code = compat_get_code(frame);
     PyObject *locals = PyDict_New();
     int status = locals ? 0 : -1;
 
@@ -177,7 +179,8 @@ PyObject *guard_frame_locals(compat_frame *frame)
             status = PyDict_Update(locals, frame->f_locals);
     } else {
         for (int i = 0; !status && i < code->co_nlocalsplus; i++) {
-            PyObject *value = compat_is_hidden(code, i) ? NULL : get_local(frame, code, i, false);
+            PyObject *value =
+                compat_is_hidden(code, i) ? NULL : get_local_value(frame, code, i, false);
             if (value)
                 status =
                     PyDict_SetItem(locals, PyTuple_GET_ITEM(code->co_localsplusnames, i), value);
@@ -230,7 +233,7 @@ static int read_item(struct guard_step *step, PyObject *parent, PyObject **value
 
 /* ---- call a function or a method ---- */
 
-static int call_object(PyObject *callable, PyObject **value)
+static int call_and_store_result(PyObject *callable, PyObject **value)
 {
     if (!PyCallable_Check(callable))
         return 0;
@@ -238,7 +241,7 @@ static int call_object(PyObject *callable, PyObject **value)
     return *value ? 1 : -1;
 }
 
-static int call_method(struct guard_step *step, PyObject *parent, PyObject **value)
+static int call_method_of_step(struct guard_step *step, PyObject *parent, PyObject **value)
 {
     OWNED PyObject *method = NULL;
     struct tracer_exception raised;
@@ -250,21 +253,21 @@ static int call_method(struct guard_step *step, PyObject *parent, PyObject **val
     if (!PyErr_ExceptionMatches(PyExc_AttributeError) && !PyErr_ExceptionMatches(PyExc_TypeError))
         return -1;
     /* there is an exception: did the method raise it, or is there no such method? */
-    raised = tracer_exception_aside();
+    raised = tracer_put_exception_aside();
     found = compat_optional_attribute(parent, step->key, &method);
     if (found > 0 && !PyCallable_Check(method))
         found = 0;
     if (found > 0) {
-        tracer_exception_back(&raised);
+        tracer_restore_exception(&raised);
         return -1;
     }
-    tracer_exception_drop(&raised);
+    tracer_drop_exception(&raised);
     return found;
 }
 
 /* ---- read any step ---- */
 
-int guard_step_read(struct guard_step *step, PyObject *parent, const struct guard_values *values,
+int guard_read_step(struct guard_step *step, PyObject *parent, const struct guard_values *values,
                     PyObject **value)
 {
     compat_frame *frame = values->frame;
@@ -284,11 +287,11 @@ int guard_step_read(struct guard_step *step, PyObject *parent, const struct guar
     case STEP_ITEM:
         return read_item(step, parent, value);
     case STEP_METHOD:
-        return call_method(step, parent, value);
+        return call_method_of_step(step, parent, value);
     case STEP_CALL:
-        return call_object(parent, value);
+        return call_and_store_result(parent, value);
     case STEP_STATE:
-        return call_object(step->key, value);
+        return call_and_store_result(step->key, value);
     case STEP_LOCALS:
         *value = values->locals ? Py_NewRef(values->locals) : guard_frame_locals(frame);
         return *value ? 1 : -1;
@@ -312,7 +315,7 @@ int guard_step_read(struct guard_step *step, PyObject *parent, const struct guar
 
 /* FOUND is a class attribute, or NULL. Can it be read through an instance without running code of
  * the program? No if it is a property, or has a __get__ written in Python. */
-static bool is_quiet_class_attribute(PyObject *found)
+static bool can_class_attribute_be_read_quietly(PyObject *found)
 {
     PyTypeObject *type = found ? Py_TYPE(found) : NULL;
 
@@ -320,26 +323,26 @@ static bool is_quiet_class_attribute(PyObject *found)
            (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type != &PyProperty_Type);
 }
 
-static PyObject *find_in_type(PyTypeObject *type, const char *name)
+static PyObject *find_attribute_in_type(PyTypeObject *type, const char *name)
 {
     OWNED PyObject *key = PyUnicode_InternFromString(name);
 
     return key ? _PyType_Lookup(type, key) : NULL; /* borrowed */
 }
 
-static bool is_quiet_attribute(PyObject *object, PyObject *name)
+static bool can_attribute_be_read_quietly(PyObject *object, PyObject *name)
 {
     PyTypeObject *type = Py_TYPE(object);
     OWNED PyObject *there = NULL;
 
-    if (!is_quiet_class_attribute(_PyType_Lookup(type, name)))
+    if (!can_class_attribute_be_read_quietly(_PyType_Lookup(type, name)))
         return false;
     if (PyType_Check(object))
         return type->tp_getattro == PyType_Type.tp_getattro &&
-               is_quiet_class_attribute(_PyType_Lookup((PyTypeObject *)object, name));
-    if (!is_plain(type))
+               can_class_attribute_be_read_quietly(_PyType_Lookup((PyTypeObject *)object, name));
+    if (!can_attributes_be_read_directly(type))
         return false;
-    if (!PyModule_Check(object) && !find_in_type(type, "__getattr__"))
+    if (!PyModule_Check(object) && !find_attribute_in_type(type, "__getattr__"))
         return true;
     /* getattr() would call __getattr__, which is code of the program */
     there = PyObject_GenericGetAttr(object, name);
@@ -348,9 +351,9 @@ static bool is_quiet_attribute(PyObject *object, PyObject *name)
 }
 
 /* Is the method NAME of TYPE written in C? True also if TYPE has no such method. */
-static bool is_native(PyTypeObject *type, const char *name)
+static bool is_method_written_in_c(PyTypeObject *type, const char *name)
 {
-    PyObject *found = find_in_type(type, name);
+    PyObject *found = find_attribute_in_type(type, name);
 
     return !found || (!(Py_TYPE(found)->tp_flags & Py_TPFLAGS_HEAPTYPE) &&
                       !PyFunction_Check(found) && !Py_IS_TYPE(found, &PyProperty_Type));
@@ -362,12 +365,13 @@ bool guard_step_is_quiet(const struct guard_step *step, PyObject *parent)
 
     switch (step->kind) {
     case STEP_ATTRIBUTE:
-        return is_quiet_attribute(parent, step->key);
+        return can_attribute_be_read_quietly(parent, step->key);
     case STEP_ITEM:
-        return is_native(Py_TYPE(parent), "__getitem__");
+        return is_method_written_in_c(Py_TYPE(parent), "__getitem__");
     case STEP_METHOD:
         method = _PyType_Lookup(Py_TYPE(parent), step->key);
-        return method && Py_IS_TYPE(method, &PyMethodDescr_Type) && is_plain(Py_TYPE(parent));
+        return method && Py_IS_TYPE(method, &PyMethodDescr_Type) &&
+               can_attributes_be_read_directly(Py_TYPE(parent));
     case STEP_CALL:
         return PyCFunction_Check(parent) || PyWeakref_CheckRefExact(parent);
     default:
@@ -380,6 +384,6 @@ PyObject *guard_is_quiet(PyObject *ignored, PyObject *args)
     PyObject *object, *name;
 
     return PyArg_ParseTuple(args, "OU:_is_quiet", &object, &name)
-               ? PyBool_FromLong(is_quiet_attribute(object, name))
+               ? PyBool_FromLong(can_attribute_be_read_quietly(object, name))
                : NULL;
 }

@@ -45,7 +45,7 @@ struct numpy_array { /* the first fields of numpy's PyArrayObject_fields */
 
 static PyObject *shape_name, *stride_name, *strides_name; /* interned */
 
-static int names_ready(void)
+static int intern_attribute_names(void)
 {
     if (!strides_name) {
         shape_name = PyUnicode_InternFromString("shape");
@@ -55,7 +55,8 @@ static int names_ready(void)
     return strides_name ? 0 : -1;
 }
 
-static inline bool same_numbers(const Py_ssize_t *wanted, const Py_ssize_t *got, int ndim)
+static inline bool are_numbers_as_expected(const Py_ssize_t *wanted, const Py_ssize_t *got,
+                                           int ndim)
 {
     for (int i = 0; i < ndim; i++)
         if (wanted[i] != got[i] && wanted[i] != DYNAMIC)
@@ -63,28 +64,29 @@ static inline bool same_numbers(const Py_ssize_t *wanted, const Py_ssize_t *got,
     return true;
 }
 
-static int same_metadata(PyObject *a, PyObject *b);
+static int have_dtypes_same_metadata(PyObject *a, PyObject *b);
 
 /* Have the dtypes that are the first items of the tuples X and Y the same metadata? Returns -1 if X
  * or Y is no such tuple. */
-static int same_first(PyObject *x, PyObject *y)
+static int have_first_items_same_metadata(PyObject *x, PyObject *y)
 {
     if (!PyTuple_Check(x) || !PyTuple_GET_SIZE(x))
         return -1;
     if (!PyTuple_Check(y) || !PyTuple_GET_SIZE(y))
         return -1;
-    return same_metadata(PyTuple_GET_ITEM(x, 0), PyTuple_GET_ITEM(y, 0));
+    return have_dtypes_same_metadata(PyTuple_GET_ITEM(x, 0), PyTuple_GET_ITEM(y, 0));
 }
 
 /* Are X and Y one object? Not compared with ==, which would run code of the program. */
-static int same_object(PyObject *x, PyObject *y)
+static int is_same_object(PyObject *x, PyObject *y)
 {
     return x == y;
 }
 
 /* Have the mappings FIRST and SECOND the same keys, and do their values fulfil SAME for each key?
  * Returns -1 with an exception. */
-static int same_items(PyObject *first, PyObject *second, int (*same)(PyObject *x, PyObject *y))
+static int have_mappings_same_items(PyObject *first, PyObject *second,
+                                    int (*same)(PyObject *x, PyObject *y))
 {
     OWNED PyObject *keys = NULL;
     int result = 1;
@@ -109,25 +111,25 @@ static int same_items(PyObject *first, PyObject *second, int (*same)(PyObject *x
 
 /* Have the parts of the dtypes A and B, which are in their attribute ATTRIBUTE, the same
  * metadata? */
-static int same_parts(PyObject *a, PyObject *b, const char *attribute)
+static int have_parts_same_metadata(PyObject *a, PyObject *b, const char *attribute)
 {
-    OWNED PyObject *first = tracer_attribute(a, attribute);
+    OWNED PyObject *first = tracer_get_attribute(a, attribute);
     OWNED PyObject *second = NULL;
 
     if (first)
-        second = tracer_attribute(b, attribute);
+        second = tracer_get_attribute(b, attribute);
     if (!second)
         return -1;
     if (first == Py_None || second == Py_None)
         return first == second;
     /* `subdtype` of a dtype whose items are arrays: a tuple (dtype, shape) */
     if (PyTuple_Check(first))
-        return same_first(first, second);
-    return same_items(first, second, same_first);
+        return have_first_items_same_metadata(first, second);
+    return have_mappings_same_items(first, second, have_first_items_same_metadata);
 }
 
 /* Have the dtypes A and B, which are equal by ==, the same metadata? == ignores metadata. */
-static int same_metadata(PyObject *a, PyObject *b)
+static int have_dtypes_same_metadata(PyObject *a, PyObject *b)
 {
     OWNED PyObject *first = NULL;
     OWNED PyObject *second = NULL;
@@ -135,30 +137,30 @@ static int same_metadata(PyObject *a, PyObject *b)
 
     if (a == b)
         return 1;
-    first = tracer_attribute(a, "metadata");
+    first = tracer_get_attribute(a, "metadata");
     if (first)
-        second = tracer_attribute(b, "metadata");
+        second = tracer_get_attribute(b, "metadata");
     if (!second)
         return -1;
     if (first == Py_None || second == Py_None)
         result = first == second;
     else
-        result = same_items(first, second, same_object);
+        result = have_mappings_same_items(first, second, is_same_object);
     if (result == 1)
-        result = same_parts(a, b, "fields");
+        result = have_parts_same_metadata(a, b, "fields");
     if (result == 1)
-        result = same_parts(a, b, "subdtype");
+        result = have_parts_same_metadata(a, b, "subdtype");
     return result;
 }
 
-int guard_same_dtype(PyObject *wanted, PyObject *value)
+int guard_are_dtypes_equal(PyObject *wanted, PyObject *value)
 {
     int same = wanted == value ? 1 : PyObject_RichCompareBool(wanted, value, Py_EQ);
 
-    return same == 1 ? same_metadata(wanted, value) : same;
+    return same == 1 ? have_dtypes_same_metadata(wanted, value) : same;
 }
 
-static int compare_numpy(const struct guard_tensor *t, PyObject *value)
+static int compare_numpy_array(const struct guard_tensor *t, PyObject *value)
 {
     const struct numpy_array *array = (const struct numpy_array *)value;
 
@@ -166,12 +168,12 @@ static int compare_numpy(const struct guard_tensor *t, PyObject *value)
      * objects */
     if (array->descr != t->dtype) {
         OWNED PyObject *descr = Py_NewRef(array->descr);
-        int same = guard_same_dtype(t->dtype, descr);
+        int same = guard_are_dtypes_equal(t->dtype, descr);
         if (same <= 0)
             return same;
     }
-    return array->nd == t->ndim && same_numbers(t->sizes, array->dimensions, t->ndim) &&
-           same_numbers(t->strides, array->strides, t->ndim);
+    return array->nd == t->ndim && are_numbers_as_expected(t->sizes, array->dimensions, t->ndim) &&
+           are_numbers_as_expected(t->strides, array->strides, t->ndim);
 }
 
 static int compare_buffer(const struct guard_tensor *t, PyObject *value)
@@ -187,15 +189,15 @@ static int compare_buffer(const struct guard_tensor *t, PyObject *value)
     }
     result = view.itemsize == t->itemsize &&
              strcmp(t->format_text, view.format ? view.format : "B") == 0 && view.ndim == t->ndim &&
-             same_numbers(t->sizes, view.shape, t->ndim) &&
-             same_numbers(t->strides, view.strides, t->ndim);
+             are_numbers_as_expected(t->sizes, view.shape, t->ndim) &&
+             are_numbers_as_expected(t->strides, view.strides, t->ndim);
     PyBuffer_Release(&view);
     return result;
 }
 
 /* ---- read and compare a tensor's attributes ---- */
 
-static int compare_attribute(const struct guard_tensor *t, PyObject *value)
+static int compare_tensor_attribute(const struct guard_tensor *t, PyObject *value)
 {
     int same = 1;
 
@@ -213,7 +215,8 @@ static int compare_attribute(const struct guard_tensor *t, PyObject *value)
 
 /* Compare TUPLE with WANTED, the expected sizes or strides. Steals TUPLE, which may be NULL with an
  * exception. */
-static int compare_tuple(const struct guard_tensor *t, PyObject *tuple, const Py_ssize_t *wanted)
+static int compare_tuple_of_numbers(const struct guard_tensor *t, PyObject *tuple,
+                                    const Py_ssize_t *wanted)
 {
     int result;
 
@@ -250,40 +253,41 @@ static PyObject *read_strides(PyObject *value)
     return got;
 }
 
-static int compare_attributes(const struct guard_tensor *t, PyObject *value)
+static int compare_tensor_attributes(const struct guard_tensor *t, PyObject *value)
 {
     PyObject *strides;
-    int result = compare_attribute(t, value);
+    int result = compare_tensor_attribute(t, value);
 
     if (result == 1)
-        result = compare_tuple(t, PyObject_GetAttr(value, shape_name), t->sizes);
+        result = compare_tuple_of_numbers(t, PyObject_GetAttr(value, shape_name), t->sizes);
     if (result != 1 || !t->strided)
         return result;
     strides = read_strides(value);
     if (!strides)
         return PyErr_Occurred() ? -1 : 0;
-    return compare_tuple(t, strides, t->strides);
+    return compare_tuple_of_numbers(t, strides, t->strides);
 }
 
 /* ---- check a TENSOR_MATCH guard ---- */
 
-int tensor_check(const struct guard_leaf *leaf, PyObject *value)
+int tensor_check_guard(const struct guard_leaf *leaf, PyObject *value)
 {
     const struct guard_tensor *t = leaf->tensor;
     PyObject *result;
 
-    if (unlikely(!guard_is(&leaf->is[0], (PyObject *)Py_TYPE(value))))
+    if (unlikely(!guard_is_expected_object(&leaf->is[0], (PyObject *)Py_TYPE(value))))
         return 0;
     if (likely(t->way == TENSOR_NUMPY))
-        return compare_numpy(t, value);
+        return compare_numpy_array(t, value);
     if (!t->check)
-        return t->way == TENSOR_BUFFER ? compare_buffer(t, value) : compare_attributes(t, value);
+        return t->way == TENSOR_BUFFER ? compare_buffer(t, value)
+                                       : compare_tensor_attributes(t, value);
     result = PyObject_CallOneArg(t->check, value);
     Py_XDECREF(result); /* `result` stays usable, because a bool is immortal */
     return result ? result == Py_True : -1;
 }
 
-void tensor_free(struct guard_tensor *t)
+void tensor_free_guard(struct guard_tensor *t)
 {
     if (!t)
         return;
@@ -293,7 +297,7 @@ void tensor_free(struct guard_tensor *t)
     PyMem_Free(t);
 }
 
-int tensor_traverse(struct guard_tensor *t, visitproc visit, void *arg)
+int tensor_traverse_guard(struct guard_tensor *t, visitproc visit, void *arg)
 {
     if (!t)
         return 0;
@@ -305,7 +309,7 @@ int tensor_traverse(struct guard_tensor *t, visitproc visit, void *arg)
 /* ---- make a TENSOR_MATCH guard from an example ---- */
 
 /* Is VALUE a numpy array whose struct agrees with its attributes, which are in T? */
-static bool is_numpy(PyObject *value, const struct guard_tensor *t)
+static bool is_numpy_array(PyObject *value, const struct guard_tensor *t)
 {
     const struct numpy_array *array = (const struct numpy_array *)value;
     PyTypeObject *type = Py_TYPE(value);
@@ -314,13 +318,14 @@ static bool is_numpy(PyObject *value, const struct guard_tensor *t)
         type = type->tp_base;
     return type && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) &&
            type->tp_basicsize >= (Py_ssize_t)sizeof *array && t->strided && array->nd == t->ndim &&
-           array->descr == t->dtype && same_numbers(t->sizes, array->dimensions, t->ndim) &&
-           same_numbers(t->strides, array->strides, t->ndim);
+           array->descr == t->dtype &&
+           are_numbers_as_expected(t->sizes, array->dimensions, t->ndim) &&
+           are_numbers_as_expected(t->strides, array->strides, t->ndim);
 }
 
 /* Read COUNT numbers from a tuple into NUMBERS. None becomes DYNAMIC, for any number. Returns -1
  * with an exception. */
-static int take_numbers(PyObject *tuple, Py_ssize_t *numbers, int count)
+static int read_numbers_of_tuple(PyObject *tuple, Py_ssize_t *numbers, int count)
 {
     if (PyTuple_GET_SIZE(tuple) != count)
         PyErr_SetString(PyExc_ValueError, "TENSOR_MATCH: tuples of different lengths");
@@ -331,7 +336,7 @@ static int take_numbers(PyObject *tuple, Py_ssize_t *numbers, int count)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static bool are_pairs(PyObject *attributes)
+static bool are_all_pairs(PyObject *attributes)
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(attributes); i++) {
         PyObject *pair = PyTuple_GET_ITEM(attributes, i);
@@ -345,7 +350,7 @@ static bool are_pairs(PyObject *attributes)
 /* Fill in the tensor properties of LEAF from its constant, a tuple that _prepare_tensor() has made
  * for the example (python/dyntrace/_guard_words.py). Releases the constant. Returns 0, or -1 with
  * an exception. */
-int tensor_prepare(struct guard_leaf *leaf)
+int tensor_prepare_guard(struct guard_leaf *leaf)
 {
     PyObject *value, *attributes, *format, *sizes, *strides, *check;
     Py_ssize_t itemsize, ndim;
@@ -355,10 +360,10 @@ int tensor_prepare(struct guard_leaf *leaf)
         !PyArg_ParseTuple(leaf->constant, "OO!OnO!OO:TENSOR_MATCH", &value, &PyTuple_Type,
                           &attributes, &format, &itemsize, &PyTuple_Type, &sizes, &strides,
                           &check) ||
-        names_ready())
+        intern_attribute_names())
         return -1;
     ndim = PyTuple_GET_SIZE(sizes);
-    if (ndim > 1000 || !are_pairs(attributes) ||
+    if (ndim > 1000 || !are_all_pairs(attributes) ||
         (!PyTuple_GET_SIZE(attributes) && !PyUnicode_Check(format)) ||
         (strides != Py_None && !PyTuple_CheckExact(strides))) {
         PyErr_SetString(PyExc_TypeError,
@@ -376,12 +381,12 @@ int tensor_prepare(struct guard_leaf *leaf)
     t->attributes = Py_NewRef(attributes);
     t->itemsize = itemsize;
     t->check = check == Py_None ? NULL : Py_NewRef(check);
-    if (take_numbers(sizes, t->sizes, t->ndim) ||
-        (t->strided && take_numbers(strides, t->strides, t->ndim)))
+    if (read_numbers_of_tuple(sizes, t->sizes, t->ndim) ||
+        (t->strided && read_numbers_of_tuple(strides, t->strides, t->ndim)))
         return -1;
     if (PyTuple_GET_SIZE(attributes)) {
         t->dtype = PyTuple_GET_ITEM(PyTuple_GET_ITEM(attributes, 0), 1);
-        t->way = is_numpy(value, t) ? TENSOR_NUMPY : TENSOR_ATTRIBUTES;
+        t->way = is_numpy_array(value, t) ? TENSOR_NUMPY : TENSOR_ATTRIBUTES;
     } else {
         t->format = Py_NewRef(format);
         t->way = TENSOR_BUFFER;

@@ -61,7 +61,7 @@ struct guard_step {
 /* Read the value of STEP. Returns 1 with a new reference in *VALUE. Returns 0 if there is no such
  * value (an unbound local, no such key or attribute, an index out of range, an object without
  * items), so that the guards that need it do not hold. Returns -1 with any other exception. */
-int guard_step_read(struct guard_step *step, PyObject *parent, const struct guard_values *values,
+int guard_read_step(struct guard_step *step, PyObject *parent, const struct guard_values *values,
                     PyObject **value);
 /* Can the value of STEP be read without running code of the program? */
 bool guard_step_is_quiet(const struct guard_step *step, PyObject *parent);
@@ -81,7 +81,7 @@ struct guard_identity {
     PyObject *death;  /* owned: the reason why entries become invalid when the object dies */
 };
 
-static inline bool guard_is(const struct guard_identity *identity, PyObject *value)
+static inline bool guard_is_expected_object(const struct guard_identity *identity, PyObject *value)
 {
     return *identity->at == value && (value != Py_None || !identity->ref);
 }
@@ -107,19 +107,19 @@ struct guard_leaf {
 
 /* Check that the members of LEAF, which come from Python code, fit the kind of guard NAME, and set
  * its kind. Returns 0, or -1 with an exception. */
-int guard_prepare(struct guard_leaf *leaf, const char *name);
+int guard_prepare_leaf(struct guard_leaf *leaf, const char *name);
 extern PyMethodDef guard_methods[];
 /* Return 1 if LEAF holds, 0 if it does not, -1 with an exception. VALUES has a value for each
  * source of the guard; the caller holds them. */
 int guard_check(const struct guard_leaf *leaf, PyObject *const *values);
 
 /* ---- guards on tensors: tracer/guards/tensor.c ---- */
-int tensor_prepare(struct guard_leaf *leaf);
-int tensor_check(const struct guard_leaf *leaf, PyObject *value);
+int tensor_prepare_guard(struct guard_leaf *leaf);
+int tensor_check_guard(const struct guard_leaf *leaf, PyObject *value);
 /* Are two numpy dtypes the same, and their metadata, too? Returns -1 with an exception. */
-int guard_same_dtype(PyObject *wanted, PyObject *value);
-void tensor_free(struct guard_tensor *tensor);
-int tensor_traverse(struct guard_tensor *tensor, visitproc visit, void *arg);
+int guard_are_dtypes_equal(PyObject *wanted, PyObject *value);
+void tensor_free_guard(struct guard_tensor *tensor);
+int tensor_traverse_guard(struct guard_tensor *tensor, visitproc visit, void *arg);
 
 /* The method GuardTree._explain(locals), in tracer/guards/check.c. */
 PyObject *guard_tree_failures(PyObject *self, PyObject *locals);

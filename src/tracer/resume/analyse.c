@@ -11,9 +11,10 @@ enum { MOST_SLOTS = 256 << 20 };
 
 /* Copy the kinds of the slots before STEP to the working row, which the caller may change, and
  * return it. */
-static unsigned char *copy_slots(const struct program *p, int32_t step)
+static unsigned char *copy_slot_kinds(const struct program *p, int32_t step)
 {
-    return memcpy(program_slots(p, p->count), program_slots(p, step), (size_t)p->width);
+    return memcpy(program_slots_before_step(p, p->count), program_slots_before_step(p, step),
+                  (size_t)p->width);
 }
 
 /* Add the kinds of NOW to those that the slots may hold before STEP, where the stack has DEPTH
@@ -26,7 +27,7 @@ static bool merge_slot_kinds(struct program *p, const unsigned char *now, int32_
 
     if (step >= p->count || (p->depth[step] >= 0 && p->depth[step] != depth))
         return false;
-    slots = program_slots(p, step);
+    slots = program_slots_before_step(p, step);
     more = p->depth[step] < 0;
     p->depth[step] = depth;
     for (int32_t i = 0; i < p->variables + depth; i++) {
@@ -39,7 +40,7 @@ static bool merge_slot_kinds(struct program *p, const unsigned char *now, int32_
 
 /* STEP may raise: add what its slots may hold to what they may hold before its exception handler.
  * Returns false for invalid bytecode. */
-static bool follow_raise(struct program *p, int32_t step)
+static bool propagate_slots_to_handler(struct program *p, int32_t step)
 {
     const int32_t number = p->steps[step].span;
 
@@ -52,43 +53,43 @@ static bool follow_raise(struct program *p, int32_t step)
 
     if (depth > p->depth[step] || depth + pushed > p->width - p->variables)
         return false;
-    now = copy_slots(p, step);
+    now = copy_slot_kinds(p, step);
     memset(now + p->variables + depth, SLOT_HANDLER, (size_t)pushed);
     return merge_slot_kinds(p, now, span->to, depth + pushed);
 }
 
 /* Add what the slots may hold after step AT to what they may hold before the next step; with JUMP,
  * before the step to which it jumps. Returns false for invalid bytecode. */
-static bool follow_step(struct program *p, int32_t at, bool jump)
+static bool propagate_slots_to_next_step(struct program *p, int32_t at, bool jump)
 {
     const struct step *step = &p->steps[at];
     const int32_t before = p->depth[at];
     const int effect = PyCompile_OpcodeStackEffectWithJump(step->op, (int)step->arg, jump);
     const int64_t depth = (int64_t)before + effect;
-    unsigned char *now = copy_slots(p, at);
+    unsigned char *now = copy_slot_kinds(p, at);
     unsigned char *stack = now + p->variables;
 
     if (depth < 0 || depth > p->width - p->variables)
         return false;
-    if (!compat_run(step->op, step->arg, now, stack, before, (int)depth))
+    if (!compat_update_slots_for_instruction(step->op, step->arg, now, stack, before, (int)depth))
         return false;
     return merge_slot_kinds(p, now, jump ? step->to : at + 1, (int32_t)depth);
 }
 
 /* Add what the slots may hold after step AT to what they may hold before all steps that may come
  * next. */
-static bool follow_all(struct program *p, int32_t at)
+static bool propagate_slots_to_successors(struct program *p, int32_t at)
 {
     const struct step *step = &p->steps[at];
 
-    if (!follow_raise(p, at))
+    if (!propagate_slots_to_handler(p, at))
         return false;
-    if (step->to >= 0 && !follow_step(p, at, true))
+    if (step->to >= 0 && !propagate_slots_to_next_step(p, at, true))
         return false;
-    return compat_ops[step->op].ends || follow_step(p, at, false);
+    return compat_ops[step->op].ends || propagate_slots_to_next_step(p, at, false);
 }
 
-static bool walk_steps(struct program *p)
+static bool analyse_reachable_steps(struct program *p)
 {
     bool again = true;
 
@@ -100,7 +101,7 @@ static bool walk_steps(struct program *p)
                 continue;
             again = true;
             step->due = false;
-            if (!follow_all(p, i))
+            if (!propagate_slots_to_successors(p, i))
                 return false;
         }
     }
@@ -121,7 +122,7 @@ static int count_arguments(const PyCodeObject *code)
 
 /* Return what variable number I of CODE holds at the beginning: an argument has a value, a free
  * variable has a cell. */
-static unsigned char find_first_slot(const PyCodeObject *code, int32_t i)
+static unsigned char kind_of_slot_at_start(const PyCodeObject *code, int32_t i)
 {
     if (i < count_arguments(code))
         return SLOT_VALUE;
@@ -130,21 +131,22 @@ static unsigned char find_first_slot(const PyCodeObject *code, int32_t i)
 
 /* Follow all steps from the beginning. If FIRST is not 0, then drop the results and follow all
  * steps from FIRST instead. */
-static bool walk_all(struct program *p, int32_t first)
+static bool analyse_from_entry(struct program *p, int32_t first)
 {
-    unsigned char *now = copy_slots(p, 0);
+    unsigned char *now = copy_slot_kinds(p, 0);
     int32_t depth;
 
     memset(p->depth, -1, sizeof *p->depth * (size_t)p->count);
     for (int32_t i = 0; i < p->variables; i++)
-        now[i] = find_first_slot(p->code, i);
-    if (!merge_slot_kinds(p, now, 0, 0) || !walk_steps(p))
+        now[i] = kind_of_slot_at_start(p->code, i);
+    if (!merge_slot_kinds(p, now, 0, 0) || !analyse_reachable_steps(p))
         return false;
     if (!first)
         return true;
     depth = p->depth[first];
     memset(p->depth, -1, sizeof *p->depth * (size_t)p->count);
-    return merge_slot_kinds(p, program_slots(p, first), first, depth) && walk_steps(p);
+    return merge_slot_kinds(p, program_slots_before_step(p, first), first, depth) &&
+           analyse_reachable_steps(p);
 }
 
 int program_open(struct program *p, PyCodeObject *code, int32_t first)
@@ -162,5 +164,6 @@ int program_open(struct program *p, PyCodeObject *code, int32_t first)
         PyErr_NoMemory();
         return -1;
     }
-    return first >= 0 && first < p->count && walk_all(p, first) ? 0 : program_set_invalid();
+    return first >= 0 && first < p->count && analyse_from_entry(p, first) ? 0
+                                                                          : program_set_invalid();
 }

@@ -40,7 +40,7 @@ static bool read_step(struct program *p, const unsigned char *bytes, int32_t *un
     is = &compat_ops[op];
     size = at - *unit;
     at += compat_caches(op);
-    /* a code unit; join_step() replaces it by the index of a step */
+    /* a code unit; resolve_jump_target() replaces it by the index of a step */
     to = is->jumps ? at + (int64_t)is->jumps * arg : -1;
     if (at > p->units || !op)
         return false;
@@ -78,15 +78,16 @@ static int32_t find_step(const struct program *p, int64_t unit)
 }
 
 /* Read the four numbers of a row of the exception table at *AT, and move *AT behind them. */
-static bool read_row(const unsigned char **at, const unsigned char *end, uint32_t numbers[4])
+static bool read_exception_row(const unsigned char **at, const unsigned char *end,
+                               uint32_t numbers[4])
 {
     for (int i = 0; i < 4; i++)
-        if (!compat_read_number(at, end, &numbers[i]))
+        if (!compat_read_exception_number(at, end, &numbers[i]))
             return false;
     return true;
 }
 
-static bool read_spans(struct program *p)
+static bool read_exception_table(struct program *p)
 {
     PyObject *table = p->code->co_exceptiontable;
     const unsigned char *at = (const unsigned char *)PyBytes_AS_STRING(table);
@@ -97,7 +98,7 @@ static bool read_spans(struct program *p)
     int32_t spans = 0;
 
     while (at < end) {
-        if (!read_row(&at, end, numbers))
+        if (!read_exception_row(&at, end, numbers))
             return false;
         const int32_t begin = find_step(p, numbers[0]);
         const int32_t behind = find_step(p, (int64_t)numbers[0] + numbers[1]);
@@ -140,7 +141,7 @@ static bool allocate_program(struct program *p, const PyCodeObject *code)
 
 /* Replace the code unit to which STEP jumps by the index of a step. Returns false if STEP is
  * invalid. */
-static bool join_step(struct program *p, struct step *step)
+static bool resolve_jump_target(struct program *p, struct step *step)
 {
     if (step->to >= 0) {
         step->to = p->step_at[step->to];
@@ -158,9 +159,9 @@ static bool read_steps(struct program *p, const unsigned char *bytes)
         if (!read_step(p, bytes, &unit))
             return false;
     for (int32_t i = 0; i < p->count; i++)
-        if (!join_step(p, &p->steps[i]))
+        if (!resolve_jump_target(p, &p->steps[i]))
             return false;
-    return p->count && read_spans(p);
+    return p->count && read_exception_table(p);
 }
 
 int program_read(struct program *p, PyCodeObject *code)
@@ -182,7 +183,7 @@ int program_read(struct program *p, PyCodeObject *code)
 
 /* ---- make a code object from the new steps ---- */
 
-struct step *program_put(struct program *p, int op, uint32_t arg, int32_t from)
+struct step *program_add_step(struct program *p, int op, uint32_t arg, int32_t from)
 {
     static struct step nowhere;
     struct step *step = &nowhere;
@@ -206,9 +207,9 @@ struct step *program_put(struct program *p, int op, uint32_t arg, int32_t from)
     return step;
 }
 
-struct step *program_keep(struct program *p, int32_t step)
+struct step *program_keep_step(struct program *p, int32_t step)
 {
-    struct step *kept = program_put(p, 0, 0, 0);
+    struct step *kept = program_add_step(p, 0, 0, 0);
 
     if (!p->steps[step].at)
         p->steps[step].at = p->made_count - 1;
@@ -217,7 +218,7 @@ struct step *program_keep(struct program *p, int32_t step)
 }
 
 /* Set the code unit at which each new step will begin. */
-static void place_steps(struct program *p)
+static void set_positions_of_new_steps(struct program *p)
 {
     p->units = 0;
     for (int32_t i = 0; i < p->made_count; i++) {
@@ -228,32 +229,32 @@ static void place_steps(struct program *p)
 }
 
 /* Return the code unit in the new code that stands for the old step TO. */
-static int32_t find_unit(const struct program *p, int32_t to)
+static int32_t new_code_unit_of_step(const struct program *p, int32_t to)
 {
     return p->made[p->steps[to].at].at;
 }
 
 /* Set the code units of the new steps, and the arguments of jumps. A longer argument moves later
  * steps, so this is repeated until no step grows. */
-static void arrange_steps(struct program *p)
+static void arrange_steps_until_stable(struct program *p)
 {
     bool grown = true;
 
     while (grown) {
         grown = false;
-        place_steps(p);
+        set_positions_of_new_steps(p);
         for (int32_t i = 0; i < p->made_count; i++) {
             struct step *step = &p->made[i];
             const int32_t behind = step->at + step->size + compat_caches(step->op);
             if (step->to >= 0)
-                step->arg = (uint32_t)abs(find_unit(p, step->to) - behind);
+                step->arg = (uint32_t)abs(new_code_unit_of_step(p, step->to) - behind);
             for (; step->size < 4 && step->arg >> 8 * step->size; grown = true)
                 step->size++;
         }
     }
 }
 
-static void write_code(const struct program *p, FILE *out)
+static void write_bytecode(const struct program *p, FILE *out)
 {
     for (int32_t i = 0; i < p->made_count; i++) {
         const struct step *step = &p->made[i];
@@ -267,7 +268,7 @@ static void write_code(const struct program *p, FILE *out)
 }
 
 /* Write a number of the exception table, in bytes of six bits, the highest first. */
-static void write_number(uint32_t number, int flag, FILE *out)
+static void write_exception_number(uint32_t number, int flag, FILE *out)
 {
     for (int shift = 30; shift >= 0; shift -= 6)
         if (!shift || number >> shift) {
@@ -278,7 +279,7 @@ static void write_number(uint32_t number, int flag, FILE *out)
         }
 }
 
-static void write_spans(const struct program *p, FILE *out)
+static void write_exception_table(const struct program *p, FILE *out)
 {
     int32_t span = -1;
     int32_t first = 0;
@@ -290,10 +291,10 @@ static void write_spans(const struct program *p, FILE *out)
             continue;
         if (span >= 0) {
             const struct span *row = &p->spans[span];
-            write_number((uint32_t)first, 128, out);
-            write_number((uint32_t)(at - first), 0, out);
-            write_number((uint32_t)find_unit(p, row->to), 0, out);
-            write_number(row->depth, 0, out);
+            write_exception_number((uint32_t)first, 128, out);
+            write_exception_number((uint32_t)(at - first), 0, out);
+            write_exception_number((uint32_t)new_code_unit_of_step(p, row->to), 0, out);
+            write_exception_number(row->depth, 0, out);
         }
         span = step ? step->span : -1;
         first = at;
@@ -301,7 +302,7 @@ static void write_spans(const struct program *p, FILE *out)
 }
 
 /* Write a number of the line table, in bytes of six bits, the lowest first. */
-static void write_low(uint32_t number, FILE *out)
+static void write_line_table_number(uint32_t number, FILE *out)
 {
     for (; number > 63; number >>= 6)
         putc_unlocked((int)(number & 63) | 64, out);
@@ -317,24 +318,24 @@ struct place {
 };
 
 /* Return number I of POSITION, an item of co_positions(); -1 if it is None. */
-static int position_number(PyObject *position, int i)
+static int number_of_position(PyObject *position, int i)
 {
     PyObject *number = PyTuple_GET_ITEM(position, i);
 
     return number == Py_None ? -1 : (int)PyLong_AsLong(number);
 }
 
-static struct place read_place(PyObject *position)
+static struct place read_source_position(PyObject *position)
 {
-    return (struct place){.line = position_number(position, 0),
-                          .last_line = position_number(position, 1),
-                          .column = position_number(position, 2),
-                          .last_column = position_number(position, 3)};
+    return (struct place){.line = number_of_position(position, 0),
+                          .last_line = number_of_position(position, 1),
+                          .column = number_of_position(position, 2),
+                          .last_column = number_of_position(position, 3)};
 }
 
 /* Write a row of the line table: the next UNITS code units, at most 8, are at PLACE. LINE is the
  * line of the row before. */
-static void write_place(int units, const struct place *place, int line, FILE *out)
+static void write_source_position(int units, const struct place *place, int line, FILE *out)
 {
     const int kind = place->line < 0 ? 15 : 14;
     const int down = place->line - line;
@@ -342,15 +343,16 @@ static void write_place(int units, const struct place *place, int line, FILE *ou
     putc_unlocked(128 | kind << 3 | (units - 1), out);
     if (place->line < 0)
         return;
-    write_low(down < 0 ? (uint32_t)-down << 1 | 1 : (uint32_t)down << 1, out);
-    write_low(place->last_line < place->line ? 0 : (uint32_t)(place->last_line - place->line), out);
-    write_low((uint32_t)(place->column + 1), out);
-    write_low((uint32_t)(place->last_column + 1), out);
+    write_line_table_number(down < 0 ? (uint32_t)-down << 1 | 1 : (uint32_t)down << 1, out);
+    write_line_table_number(
+        place->last_line < place->line ? 0 : (uint32_t)(place->last_line - place->line), out);
+    write_line_table_number((uint32_t)(place->column + 1), out);
+    write_line_table_number((uint32_t)(place->last_column + 1), out);
 }
 
 /* Write the line table. A RESUME that was added gets the position that CPython gives to a
  * function's first RESUME. */
-static void write_lines(const struct program *p, FILE *out)
+static void write_line_table(const struct program *p, FILE *out)
 {
     OWNED PyObject *positions = PyObject_CallMethod((PyObject *)p->code, "co_positions", NULL);
     OWNED PyObject *position = NULL;
@@ -368,9 +370,9 @@ static void write_lines(const struct program *p, FILE *out)
         for (; unit < step->from; unit++)
             Py_XSETREF(position, PyIter_Next(positions));
         if (step->from >= 0 && position)
-            place = read_place(position);
+            place = read_source_position(position);
         for (int units = step->size + compat_caches(step->op); units > 0; units -= 8) {
-            write_place(units < 8 ? units : 8, &place, line, out);
+            write_source_position(units < 8 ? units : 8, &place, line, out);
             if (place.line >= 0)
                 line = place.line;
         }
@@ -379,8 +381,9 @@ static void write_lines(const struct program *p, FILE *out)
 
 /* Let WRITE write a table of program P, and store its bytes under NAME in CHANGES. Returns -1 with
  * an exception. */
-static int put_written(const struct program *p, void (*write)(const struct program *, FILE *),
-                       PyObject *changes, const char *name)
+static int store_table_in_changes(const struct program *p,
+                                  void (*write)(const struct program *, FILE *), PyObject *changes,
+                                  const char *name)
 {
     char *data = NULL;
     size_t size;
@@ -400,19 +403,19 @@ static int put_written(const struct program *p, void (*write)(const struct progr
 PyObject *program_make(struct program *p, PyObject *changes)
 {
     OWNED PyObject *with = changes;
-    OWNED PyObject *replace = tracer_attribute((PyObject *)p->code, "replace");
+    OWNED PyObject *replace = tracer_get_attribute((PyObject *)p->code, "replace");
     OWNED PyObject *none = PyTuple_New(0);
 
     if (p->failed)
         return PyErr_NoMemory();
-    arrange_steps(p);
+    arrange_steps_until_stable(p);
     if (!with || !replace || !none)
         return NULL;
-    if (put_written(p, write_code, with, "co_code"))
+    if (store_table_in_changes(p, write_bytecode, with, "co_code"))
         return NULL;
-    if (put_written(p, write_lines, with, "co_linetable"))
+    if (store_table_in_changes(p, write_line_table, with, "co_linetable"))
         return NULL;
-    if (put_written(p, write_spans, with, "co_exceptiontable"))
+    if (store_table_in_changes(p, write_exception_table, with, "co_exceptiontable"))
         return NULL;
     return PyObject_Call(replace, none, with);
 }

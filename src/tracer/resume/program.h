@@ -58,20 +58,20 @@ int program_read(struct program *p, PyCodeObject *code);
  * step FIRST; 0 is its beginning. Returns -1 with an exception. */
 int program_open(struct program *p, PyCodeObject *code, int32_t first);
 int program_set_invalid(void); /* set a ValueError that the bytecode is invalid, and return -1 */
-static inline unsigned char *program_slots(const struct program *p, int32_t step)
+static inline unsigned char *program_slots_before_step(const struct program *p, int32_t step)
 {
     return p->slots + (size_t)step * (size_t)p->width;
 }
 void program_close(struct program *p);
-/* program_put adds a new step. program_redirect makes jumps to the old step STEP lead to the new
- * step that is added next; p->count is the end of the old code. program_keep adds a copy of the old
- * step STEP. */
-struct step *program_put(struct program *p, int op, uint32_t arg, int32_t from);
-static inline void program_redirect(struct program *p, int32_t step)
+/* program_add_step adds a new step. program_redirect_jumps makes jumps to the old step STEP lead to
+ * the new step that is added next; p->count is the end of the old code. program_keep_step adds a
+ * copy of the old step STEP. */
+struct step *program_add_step(struct program *p, int op, uint32_t arg, int32_t from);
+static inline void program_redirect_jumps(struct program *p, int32_t step)
 {
     p->steps[step].at = p->made_count;
 }
-struct step *program_keep(struct program *p, int32_t step);
+struct step *program_keep_step(struct program *p, int32_t step);
 /* Return a copy of the code object with the program's instructions and line table: a new reference
  * to code.replace(**CHANGES).
  * Steals CHANGES, which is NULL if an exception is set. */

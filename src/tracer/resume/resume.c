@@ -7,25 +7,25 @@
 #include "tracer/hooks.h"
 #include "tracer/resume/program.h"
 
-static PyObject *get_link(PyObject *module, PyObject *code)
+static PyObject *get_link_of_code(PyObject *module, PyObject *code)
 {
     PyObject *found = PyCode_Check(code) ? link_of((PyCodeObject *)code) : NULL;
 
     return Py_NewRef(found ? found : Py_None);
 }
 
-static PyObject *get_splits(PyObject *module, PyObject *code)
+static PyObject *list_possible_splits(PyObject *module, PyObject *code)
 {
     OWNED PyObject *none = PyDict_New();
     struct code_state *state =
-        none && PyCode_Check(code) ? code_state_of((PyCodeObject *)code, true) : NULL;
+        none && PyCode_Check(code) ? code_state_get((PyCodeObject *)code, true) : NULL;
 
     if (state && !state->splits)
         state->splits = Py_NewRef(none);
     return state ? Py_NewRef(state->splits) : NULL;
 }
 
-static PyObject *list_steps(PyObject *module, PyObject *args)
+static PyObject *list_steps_for_python(PyObject *module, PyObject *args)
 {
     OWNED PyObject *list = PyList_New(0);
     PyCodeObject *code;
@@ -41,9 +41,10 @@ static PyObject *list_steps(PyObject *module, PyObject *args)
         const int end = begin + (p.steps[i].starts ? 2 * p.steps[i].size : 0);
         const char *before = compat_ops[p.steps[i].op].not_before;
         const char *behind = i ? compat_ops[p.steps[i - 1].op].not_behind : NULL;
-        OWNED PyObject *step = Py_BuildValue("(iisy#)", begin, end, before ? before : behind,
-                                             p.depth[i] < 0 ? NULL : program_slots(&p, i),
-                                             (Py_ssize_t)(p.variables + p.depth[i]));
+        OWNED PyObject *step =
+            Py_BuildValue("(iisy#)", begin, end, before ? before : behind,
+                          p.depth[i] < 0 ? NULL : program_slots_before_step(&p, i),
+                          (Py_ssize_t)(p.variables + p.depth[i]));
         good = step && !PyList_Append(list, step);
     }
     program_close(&p);
@@ -53,7 +54,7 @@ static PyObject *list_steps(PyObject *module, PyObject *args)
 /* Add PART to the new code: a tuple describes a new step; a number is that of an old step of P,
  * which is copied; ~number makes jumps to this old step lead to the next part. MOVED has the new
  * number of each variable. */
-static bool put_part(struct program *p, PyObject *part, PyObject *moved)
+static bool add_part_to_program(struct program *p, PyObject *part, PyObject *moved)
 {
     int op;
     int to = -1;
@@ -63,19 +64,19 @@ static bool put_part(struct program *p, PyObject *part, PyObject *moved)
     if (!PyLong_Check(part)) {
         if (!PyArg_ParseTuple(part, "iI|ii", &op, &arg, &to, &from))
             return false;
-        program_put(p, op, arg, from)->to = to;
+        program_add_step(p, op, arg, from)->to = to;
         return true;
     }
     const long number = PyLong_AsLong(part);
     if (number < 0)
-        return program_redirect(p, (int32_t)~number), true;
-    struct step *step = program_keep(p, (int32_t)number);
+        return program_redirect_jumps(p, (int32_t)~number), true;
+    struct step *step = program_keep_step(p, (int32_t)number);
     if (compat_ops[step->op].has_variable)
         step->arg = (uint32_t)PyLong_AsLong(PyTuple_GET_ITEM(moved, step->arg));
     return true;
 }
 
-static PyObject *make_code(PyObject *module, PyObject *args)
+static PyObject *make_code_from_parts(PyObject *module, PyObject *args)
 {
     PyCodeObject *code;
     struct program p;
@@ -89,21 +90,21 @@ static PyObject *make_code(PyObject *module, PyObject *args)
     good = !program_read(&p, code) &&
            (PyTuple_GET_SIZE(moved) == p.variables || !program_set_invalid());
     for (Py_ssize_t i = 0; good && i < PyTuple_GET_SIZE(parts); i++)
-        good = put_part(&p, PyTuple_GET_ITEM(parts, i), moved);
+        good = add_part_to_program(&p, PyTuple_GET_ITEM(parts, i), moved);
     if (good)
         made = program_make(&p, Py_NewRef(changes));
     program_close(&p);
     return made;
 }
 
-static PyObject *make_leave(PyObject *module, PyObject *code)
+static PyObject *make_leave_function(PyObject *module, PyObject *code)
 {
     if (!PyCode_Check(code))
         return PyErr_Format(PyExc_TypeError, "expected a code object");
     return PyCFunction_New(&leave_method, code);
 }
 
-static PyObject *make_enter(PyObject *module, PyObject *link)
+static PyObject *make_enter_function(PyObject *module, PyObject *link)
 {
     PyObject *origin, *itself;
     PyObject *filled, *places;
@@ -117,7 +118,7 @@ static PyObject *make_enter(PyObject *module, PyObject *link)
     return PyCFunction_New(&enter_method, link);
 }
 
-static PyObject *read_steps(PyObject *module, PyObject *code)
+static PyObject *read_steps_for_python(PyObject *module, PyObject *code)
 {
     OWNED PyObject *list = PyList_New(0);
     struct program p = {0};
@@ -136,32 +137,32 @@ static PyObject *read_steps(PyObject *module, PyObject *code)
 }
 
 PyMethodDef resume_methods[] = {
-    {"_link", get_link, METH_O,
+    {"_link", get_link_of_code, METH_O,
      "_link($module, code, /)\n--\n\nReturn the link, the tuple given to _enter(), of a resume "
      "function, its prefix or a copy.\n"
      "None for any other code."},
-    {"_splits", get_splits, METH_O,
+    {"_splits", list_possible_splits, METH_O,
      "_splits($module, code, /)\n--\n\nReturn a dict for the splits of CODE. It is kept "
      "with CODE until a reset."},
-    {"_steps", list_steps, METH_VARARGS,
+    {"_steps", list_steps_for_python, METH_VARARGS,
      "_steps($module, code, first, /)\n--\n\nReturn a list of (begin, end, why, slots): the "
      "steps of CODE, entered at step FIRST. "
      "BEGIN and END are byte offsets, equal for the second half of an instruction.\n"
      "WHY: why CODE cannot be split there, or None. SLOTS: the kinds of values in variables and "
      "stack; None: never reached."},
-    {"_read", read_steps, METH_O,
+    {"_read", read_steps_for_python, METH_O,
      "_read($module, code, /)\n--\n\nReturn a list of (opcode, to, handler, unit, ends), the steps "
      "of CODE. TO: the step to which it may jump, HANDLER: that of its exceptions; or -1."},
-    {"_make", make_code, METH_VARARGS,
+    {"_make", make_code_from_parts, METH_VARARGS,
      "_make($module, code, parts, moved, changes, /)\n--\n\nReturn new code made of PARTS: the "
      "number of a step of "
      "CODE, to copy it; ~number, to make jumps to that step lead here;\n"
      "or a new step (opcode, argument[, step to jump to[, code unit with its source position]]). "
      "MOVED: the new numbers of CODE's variables."},
-    {"_leave", make_leave, METH_O,
+    {"_leave", make_leave_function, METH_O,
      "_leave($module, code, /)\n--\n\nReturn leave(), which a prefix calls; CODE: its resume "
      "function's."},
-    {"_enter", make_enter, METH_VARARGS,
+    {"_enter", make_enter_function, METH_VARARGS,
      "_enter($module, origin, first, locals, depth, filled, places, itself, /)\n--\n\n"
      "Return enter(), which a resume function calls.\n"
      "The arguments are those of enum link."},
@@ -186,7 +187,7 @@ int resume_types_ready(PyObject *module)
                : 0;
 }
 
-static bool is_resume(PyCodeObject *code, PyCodeObject **origin)
+static bool is_resume_function(PyCodeObject *code, PyCodeObject **origin)
 {
     PyObject *link = link_of(code);
 
@@ -198,5 +199,5 @@ static bool is_resume(PyCodeObject *code, PyCodeObject **origin)
 
 void resume_register(void)
 {
-    tracer_hooks.is_resume = is_resume;
+    tracer_hooks.is_resume = is_resume_function;
 }

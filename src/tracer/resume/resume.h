@@ -46,7 +46,7 @@ PyCodeObject *link_origin(PyObject *link);
 
 /* A frame of FUNCTION, a resume function, is running: prepare FUNCTION so that the frame can begin
  * again, and call enter() again. CLOSURE may be NULL. Returns -1 without memory. */
-int link_enter_again(PyFunctionObject *function, PyObject *closure);
+int link_prepare_to_enter_again(PyFunctionObject *function, PyObject *closure);
 
 extern PyMethodDef resume_methods[];
 int resume_types_ready(PyObject *module);

@@ -18,22 +18,23 @@ enum { TOTAL_MAX = 16 << 20 };
 
 void torch_note_failure(const char *what)
 {
-    KEPT struct tracer_exception error = tracer_exception_aside();
-    OWNED PyObject *text =
-        error.value && values_kept() == SESSION_VALUES_ALL ? PyObject_Str(error.value) : NULL;
+    KEPT struct tracer_exception error = tracer_put_exception_aside();
+    OWNED PyObject *text = error.value && values_get_session_option() == SESSION_VALUES_ALL
+                               ? PyObject_Str(error.value)
+                               : NULL;
     OWNED PyObject *words = PyUnicode_FromFormat(
         "torch bridge: %s: %s: %.300V", what,
         error.type ? ((PyTypeObject *)error.type)->tp_name : "error", text, "");
 
     PyErr_Clear();
-    tracer_loss(words && PyUnicode_AsUTF8(words) ? PyUnicode_AsUTF8(words) : "torch bridge");
+    tracer_write_loss(words && PyUnicode_AsUTF8(words) ? PyUnicode_AsUTF8(words) : "torch bridge");
 }
 
 /* Call PART of the bridge or, with NAME, a method of PART, with those of the arguments A, B, C that
  * come before the first NULL. A pending exception stays pending. Returns NULL if there is no such
  * part, or if the call failed; a loss row then says that WHAT is missing. */
-static PyObject *call_bridge(const char *what, PyObject *part, const char *name, PyObject *a,
-                             PyObject *b, PyObject *c)
+static PyObject *call_python_of_bridge(const char *what, PyObject *part, const char *name,
+                                       PyObject *a, PyObject *b, PyObject *c)
 {
     OWNED PyObject *held = Py_XNewRef(part);
     struct torch_quiet quiet;
@@ -42,8 +43,8 @@ static PyObject *call_bridge(const char *what, PyObject *part, const char *name,
     if (!held)
         return NULL;
     torch_quiet_begin(&quiet);
-    result =
-        name ? tracer_call(held, name, a, b, c) : PyObject_CallFunctionObjArgs(held, a, b, c, NULL);
+    result = name ? tracer_call_method(held, name, a, b, c)
+                  : PyObject_CallFunctionObjArgs(held, a, b, c, NULL);
     if (!result)
         torch_note_failure(what);
     torch_quiet_end(&quiet);
@@ -52,7 +53,7 @@ static PyObject *call_bridge(const char *what, PyObject *part, const char *name,
 
 /* Import the module PART of our package. Under `dyntrace run` the package is called
  * _dyntrace_package, because the program may have another package called dyntrace. */
-static PyObject *import_part(const char *part)
+static PyObject *import_module_of_package(const char *part)
 {
     OWNED PyObject *extension = PyImport_ImportModule("_dyntrace");
     bool injected = extension && PyObject_HasAttrString(extension, "_private_package");
@@ -62,7 +63,7 @@ static PyObject *import_part(const char *part)
     return extension ? PyImport_ImportModule(name) : NULL;
 }
 
-void torch_attach(bool late)
+void torch_load_bridge(bool late)
 {
     OWNED PyObject *module = NULL, *done = NULL;
     struct torch_quiet quiet;
@@ -70,7 +71,7 @@ void torch_attach(bool late)
     if (!P.session)
         return;
     torch_quiet_begin(&quiet);
-    module = import_part("_torch");
+    module = import_module_of_package("_torch");
     if (module)
         done = PyObject_CallMethod(module, "attach", "IO", P.session->torch,
                                    late ? Py_True : Py_False);
@@ -78,46 +79,50 @@ void torch_attach(bool late)
         torch_note_failure("not attached");
     torch_quiet_end(&quiet);
     P.torch_seen = true;
-    tracer_rehook();
+    tracer_install_needed_hook();
 }
 
-static PyObject *describe(PyObject *value)
+static PyObject *describe_value(PyObject *value)
 {
     if (!S.tensor || !PyType_Check(S.tensor) ||
         !PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)S.tensor))
         return NULL;
-    return call_bridge("a tensor in words", S.describe, NULL, value, NULL, NULL);
+    return call_python_of_bridge("a tensor in words", S.describe, NULL, value, NULL, NULL);
 }
 
 PyObject *torch_compile_begins(uint32_t compile, PyObject *code)
 {
     OWNED PyObject *number = PyLong_FromUnsignedLong(compile);
 
-    return number ? call_bridge("a compile's beginning", S.begin, NULL, number, code, NULL) : NULL;
+    return number
+               ? call_python_of_bridge("a compile's beginning", S.begin, NULL, number, code, NULL)
+               : NULL;
 }
 
-void torch_compile_ends(PyObject *token, PyObject *result)
+void torch_note_compile_end(PyObject *token, PyObject *result)
 {
-    KEPT struct tracer_exception pending = tracer_exception_aside();
+    KEPT struct tracer_exception pending = tracer_put_exception_aside();
     OWNED PyObject *held = token, *done = NULL;
 
     PyErr_NormalizeException(&pending.type, &pending.value, &pending.traceback);
-    done = call_bridge("a compile's end", S.end, NULL, held, result ? result : Py_None,
-                       pending.value ? pending.value : Py_None);
+    done = call_python_of_bridge("a compile's end", S.end, NULL, held, result ? result : Py_None,
+                                 pending.value ? pending.value : Py_None);
 }
 
 PyObject *torch_leaves(PyObject *guard, PyObject **view)
 {
     OWNED PyObject *rows = NULL;
 
-    *view = call_bridge("an entry's guards", S.guards, NULL, guard, NULL, NULL);
+    *view = call_python_of_bridge("an entry's guards", S.guards, NULL, guard, NULL, NULL);
     if (*view)
-        rows = tracer_attribute(*view, "rows"); /* a list of leaves, each a tuple of four texts */
+        rows =
+            tracer_get_attribute(*view, "rows"); /* a list of leaves, each a tuple of four texts */
     return rows ? PyList_AsTuple(rows) : NULL;
 }
 
-struct guard_outcome torch_failed(struct cache_entry *entry, const struct cache_parts *parts,
-                                  compat_frame *frame, PyObject *locals)
+struct guard_outcome torch_find_failed_guard(struct cache_entry *entry,
+                                             const struct cache_parts *parts, compat_frame *frame,
+                                             PyObject *locals)
 {
     const bool recorded = entry->id != ENTRY_UNRECORDED;
     /* false if torch checks only what tells entries apart, by a tree that `view` does not
@@ -125,8 +130,8 @@ struct guard_outcome torch_failed(struct cache_entry *entry, const struct cache_
     const bool all = !front_skips_guards(entry->front);
     const bool known = all && recorded && parts->view && locals;
     struct guard_outcome outcome = {GUARD_FAIL, 0, UINT32_MAX, 0};
-    OWNED PyObject *found = known ? call_bridge("the guard that failed", parts->view, "failing",
-                                                locals, frame->f_globals, NULL)
+    OWNED PyObject *found = known ? call_python_of_bridge("the guard that failed", parts->view,
+                                                          "failing", locals, frame->f_globals, NULL)
                                   : NULL;
     PyObject *order;
     long guard, run;
@@ -135,7 +140,7 @@ struct guard_outcome torch_failed(struct cache_entry *entry, const struct cache_
         if (guard >= 0 && guard < (long)entry->guards)
             outcome.failed = (uint32_t)guard;
         outcome.guards_run = run > 0 ? (uint32_t)run : 0;
-        decision_entry_ordinals(entry, order);
+        decision_write_guard_ordinals(entry, order);
     }
     PyErr_Clear();
     return outcome;
@@ -143,12 +148,13 @@ struct guard_outcome torch_failed(struct cache_entry *entry, const struct cache_
 
 PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals)
 {
-    return call_bridge("why an entry does not fit", view, "causes", locals, frame->f_globals, NULL);
+    return call_python_of_bridge("why an entry does not fit", view, "causes", locals,
+                                 frame->f_globals, NULL);
 }
 
 /* _note(name, numbers, texts): write the fact NAME of facts.h. Its members come in their order,
  * texts as bytes. */
-static PyObject *write_fact(PyObject *module, PyObject *args)
+static PyObject *write_fact_from_python(PyObject *module, PyObject *args)
 {
     static const char *const names[FACT_KINDS] = {
 #define X(number, NAME, ...) [number] = #NAME,
@@ -187,47 +193,48 @@ static PyObject *write_fact(PyObject *module, PyObject *args)
     if (total <= TOTAL_MAX)
         tracer_put_fact((enum fact_kind)kind, &fact);
     else if (total - bytes <= TOTAL_MAX) /* report the loss once, when the total passes the limit */
-        tracer_loss("texts of compiles (listings, graphs, breaks) left out: more than 16 MB in "
-                    "this process");
+        tracer_write_loss(
+            "texts of compiles (listings, graphs, breaks) left out: more than 16 MB in "
+            "this process");
     Py_RETURN_NONE;
 }
 
-static PyObject *note_loss(PyObject *module, PyObject *words)
+static PyObject *record_loss_from_python(PyObject *module, PyObject *words)
 {
     const char *text = PyUnicode_AsUTF8(words);
 
-    tracer_loss(text ? text : "");
+    tracer_write_loss(text ? text : "");
     PyErr_Clear();
     Py_RETURN_NONE;
 }
 
 /* Return the id that CODE has in the trace; -1 if it is not recorded, or no code object. */
-static PyObject *get_code_id(PyObject *module, PyObject *code)
+static PyObject *get_trace_id_of_code(PyObject *module, PyObject *code)
 {
     const uintptr_t mark =
-        PyCode_Check(code) && P.session ? tracer_name_code((PyCodeObject *)code) : 0;
+        PyCode_Check(code) && P.session ? tracer_mark_code_with_id((PyCodeObject *)code) : 0;
 
     return PyLong_FromLongLong(tracer_has_id(mark) ? (long long)(mark >> CODE_SHIFT) : -1);
 }
 
-static PyObject *set_phase(PyObject *module, PyObject *number)
+static PyObject *set_compile_phase(PyObject *module, PyObject *number)
 {
     const long value = PyLong_AsLong(number);
 
     if (value < PHASE_NONE || value >= PHASES)
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "no such phase");
-    decision_phase((enum compile_phase)value);
+    decision_write_phase((enum compile_phase)value);
     Py_RETURN_NONE;
 }
 
-static PyObject *get_compiling(PyObject *module, PyObject *none)
+static PyObject *is_compiling_for_python(PyObject *module, PyObject *none)
 {
     return decision_compiling();
 }
 
-static PyObject *get_values_mode(PyObject *module, PyObject *none)
+static PyObject *get_values_option(PyObject *module, PyObject *none)
 {
-    const enum session_values kept = values_kept();
+    const enum session_values kept = values_get_session_option();
 
     return PyUnicode_FromString(kept == SESSION_VALUES_ALL     ? "all"
                                 : kept == SESSION_VALUES_TYPES ? "types"
@@ -236,7 +243,7 @@ static PyObject *get_values_mode(PyObject *module, PyObject *none)
 
 /* Call OURS(*ARGS, **KWARGS), a function of the bridge, unseen by the program's trace functions.
  * Returns NULL if it failed; a loss row says so. */
-static PyObject *call_quietly(PyObject *ours, PyObject *args, PyObject *kwargs)
+static PyObject *call_unseen(PyObject *ours, PyObject *args, PyObject *kwargs)
 {
     struct torch_quiet quiet;
     PyObject *result;
@@ -251,7 +258,7 @@ static PyObject *call_quietly(PyObject *ours, PyObject *args, PyObject *kwargs)
 
 /* Call the three functions of THREE in their order: (before, theirs, after). `theirs` is a function
  * of torch, the others are the bridge's. In C, so that the Python stack has no frame of ours. */
-static PyObject *call_around(PyObject *three, PyObject *args, PyObject *kwargs)
+static PyObject *call_with_before_and_after(PyObject *three, PyObject *args, PyObject *kwargs)
 {
     /* hold the tuple, because the call may drop the last reference to it */
     OWNED PyObject *held = Py_NewRef(three), *token = NULL, *all = NULL, *done = NULL;
@@ -260,21 +267,22 @@ static PyObject *call_around(PyObject *three, PyObject *args, PyObject *kwargs)
 
     if (!P.recording)
         return PyObject_Call(PyTuple_GET_ITEM(held, 1), args, kwargs);
-    token = before == Py_None ? Py_NewRef(Py_None) : call_quietly(before, args, kwargs);
+    token = before == Py_None ? Py_NewRef(Py_None) : call_unseen(before, args, kwargs);
     result = PyObject_Call(PyTuple_GET_ITEM(held, 1), args, kwargs);
     if (result && P.recording) {
         OWNED PyObject *first = PyTuple_Pack(1, token ? token : Py_None);
         all = first ? PySequence_Concat(first, args) : NULL;
-        done = all ? call_quietly(PyTuple_GET_ITEM(held, 2), all, kwargs) : NULL;
+        done = all ? call_unseen(PyTuple_GET_ITEM(held, 2), all, kwargs) : NULL;
         PyErr_Clear();
     }
     return result;
 }
 
-static PyMethodDef around_method = {"around", (PyCFunction)(void (*)(void))call_around,
+static PyMethodDef around_method = {"around",
+                                    (PyCFunction)(void (*)(void))call_with_before_and_after,
                                     METH_VARARGS | METH_KEYWORDS, NULL};
 
-static PyObject *make_around(PyObject *module, PyObject *args)
+static PyObject *make_wrapper_with_before_and_after(PyObject *module, PyObject *args)
 {
     OWNED PyObject *function = NULL;
 
@@ -317,7 +325,7 @@ enum when {
 
 static Py_ssize_t slot = -1; /* code-extra index under which code objects have their plans */
 
-static void slot_free(void *value)
+static void free_plan_of_code(void *value)
 {
     if (value && (uintptr_t)value != UNWANTED)
         Py_DECREF((PyObject *)value);
@@ -333,9 +341,9 @@ struct aside {
     struct torch_quiet quiet;
 };
 
-static struct aside aside_begin(void)
+static struct aside put_exception_aside(void)
 {
-    struct aside a = {.t = tracer_here()};
+    struct aside a = {.t = tracer_of_this_thread()};
 
     torch_quiet_begin(&a.quiet);
     if (!a.t)
@@ -349,7 +357,7 @@ static struct aside aside_begin(void)
     return a;
 }
 
-static void aside_end(struct aside *a)
+static void restore_exception(struct aside *a)
 {
     if (a->torchs)
         Py_XDECREF(observe_set_callback(a->torchs));
@@ -366,48 +374,49 @@ static void aside_end(struct aside *a)
 
 /* Call FUNCTION with those of the arguments A, B, C that come before the first NULL. Returns NULL
  * if it failed; a loss row says so. */
-static PyObject *call_aside(PyObject *function, PyObject *a, PyObject *b, PyObject *c)
+static PyObject *call_with_exception_aside(PyObject *function, PyObject *a, PyObject *b,
+                                           PyObject *c)
 {
     struct aside aside;
     PyObject *result;
 
     if (compat_is_finalizing()) /* do not call it at exit, when the function's module may be gone */
         return NULL;
-    aside = aside_begin();
+    aside = put_exception_aside();
     result = PyObject_CallFunctionObjArgs(function, a, b, c, NULL);
     if (!result)
         torch_note_failure("a setting (--set)");
-    aside_end(&aside);
+    restore_exception(&aside);
     return result;
 }
 
 /* Call plan(CODE), and keep the result in CODE's slot. Returns what is in the slot. */
-static uintptr_t make_plan(PyCodeObject *code)
+static uintptr_t make_settings_plan(PyCodeObject *code)
 {
     OWNED PyObject *plan = NULL, *held = Py_NewRef(settings.plan);
     uintptr_t kept;
     bool sound;
 
-    plan = call_aside(held, (PyObject *)code, NULL, NULL);
+    plan = call_with_exception_aside(held, (PyObject *)code, NULL, NULL);
     /* look again, because the call may have run code that has made the plan */
-    kept = compat_extra(code, slot);
+    kept = compat_get_extra(code, slot);
     if (kept)
         return kept;
     sound = plan && PyTuple_Check(plan) && PyTuple_GET_SIZE(plan) >= 2;
     kept = sound ? (uintptr_t)Py_NewRef(plan) : UNWANTED;
     if (compat_set_extra(code, slot, (void *)kept)) {
         PyErr_Clear();
-        slot_free((void *)kept);
+        free_plan_of_code((void *)kept);
         kept = UNWANTED;
     }
     return kept;
 }
 
 /* Would the shim look up calls of thread T for torch's callback now? */
-static bool does_shim_decide(const struct tracer *t)
+static bool would_shim_look_up_call(const struct tracer *t)
 {
     return t->callback && t->front && t->front->leaves == torch_leaves &&
-           shim_decides(t, PyThreadState_Get(), t->front);
+           shim_is_deciding(t, PyThreadState_Get(), t->front);
 }
 
 static int count_arguments(const PyCodeObject *code)
@@ -417,9 +426,9 @@ static int count_arguments(const PyCodeObject *code)
 }
 
 /* Change those arguments of FRAME that the dict CHANGED has. */
-static void arguments_set(compat_frame *frame, PyObject *changed)
+static void set_arguments_of_frame(compat_frame *frame, PyObject *changed)
 {
-    const PyCodeObject *code = compat_code(frame);
+    const PyCodeObject *code = compat_get_code(frame);
 
     for (int i = 0; i < count_arguments(code); i++) {
         PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
@@ -428,7 +437,7 @@ static void arguments_set(compat_frame *frame, PyObject *changed)
         if (!value)
             continue;
         old = compat_take_local(frame, i);
-        compat_give_local(frame, i, Py_NewRef(value));
+        compat_store_local(frame, i, Py_NewRef(value));
         Py_XDECREF(old);
     }
     PyErr_Clear();
@@ -438,25 +447,25 @@ static void arguments_set(compat_frame *frame, PyObject *changed)
 static __thread compat_frame *measured __attribute__((tls_model("initial-exec")));
 
 /* Call watch() for FRAME, if PLAN has such a third item. */
-static void watch_call(struct settings_call *call, PyObject *plan, compat_frame *frame)
+static void call_watch_of_plan(struct settings_call *call, PyObject *plan, compat_frame *frame)
 {
     OWNED PyObject *after = NULL;
     PyObject *watch = PyTuple_GET_SIZE(plan) > 2 ? PyTuple_GET_ITEM(plan, 2) : NULL;
 
     if (!watch || measured == frame)
         return;
-    after = call_aside(watch, NULL, NULL, NULL);
+    after = call_with_exception_aside(watch, NULL, NULL, NULL);
     measured = frame;
     call->wants_value = after && PyCallable_Check(after);
     if (call->wants_value)
         call->after = Py_NewRef(after);
 }
 
-struct settings_call settings_before(compat_frame *frame, bool looked_at)
+struct settings_call settings_apply_before_call(compat_frame *frame, bool looked_at)
 {
     struct settings_call call = {.measured = measured};
     const struct tracer *t = tracer_thread;
-    PyCodeObject *code = compat_code(frame);
+    PyCodeObject *code = compat_get_code(frame);
     uintptr_t kept;
     OWNED PyObject *plan = NULL, *act = NULL, *locals = NULL, *changed = NULL;
     long when;
@@ -467,46 +476,48 @@ struct settings_call settings_before(compat_frame *frame, bool looked_at)
               /* not for Python code of ours, nor for compiled code in place of a frame */
               t->replacement))
         return call;
-    kept = compat_extra(code, slot);
+    kept = compat_get_extra(code, slot);
     if (!kept)
-        kept = make_plan(code);
+        kept = make_settings_plan(code);
     if (kept == UNWANTED)
         return call;
     plan = Py_NewRef((PyObject *)kept);
-    watch_call(&call, plan, frame);
+    call_watch_of_plan(&call, plan, frame);
     when = PyLong_AsLong(PyTuple_GET_ITEM(plan, 0));
     act = Py_NewRef(PyTuple_GET_ITEM(plan, 1));
-    looked_at |= t && does_shim_decide(t);
+    looked_at |= t && would_shim_look_up_call(t);
     if (when == WHEN_LOOKED_AT && !looked_at)
         return call;
     locals = guard_frame_locals(frame);
     if (locals)
-        changed = call_aside(act, locals, frame->f_globals, (PyObject *)compat_function(frame));
+        changed = call_with_exception_aside(act, locals, frame->f_globals,
+                                            (PyObject *)compat_get_function(frame));
     if (changed && PyDict_Check(changed))
-        arguments_set(frame, changed);
+        set_arguments_of_frame(frame, changed);
     PyErr_Clear();
     if (!call.after && changed && PyCallable_Check(changed))
         call.after = Py_NewRef(changed);
     return call;
 }
 
-void settings_after(struct settings_call *call, PyObject *result)
+void settings_finish_call(struct settings_call *call, PyObject *result)
 {
     measured = call->measured;
     if (call->after)
-        Py_XDECREF(call_aside(call->after, call->wants_value ? result : NULL, NULL, NULL));
+        Py_XDECREF(
+            call_with_exception_aside(call->after, call->wants_value ? result : NULL, NULL, NULL));
     Py_CLEAR(call->after);
 }
 
-static void settings_limits(PyCodeObject *code, unsigned long *recompile,
-                            unsigned long *accumulated)
+static void settings_get_limits(PyCodeObject *code, unsigned long *recompile,
+                                unsigned long *accumulated)
 {
     OWNED PyObject *limits = NULL, *held = Py_NewRef(settings_of_limits);
     long value[2];
 
     if (!code) /* the code object has lost its state meanwhile */
         return;
-    limits = call_aside(held, (PyObject *)code, NULL, NULL);
+    limits = call_with_exception_aside(held, (PyObject *)code, NULL, NULL);
     if (limits && limits != Py_None && PyArg_ParseTuple(limits, "ll", &value[0], &value[1])) {
         *recompile = value[0] >= 0 ? (unsigned long)value[0] : *recompile;
         *accumulated = value[1] >= 0 ? (unsigned long)value[1] : *accumulated;
@@ -514,18 +525,18 @@ static void settings_limits(PyCodeObject *code, unsigned long *recompile,
     PyErr_Clear();
 }
 
-/* the hook below apply_settings(), which would be in the slot without settings; or NULL */
+/* the hook below run_with_settings(), which would be in the slot without settings; or NULL */
 static _PyFrameEvalFunction set_over;
 
 /* The hook while there are settings. It changes the call before the hook below gets it. */
-static PyObject *apply_settings(PyThreadState *ts, compat_frame *frame, int throwflag)
+static PyObject *run_with_settings(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     const bool starts = !throwflag && !compat_is_resumed(frame) && !compat_has_started(frame);
     struct settings_call call = {0};
     PyObject *result;
 
     if (starts)
-        call = settings_before(frame, false);
+        call = settings_apply_before_call(frame, false);
     if (set_over)
         result = set_over(ts, frame, throwflag);
     else if (tracer_thread)
@@ -533,7 +544,7 @@ static PyObject *apply_settings(PyThreadState *ts, compat_frame *frame, int thro
     else
         result = P.evaluate(ts, frame, throwflag);
     if (starts)
-        settings_after(&call, result);
+        settings_finish_call(&call, result);
     return result;
 }
 
@@ -542,11 +553,11 @@ static _PyFrameEvalFunction choose_settings_hook(_PyFrameEvalFunction hook)
     if (!settings.plan)
         return hook;
     set_over = hook;
-    return apply_settings;
+    return run_with_settings;
 }
 
 /* Return the settings of `run --set` in this session: a new list of strings. */
-static PyObject *settings_list(void)
+static PyObject *list_settings(void)
 {
     PyObject *list = PyList_New(0);
     const char *text = P.session ? P.session->text : "";
@@ -571,8 +582,8 @@ static PyObject *begin_settings(PyObject *module, PyObject *none)
     if (!P.session || !P.session->settings || tracer_place() != PLACE_HOME)
         Py_RETURN_NONE;
     torch_quiet_begin(&quiet);
-    own = import_part("_settings");
-    list = settings_list();
+    own = import_module_of_package("_settings");
+    list = list_settings();
     if (own && list)
         done = PyObject_CallMethod(own, "begin", "O", list);
     if (!done)
@@ -582,50 +593,50 @@ static PyObject *begin_settings(PyObject *module, PyObject *none)
     Py_RETURN_NONE;
 }
 
-static PyObject *set_plans(PyObject *module, PyObject *args)
+static PyObject *set_plan_functions(PyObject *module, PyObject *args)
 {
     PyObject *plan, *limits;
 
     if (!PyArg_ParseTuple(args, "OO:_set_plans", &plan, &limits))
         return NULL;
     if (slot < 0)
-        slot = compat_request_extra(slot_free);
+        slot = compat_request_extra(free_plan_of_code);
     if (slot < 0)
         return PyErr_Format(PyExc_RuntimeError, "code objects have no slot left");
     Py_XSETREF(settings.plan, plan == Py_None ? NULL : Py_NewRef(plan));
     Py_XSETREF(settings_of_limits, limits == Py_None ? NULL : Py_NewRef(limits));
-    tracer_hooks.limits = settings_of_limits ? settings_limits : NULL;
-    tracer_rehook();
+    tracer_hooks.limits = settings_of_limits ? settings_get_limits : NULL;
+    tracer_install_needed_hook();
     Py_RETURN_NONE;
 }
 
 PyMethodDef bridge_methods[] = {
-    {"_note", write_fact, METH_VARARGS,
+    {"_note", write_fact_from_python, METH_VARARGS,
      "_note($module, name, numbers, texts, /)\n--\n\nWrite the fact NAME of src/facts.h. Its "
      "members come in their order, "
      "texts as bytes."},
-    {"_note_loss", note_loss, METH_O,
+    {"_note_loss", record_loss_from_python, METH_O,
      "_note_loss($module, text, /)\n--\n\nWrite a loss row: something could not be recorded."},
-    {"_code_id", get_code_id, METH_O,
+    {"_code_id", get_trace_id_of_code, METH_O,
      "_code_id($module, code, /)\n--\n\nReturn CODE's id in the trace, or -1 if it has none."},
-    {"_phase", set_phase, METH_O,
+    {"_phase", set_compile_phase, METH_O,
      "_phase($module, number, /)\n--\n\nWrite that this thread is in phase NUMBER of torch's work "
      "(enum compile_phase) from here on."},
-    {"_compiling", get_compiling, METH_NOARGS,
+    {"_compiling", is_compiling_for_python, METH_NOARGS,
      "_compiling($module, /)\n--\n\nReturn (compile id, code) of the compile that this thread "
      "runs. None if it runs "
      "none, or none that is recorded."},
-    {"_values", get_values_mode, METH_NOARGS,
+    {"_values", get_values_option, METH_NOARGS,
      "_values($module, /)\n--\n\nReturn the mode of --values: 'all', 'types' or 'off'. It says "
      "which values may be recorded."},
-    {"_around", make_around, METH_VARARGS,
+    {"_around", make_wrapper_with_before_and_after, METH_VARARGS,
      "_around($module, before, theirs, after, /)\n--\n\n"
      "Return a function, also for a class. It calls token = before(...), result = theirs(...) and, "
      "if theirs did not raise, after(token, ...). "
      "The program does not see before and after."},
     {"_begin_settings", begin_settings, METH_NOARGS,
      "_begin_settings($module, /)\n--\n\nApply the settings of `dyntrace run --set`, if any."},
-    {"_set_plans", set_plans, METH_VARARGS,
+    {"_set_plans", set_plan_functions, METH_VARARGS,
      "_set_plans($module, plan, limits, /)\n--\n\nplan(code) -> None or (when, act[, watch]), "
      "limits(code) -> (per "
      "code "
@@ -635,7 +646,7 @@ PyMethodDef bridge_methods[] = {
 
 void bridge_register(void)
 {
-    tracer_hooks.torch_begins = torch_attach;
+    tracer_hooks.torch_begins = torch_load_bridge;
     tracer_hooks.hook_over = choose_settings_hook;
-    tracer_hooks.describe = describe;
+    tracer_hooks.describe = describe_value;
 }

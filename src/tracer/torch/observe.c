@@ -31,7 +31,7 @@
 #define S torch_settings
 
 /* A frame that torch's evaluator is deciding, or whose code it runs. Lies on the C stack of
- * upper(). */
+ * hook_above_torch(). */
 struct pending {
     struct pending *outer;
     compat_frame *frame;
@@ -54,8 +54,8 @@ struct pending {
 };
 
 static _PyFrameEvalFunction torch_evaluate; /* torch's evaluator, if it is in the slot */
-/* lower() is not called by torch's evaluator, which was installed while nothing was recorded, or
- * above another evaluator */
+/* hook_below_torch() is not called by torch's evaluator, which was installed while nothing was
+ * recorded, or above another evaluator */
 static bool alone;
 /* torch's set_eval_frame, if it is a plain C function: calling it directly saves time, because each
  * hit calls it several times */
@@ -70,27 +70,27 @@ static const struct front observed = {
     .leaves = torch_leaves,
     .explain = torch_explain,
     .compile_begins = torch_compile_begins,
-    .compile_ends = torch_compile_ends,
+    .compile_ends = torch_note_compile_end,
 };
 
 /* ---- find the cache entry of compiled code ---- */
 
 /* Return the entry whose compiled code is CODE, borrowed; or NULL. */
-static struct cache_entry *find_entry(PyCodeObject *code)
+static struct cache_entry *find_entry_of_compiled_code(PyCodeObject *code)
 {
-    struct code_state *state = code_state_of(code, false);
+    struct code_state *state = code_state_get(code, false);
 
     return state ? state->compiled : NULL;
 }
 
-/* Make an entry from GUARDED, which the callback has returned. Store it where find_entry() finds
- * it: in the state of its compiled code. It holds no objects of the program, and dies with the
- * compiled code, which torch holds. */
-static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded, PyObject *backend,
-                                     int64_t region)
+/* Make an entry from GUARDED, which the callback has returned. Store it where
+ * find_entry_of_compiled_code() finds it: in the state of its compiled code. It holds no objects of
+ * the program, and dies with the compiled code, which torch holds. */
+static struct cache_entry *make_observed_entry(struct code_state *state, PyObject *guarded,
+                                               PyObject *backend, int64_t region)
 {
-    OWNED PyObject *code = tracer_attribute(guarded, "code"), *birth = NULL;
-    OWNED PyObject *guard = code ? tracer_attribute(guarded, "guard_manager") : NULL;
+    OWNED PyObject *code = tracer_get_attribute(guarded, "code"), *birth = NULL;
+    OWNED PyObject *guard = code ? tracer_get_attribute(guarded, "guard_manager") : NULL;
     struct cache_entry *entry =
         guard && PyCode_Check(code) ? cache_entry_new(&observed, region) : NULL;
     struct code_state *compiled;
@@ -100,13 +100,13 @@ static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded
         return NULL;
     entry->born_for = PyWeakref_NewRef(backend, NULL);
     PyErr_Clear();
-    entry->compile_id = tracer_attribute(guarded, "compile_id");
+    entry->compile_id = tracer_get_attribute(guarded, "compile_id");
     PyErr_Clear();
     birth = decision_birth(entry, state->mark, guard, backend);
     /* from here on no code of the program runs until the entry is stored */
-    compiled = code_state_of((PyCodeObject *)code, true);
+    compiled = code_state_get((PyCodeObject *)code, true);
     if (compiled && !compiled->compiled) {
-        decision_entry_born(birth, entry, state);
+        decision_write_entry_birth(birth, entry, state);
         compiled->compiled = (struct cache_entry *)Py_NewRef((PyObject *)entry);
         state->compiles++;
     } else {
@@ -117,15 +117,15 @@ static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded
 }
 
 /* Return the evaluator that is in the slot when torch's evaluator is not. */
-static inline _PyFrameEvalFunction get_evaluator_below(void)
+static inline _PyFrameEvalFunction evaluator_below_torch(void)
 {
     return P.hook ? P.hook : P.evaluate;
 }
 
 /* Run FRAME with the evaluator below torch's: our hook, or the one that was in the slot before
  * us. */
-static inline __attribute__((always_inline)) PyObject *run_below(PyThreadState *ts,
-                                                                 compat_frame *frame, int throwflag)
+static inline __attribute__((always_inline)) PyObject *
+run_with_evaluator_below_torch(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     if (P.hook)
         return P.hook(ts, frame, throwflag);
@@ -136,10 +136,10 @@ static inline __attribute__((always_inline)) PyObject *run_below(PyThreadState *
 }
 
 /* Return the decision about the frame of P, which begins with the first call. */
-static struct decision *get_decision(struct pending *p)
+static struct decision *get_decision_of_pending(struct pending *p)
 {
     if (!p->deciding)
-        decision_begin(&p->decision, p->entered, &observed, p->frame, -1);
+        decision_begin_lookup(&p->decision, p->entered, &observed, p->frame, -1);
     p->deciding = true;
     return &p->decision;
 }
@@ -147,47 +147,49 @@ static struct decision *get_decision(struct pending *p)
 /* ---- record a call of torch's callback, which compiles ---- */
 
 /* Is ARGUMENT torch's view of the pending frame of P? It may be a view of another frame. */
-static bool is_view(const struct pending *p, PyObject *argument)
+static bool is_view_of_pending_frame(const struct pending *p, PyObject *argument)
 {
     const bool view = argument && (PyObject *)Py_TYPE(argument) == S.frame_type;
-    OWNED PyObject *code = view ? tracer_attribute(argument, "f_code") : NULL;
+    OWNED PyObject *code = view ? tracer_get_attribute(argument, "f_code") : NULL;
 
     PyErr_Clear();
-    return code && code == (PyObject *)compat_code(p->frame);
+    return code && code == (PyObject *)compat_get_code(p->frame);
 }
 
 /* Is FRAME a call of torch's callback? Then one of its first two arguments is torch's view of the
  * pending frame of P. */
-static bool is_callback(const struct tracer *t, const struct pending *p, compat_frame *frame)
+static bool is_call_of_torch_callback(const struct tracer *t, const struct pending *p,
+                                      compat_frame *frame)
 {
-    const PyCodeObject *code = compat_code(frame);
+    const PyCodeObject *code = compat_get_code(frame);
     PyObject *rest;
 
     if (t->open != p->open)
         return false;
     for (int i = 0; i < 2 && i < code->co_argcount; i++)
-        if (is_view(p, compat_local(frame, i)))
+        if (is_view_of_pending_frame(p, compat_get_local(frame, i)))
             return true;
     if (code->co_argcount > 1 || !(code->co_flags & CO_VARARGS))
         return false;
     /* torch 2.6 calls fail_callback(*args): look at the first of `args` */
-    rest = compat_local(frame, code->co_argcount + code->co_kwonlyargcount);
+    rest = compat_get_local(frame, code->co_argcount + code->co_kwonlyargcount);
     return rest && PyTuple_Check(rest) && PyTuple_GET_SIZE(rest) &&
-           is_view(p, PyTuple_GET_ITEM(rest, 0));
+           is_view_of_pending_frame(p, PyTuple_GET_ITEM(rest, 0));
 }
 
 /* Return the callback of which FRAME is a call, borrowed: the frame's self, or, under a stance, its
  * function. */
 static PyObject *find_callback(compat_frame *frame)
 {
-    PyObject *self = compat_code(frame)->co_argcount ? compat_local(frame, 0) : NULL;
+    PyObject *self = compat_get_code(frame)->co_argcount ? compat_get_local(frame, 0) : NULL;
 
-    return self && (PyObject *)Py_TYPE(self) != S.frame_type ? self
-                                                             : (PyObject *)compat_function(frame);
+    return self && (PyObject *)Py_TYPE(self) != S.frame_type
+               ? self
+               : (PyObject *)compat_get_function(frame);
 }
 
 /* Return torch's region whose entries it looks up now. This may run any code. */
-static int64_t get_region(void)
+static int64_t get_current_region(void)
 {
     OWNED PyObject *value = S.region_now ? PyObject_CallNoArgs(S.region_now) : NULL;
     long long region = value ? PyLong_AsLongLong(value) : -1;
@@ -198,36 +200,36 @@ static int64_t get_region(void)
 
 /* Return how torch treats calls of CODE now. Only if some region has actions of its own, torch's
  * region is read, which may run any code. */
-static struct code_actions get_actions(PyCodeObject *code)
+static struct code_actions get_actions_of_code(PyCodeObject *code)
 {
-    struct code_state *state = code_state_of(code, false);
+    struct code_state *state = code_state_get(code, false);
     int64_t region;
 
     if (!state)
         return (struct code_actions){0};
     if (likely(!state->region_count))
         return state->actions;
-    region = get_region();
-    state = code_state_of(code, false);
-    return state ? code_state_actions(state, region) : (struct code_actions){0};
+    region = get_current_region();
+    state = code_state_get(code, false);
+    return state ? code_state_get_actions(state, region) : (struct code_actions){0};
 }
 
 /* Was ENTRY, which torch knows as ITEM, made for BACKEND? True if this is not known. */
-static bool is_made_for(const struct cache_entry *entry, PyObject *item, PyObject *backend)
+static bool is_entry_of_backend(const struct cache_entry *entry, PyObject *item, PyObject *backend)
 {
-    OWNED PyObject *own = tracer_attribute(item, "backend");
+    OWNED PyObject *own = tracer_get_attribute(item, "backend");
 
     PyErr_Clear();
     /* torch 2.6 does not tell the backend, but its entry keeps it alive */
     if (!own && entry->born_for)
         own = PyObject_CallNoArgs(entry->born_for);
     PyErr_Clear();
-    return !own || shim_same_backend(own, backend);
+    return !own || shim_may_use_backend(own, backend);
 }
 
 /* Record the entries that did not match, and why, by checking them once more. Returns false as
- * decision_missed() does. */
-static bool record_missed(struct pending *p, PyObject *backend)
+ * decision_record_miss() does. */
+static bool record_missed_entries(struct pending *p, PyObject *backend)
 {
     struct decision *d = &p->decision;
     struct torch_quiet quiet;
@@ -235,48 +237,49 @@ static bool record_missed(struct pending *p, PyObject *backend)
     bool sound;
 
     torch_quiet_begin(&quiet);
-    d->region = get_region();
-    list = PyObject_CallOneArg(S.entries, (PyObject *)compat_code(p->frame));
+    d->region = get_current_region();
+    list = PyObject_CallOneArg(S.entries, (PyObject *)compat_get_code(p->frame));
     d->older = list && PyList_Check(list) && PyList_GET_SIZE(list);
     for (Py_ssize_t i = 0; d->older && i < PyList_GET_SIZE(list); i++) {
         OWNED PyObject *item = Py_NewRef(PyList_GET_ITEM(list, i)),
-                       *code = tracer_attribute(item, "code");
+                       *code = tracer_get_attribute(item, "code");
         struct cache_entry *entry =
-            code && PyCode_Check(code) ? find_entry((PyCodeObject *)code) : NULL;
+            code && PyCode_Check(code) ? find_entry_of_compiled_code((PyCodeObject *)code) : NULL;
         struct decision_check *check = NULL;
         /* torch's lookup finds only entries of its own region and of the common one */
         if (entry && (entry->region < 0 || entry->region == d->region))
-            check = decision_add(d, entry);
+            check = decision_add_entry_to_try(d, entry);
         if (check)
-            check->result =
-                is_made_for(check->entry, item, backend) ? CHECK_FAIL : CHECK_BACKEND_MISMATCH;
+            check->result = is_entry_of_backend(check->entry, item, backend)
+                                ? CHECK_FAIL
+                                : CHECK_BACKEND_MISMATCH;
         PyErr_Clear();
     }
     Py_XDECREF(list);
     decision_locals(d);
     PyErr_Clear();
     torch_quiet_end(&quiet);
-    sound = !d->locals || decision_missed(d, true);
+    sound = !d->locals || decision_record_miss(d, true);
     Py_CLEAR(d->locals); /* a dict of locals would keep values alive that the frame drops */
     return sound;
 }
 
 /* Run FRAME, a call of torch's callback that compiles for the pending frame of P. That frame is
  * left out of the trace, so nothing is recorded. */
-static __attribute__((noinline)) PyObject *compile_left_out(struct pending *p, PyThreadState *ts,
-                                                            compat_frame *frame)
+static __attribute__((noinline)) PyObject *
+run_unrecorded_compile(struct pending *p, PyThreadState *ts, compat_frame *frame)
 {
-    const int64_t region = get_region();
+    const int64_t region = get_current_region();
     struct answer answer = {0};
-    PyObject *result = run_below(ts, frame, 0);
+    PyObject *result = run_with_evaluator_below_torch(ts, frame, 0);
 
     if (result && answer_read(result, &answer)) /* torch will report an invalid answer itself */
         PyErr_Clear();
     if (answer.guarded)
         p->state->compiles++;
     if (answer.for_code && !answer.guarded) {
-        answer.actions.limited = answer_outcome(&answer, &observed) == OUTCOME_LIMIT;
-        if (code_state_act(p->state, region, answer.actions))
+        answer.actions.limited = answer_get_outcome(&answer, &observed) == OUTCOME_LIMIT;
+        if (code_state_set_actions(p->state, region, answer.actions))
             PyErr_Clear();
     }
     Py_XDECREF(answer.guarded);
@@ -286,10 +289,10 @@ static __attribute__((noinline)) PyObject *compile_left_out(struct pending *p, P
 
 /* Run FRAME, a call of torch's callback that compiles for the pending frame of P, and record the
  * compile. */
-static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadState *ts,
-                                                   compat_frame *frame)
+static __attribute__((noinline)) PyObject *
+run_and_record_compile(struct pending *p, PyThreadState *ts, compat_frame *frame)
 {
-    struct decision *d = get_decision(p);
+    struct decision *d = get_decision_of_pending(p);
     OWNED PyObject *backend = NULL;
     struct answer answer = {0};
     struct torch_quiet quiet;
@@ -299,27 +302,27 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
     torch_quiet_begin(&quiet);
     backend = shim_backend_of(find_callback(frame));
     torch_quiet_end(&quiet);
-    if (!record_missed(p, backend)) {
+    if (!record_missed_entries(p, backend)) {
         d->outcome = OUTCOME_CALLBACK_ERROR;
-        compat_dispose(ts, frame);
+        compat_clear_frame(ts, frame);
         return NULL;
     }
-    decision_ask(d, p->state);
-    result = run_below(ts, frame, 0);
-    decision_asked(d, result);
+    decision_begin_compile(d, p->state);
+    result = run_with_evaluator_below_torch(ts, frame, 0);
+    decision_end_compile(d, result);
     d->outcome = OUTCOME_CALLBACK_ERROR;
     if (result) {
         if (answer_read(result, &answer)) /* torch will report an invalid answer itself */
             PyErr_Clear();
         if (answer.guarded)
-            p->entry = entry_new(p->state, answer.guarded, backend, d->region);
-        d->outcome = answer_outcome(&answer, &observed);
+            p->entry = make_observed_entry(p->state, answer.guarded, backend, d->region);
+        d->outcome = answer_get_outcome(&answer, &observed);
     }
-    decision_answer(d, p->state, p->entry, d->outcome);
+    decision_record_outcome(d, p->state, p->entry, d->outcome);
     /* torch applies the actions only if the answer has no code */
     if (answer.for_code && !answer.guarded) {
         answer.actions.limited = d->outcome == OUTCOME_LIMIT;
-        if (code_state_act(p->state, d->region, answer.actions))
+        if (code_state_set_actions(p->state, d->region, answer.actions))
             PyErr_Clear();
         decision_write_actions(p->state, d->region, answer.reason);
     }
@@ -332,9 +335,10 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
 
 /* Return the outcome for the pending frame of P, which runs as it is: why torch runs no compiled
  * code for it, as far as this is known. */
-static enum outcome find_plain_outcome(const struct pending *p, struct code_actions actions)
+static enum outcome outcome_without_compiled_code(const struct pending *p,
+                                                  struct code_actions actions)
 {
-    const struct code_state *state = code_state_of(compat_code(p->frame), false);
+    const struct code_state *state = code_state_get(compat_get_code(p->frame), false);
 
     if (p->asked)
         return p->decision.outcome;
@@ -349,13 +353,13 @@ static enum outcome find_plain_outcome(const struct pending *p, struct code_acti
 
 /* Write that torch skips the code of FRAME: the program had asked for this when the code had no id
  * in the trace yet. */
-static __attribute__((noinline)) void write_skip(compat_frame *frame)
+static __attribute__((noinline)) void write_skipped_code(compat_frame *frame)
 {
-    const int64_t region = get_region();
+    const int64_t region = get_current_region();
     struct code_state *state;
 
-    record_mark(frame);
-    state = code_state_of(compat_code(frame), false);
+    record_get_mark(frame);
+    state = code_state_get(compat_get_code(frame), false);
     if (state)
         decision_write_actions(state, state->region_count ? region : -1, NULL);
 }
@@ -363,24 +367,24 @@ static __attribute__((noinline)) void write_skip(compat_frame *frame)
 /* Write the outcome for the pending frame of P. The frame RAN is about to run for it: the pending
  * frame itself; or a frame of ENTRY's compiled code; or, if ENTRY is NULL, one of code that torch
  * has compiled before we observed it. */
-static __attribute__((noinline)) void write_outcome(struct tracer *t, struct pending *p,
-                                                    const compat_frame *ran,
-                                                    struct cache_entry *entry)
+static __attribute__((noinline)) void write_outcome_of_pending(struct tracer *t, struct pending *p,
+                                                               const compat_frame *ran,
+                                                               struct cache_entry *entry)
 {
-    const struct code_actions actions = get_actions(compat_code(p->frame));
-    enum outcome outcome = find_plain_outcome(p, actions);
+    const struct code_actions actions = get_actions_of_code(compat_get_code(p->frame));
+    enum outcome outcome = outcome_without_compiled_code(p, actions);
     const bool is_decision =
         ran != p->frame || p->asked || outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY;
 
     if (p->left && is_decision) {
-        tracer_left_out(LEFT_DECISIONS);
+        tracer_count_left_out(LEFT_DECISIONS);
     } else if (p->left) {
         p->untouched = outcome == OUTCOME_SKIP && actions.callees == ACTION_DEFAULT;
     } else if (ran != p->frame) {
         outcome = entry && entry == p->entry ? OUTCOME_COMPILED : OUTCOME_HIT;
-        decision_write(get_decision(p), t, outcome, entry);
+        decision_write(get_decision_of_pending(p), t, outcome, entry);
     } else if (is_decision) {
-        decision_write(get_decision(p), t, outcome, NULL);
+        decision_write(get_decision_of_pending(p), t, outcome, NULL);
     } else if (outcome == OUTCOME_SKIP) {
         decision_outcome(t, outcome);
         p->untouched = actions.callees == ACTION_DEFAULT;
@@ -388,14 +392,14 @@ static __attribute__((noinline)) void write_outcome(struct tracer *t, struct pen
 }
 
 /* Run FRAME, which is the pending frame of P, or runs compiled code in its place. */
-static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct pending *p,
-                                                       PyThreadState *ts, compat_frame *frame,
-                                                       struct cache_entry *entry)
+static HOT __attribute__((noinline)) PyObject *
+run_for_pending_frame(struct tracer *t, struct pending *p, PyThreadState *ts, compat_frame *frame,
+                      struct cache_entry *entry)
 {
     enum frame_action callees;
 
     Py_XINCREF(entry);
-    callees = get_actions(compat_code(p->frame)).callees;
+    callees = get_actions_of_code(compat_get_code(p->frame)).callees;
     p->done = true;
     /* for its callees the callback is set again, which torch does without calling a function that
      * we wrap */
@@ -403,13 +407,13 @@ static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct 
     if (likely(entry && !p->deciding && !p->left))
         decision_hit(t, p->entered, entry);
     else
-        write_outcome(t, p, frame, entry);
+        write_outcome_of_pending(t, p, frame, entry);
     Py_XDECREF(entry);
     return record_evaluate(t, ts, frame, 0);
 }
 
-/* Handle FRAME, the first frame that torch's evaluator passes to lower() after upper() has got the
- * pending frame of P. */
+/* Handle FRAME, the first frame that torch's evaluator passes to hook_below_torch() after
+ * hook_above_torch() has got the pending frame of P. */
 static HOT __attribute__((noinline)) PyObject *
 handle_first_below(struct tracer *t, struct pending *p, PyThreadState *ts, compat_frame *frame)
 {
@@ -418,58 +422,61 @@ handle_first_below(struct tracer *t, struct pending *p, PyThreadState *ts, compa
     PyObject *result;
 
     if (frame == p->frame)
-        return run_for(t, p, ts, frame, NULL);
-    code = compat_code(frame);
-    original = compat_code(p->frame);
-    entry = find_entry(code);
+        return run_for_pending_frame(t, p, ts, frame, NULL);
+    code = compat_get_code(frame);
+    original = compat_get_code(p->frame);
+    entry = find_entry_of_compiled_code(code);
     /* compiled code that we do not know is recognised by the name and line of the original */
     if (t->open == p->open &&
         (entry ||
          (code != original && code->co_firstlineno == original->co_firstlineno &&
           code->co_filename == original->co_filename && code->co_name == original->co_name)))
-        return run_for(t, p, ts, frame, entry);
-    if (p->asked || !is_callback(t, p, frame))
-        return run_below(ts, frame, 0);
+        return run_for_pending_frame(t, p, ts, frame, entry);
+    if (p->asked || !is_call_of_torch_callback(t, p, frame))
+        return run_with_evaluator_below_torch(ts, frame, 0);
     /* As long as this call runs, the frames below it are the callback's or ours, even if they look
      * like compiled code. */
     if (!p->state) {
-        p->state = code_state_of(original, true);
+        p->state = code_state_get(original, true);
         if (!p->state) { /* no memory */
             PyErr_Clear();
-            return run_below(ts, frame, 0);
+            return run_with_evaluator_below_torch(ts, frame, 0);
         }
         p->state->references++;
     }
     p->asked = p->asking = true;
-    result = p->left ? compile_left_out(p, ts, frame) : compile(p, ts, frame);
+    result = p->left ? run_unrecorded_compile(p, ts, frame) : run_and_record_compile(p, ts, frame);
     p->asking = false;
     return result;
 }
 
 /* Will torch's evaluator decide this call? Not while another frame is pending: its guards and the
  * callback run without a callback. */
-static inline bool is_watched(const struct tracer *t, const PyThreadState *ts, compat_frame *frame,
-                              int throwflag)
+static inline bool will_torch_decide_call(const struct tracer *t, const PyThreadState *ts,
+                                          compat_frame *frame, int throwflag)
 {
     return t->observed != ACTION_SKIP &&
            (!t->pending || t->pending->done || t->pending == t->observed_at) && P.recording &&
            !throwflag && !compat_is_resumed(frame) && !compat_has_started(frame) &&
-           shim_decides(t, ts, NULL);
+           shim_is_deciding(t, ts, NULL);
 }
 
 /* Does torch run calls of this code as they are, in every region, and leave the callback as it is?
  * Then no struct pending is needed. Half of the calls in torch's own code that belong to a hit are
  * of this kind. */
-static inline bool is_passed(const struct tracer *t, const struct code_state *state)
+static inline bool does_torch_pass_calls_on(const struct tracer *t, const struct code_state *state)
 {
     return state && state->actions.own == ACTION_SKIP && state->actions.callees == ACTION_DEFAULT &&
            state->actions.written && !state->region_count && t->observed == ACTION_DEFAULT;
 }
 
-/* Run a frame that torch leaves to the interpreter as it is (is_passed). Its MARK has bits of
- * CODE_NOTED, so also record the profiler range that the frame begins, or its arguments. */
-static __attribute__((noinline)) PyObject *run_noted(struct tracer *t, PyThreadState *ts,
-                                                     compat_frame *frame, uintptr_t mark)
+/* Run a frame that torch leaves to the interpreter as it is (does_torch_pass_calls_on). Its MARK
+ * has bits of CODE_NOTED, so also record the profiler range that the frame begins, or its
+ * arguments. */
+static __attribute__((noinline)) PyObject *run_passed_frame_with_notes(struct tracer *t,
+                                                                       PyThreadState *ts,
+                                                                       compat_frame *frame,
+                                                                       uintptr_t mark)
 {
     const uintptr_t plain = mark & ~(uintptr_t)CODE_NOTED;
     const enum session_clock clock = P.clock;
@@ -481,59 +488,61 @@ static __attribute__((noinline)) PyObject *run_noted(struct tracer *t, PyThreadS
 
     if (mark & CODE_RANGE)
         range = tracer_hooks.range_before(frame);
-    entered = record_call(t, &open, ts, frame, plain, 0, false, clock, P.max_depth != 0);
+    entered = record_begin_call(t, &open, ts, frame, plain, 0, false, clock, P.max_depth != 0);
     values = entered && mark & CODE_ARGS;
     if (entered)
         decision_outcome(t, OUTCOME_SKIP);
     if (values)
-        begun = values_begin(t, frame, false);
+        begun = values_before_frame(t, frame, false);
     result = record_evaluate(t, ts, frame, 0);
     if (values)
-        values_end(t, frame, false, result, begun);
+        values_after_frame(t, frame, false, result, begun);
     if (entered)
-        record_exit(t, &open, ts, frame, result, false, clock);
+        record_end_frame(t, &open, ts, frame, result, false, clock);
     if (range.act)
         tracer_hooks.range_after(&range, result);
     return result;
 }
 
-/* Run a frame of code that torch passes on as it is (is_passed). */
-static HOT __attribute__((noinline)) PyObject *run_passed(struct tracer *t, PyThreadState *ts,
-                                                          compat_frame *frame)
+/* Run a frame of code that torch passes on as it is (does_torch_pass_calls_on). */
+static HOT __attribute__((noinline)) PyObject *run_passed_frame(struct tracer *t, PyThreadState *ts,
+                                                                compat_frame *frame)
 {
     const enum session_clock clock = P.clock;
-    const uintptr_t mark = record_mark_now(frame);
+    const uintptr_t mark = record_get_current_mark(frame);
     struct open_frame open;
     PyObject *result;
 
-    if (!record_call(t, &open, ts, frame, mark, 0, false, clock, P.max_depth != 0))
-        return unlikely(mark & CODE_NOTED) ? run_noted(t, ts, frame, mark)
+    if (!record_begin_call(t, &open, ts, frame, mark, 0, false, clock, P.max_depth != 0))
+        return unlikely(mark & CODE_NOTED) ? run_passed_frame_with_notes(t, ts, frame, mark)
                                            : record_evaluate(t, ts, frame, 0);
     decision_outcome(t, OUTCOME_SKIP);
     result = record_evaluate(t, ts, frame, 0);
-    record_exit(t, &open, ts, frame, result, false, clock);
+    record_end_frame(t, &open, ts, frame, result, false, clock);
     return result;
 }
 
-static HOT PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag)
+static HOT PyObject *hook_below_torch(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     struct tracer *t = tracer_thread;
     struct pending *p;
 
     if (t)
-        tracer_follow(t, ts, frame);
+        tracer_update_running_stack(t, ts, frame);
     p = t ? t->pending : NULL;
     if (p && !p->done && !p->asking && !throwflag)
         return handle_first_below(t, p, ts, frame);
-    if (t && !P.decided_only && is_watched(t, ts, frame, throwflag) &&
-        is_passed(t, code_state_of(compat_code(frame), false)))
-        return run_passed(t, ts, frame);
-    return run_below(ts, frame, throwflag);
+    if (t && !P.decided_only && will_torch_decide_call(t, ts, frame, throwflag) &&
+        does_torch_pass_calls_on(t, code_state_get(compat_get_code(frame), false)))
+        return run_passed_frame(t, ts, frame);
+    return run_with_evaluator_below_torch(ts, frame, throwflag);
 }
 
 /* Run a frame that torch runs as it is. ACTION is how torch treats the frame's callees. */
-static __attribute__((noinline)) PyObject *
-run_undecided(struct tracer *t, PyThreadState *ts, compat_frame *frame, enum frame_action action)
+static __attribute__((noinline)) PyObject *run_frame_left_as_it_is(struct tracer *t,
+                                                                   PyThreadState *ts,
+                                                                   compat_frame *frame,
+                                                                   enum frame_action action)
 {
     const enum frame_action was = t->observed;
     PyObject *result;
@@ -545,8 +554,8 @@ run_undecided(struct tracer *t, PyThreadState *ts, compat_frame *frame, enum fra
 }
 
 /* Finish the pending frame of P, which returned RESULT, unless it was a plain hit. */
-static __attribute__((noinline)) void finish_pending(struct tracer *t, struct pending *p,
-                                                     PyObject *result)
+static __attribute__((noinline)) void finish_pending_frame(struct tracer *t, struct pending *p,
+                                                           PyObject *result)
 {
     /* If its callback raised, torch leaves None as the callback. In all other cases we assume that
      * the callback is still set. If this is wrong, the trace shows calls that torch does not
@@ -556,21 +565,22 @@ static __attribute__((noinline)) void finish_pending(struct tracer *t, struct pe
     else if (!p->untouched)
         t->observed = p->callback;
     if (!p->done && p->left)
-        tracer_left_out(LEFT_DECISIONS);
+        tracer_count_left_out(LEFT_DECISIONS);
     else if (!p->done) /* torch has run neither the frame nor compiled code for it */
-        decision_write(get_decision(p), t,
+        decision_write(get_decision_of_pending(p), t,
                        p->asked ? OUTCOME_CALLBACK_ERROR
-                                : decision_raised(get_decision(p), p->open->code & ~OPEN_BITS),
+                                : decision_record_raise(get_decision_of_pending(p),
+                                                        p->open->code & ~OPEN_BITS),
                        NULL);
     if (p->deciding)
-        decision_end(&p->decision);
+        decision_end_lookup(&p->decision);
     Py_XDECREF(p->entry);
     if (p->state)
         code_state_release(p->state);
 }
 
 /* Does an option leave out the call that thread T makes now, of code with MARK? */
-static inline bool is_left_out(const struct tracer *t, uintptr_t mark)
+static inline bool is_call_left_out(const struct tracer *t, uintptr_t mark)
 {
     if (unlikely(t->quiet))
         return false;
@@ -582,11 +592,11 @@ static inline bool is_left_out(const struct tracer *t, uintptr_t mark)
 }
 
 /* Run FRAME, a call that torch's evaluator decides, as a pending frame. */
-static HOT __attribute__((noinline)) PyObject *run_decided(struct tracer *t, PyThreadState *ts,
-                                                           compat_frame *frame)
+static HOT __attribute__((noinline)) PyObject *
+run_as_pending_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame)
 {
     const enum session_clock clock = P.clock;
-    uintptr_t mark = record_mark_now(frame);
+    uintptr_t mark = record_get_current_mark(frame);
     struct open_frame open;
     struct range_call range = {RANGE_NONE, NULL};
     struct values_begun begun = {SECRET_NO, 0};
@@ -595,22 +605,22 @@ static HOT __attribute__((noinline)) PyObject *run_decided(struct tracer *t, PyT
     PyObject *result;
 
     if (unlikely(mark & CODE_SKIP))
-        mark = tracer_mark_decided(compat_code(frame));
-    p.left = is_left_out(t, mark);
+        mark = tracer_mark_decided_code(compat_get_code(frame));
+    p.left = is_call_left_out(t, mark);
     if (unlikely(t->folding))
-        decision_keep(t);
+        decision_request_frame_row(t);
     p.open = p.left ? t->open : &open;
     if (unlikely(mark & CODE_RANGE))
         range = tracer_hooks.range_before(frame);
-    p.entered = record_call(t, &open, ts, frame, mark & ~(uintptr_t)CODE_NOTED, 0, false, clock,
-                            P.max_depth != 0);
+    p.entered = record_begin_call(t, &open, ts, frame, mark & ~(uintptr_t)CODE_NOTED, 0, false,
+                                  clock, P.max_depth != 0);
     if (!p.entered && !p.left) {
         result = torch_evaluate(ts, frame, 0);
         goto done;
     }
     noted = p.entered && mark & CODE_ARGS;
     if (unlikely(noted))
-        begun = values_begin(t, frame, false);
+        begun = values_before_frame(t, frame, false);
     p.outer = t->pending;
     p.frame = frame;
     p.decision.outcome = OUTCOME_PLAIN;
@@ -620,18 +630,18 @@ static HOT __attribute__((noinline)) PyObject *run_decided(struct tracer *t, PyT
     p.done = p.asked = p.asking = p.untouched = p.deciding = false;
     t->pending = &p;
     result = torch_evaluate(ts, frame, 0);
-    tracer_follow(t, ts, NULL);
+    tracer_update_running_stack(t, ts, NULL);
     t->pending = p.outer;
     if (likely(p.done && !p.deciding && !p.untouched))
         t->observed = p.callback;
     else
-        finish_pending(t, &p, result);
+        finish_pending_frame(t, &p, result);
     if (t->observed_at == &p)
         t->observed_at = NULL;
     if (unlikely(noted))
-        values_end(t, frame, false, result, begun);
+        values_after_frame(t, frame, false, result, begun);
     if (likely(!p.left))
-        record_exit(t, &open, ts, frame, result, false, clock);
+        record_end_frame(t, &open, ts, frame, result, false, clock);
 done:
     if (unlikely(range.act))
         tracer_hooks.range_after(&range, result);
@@ -646,58 +656,63 @@ run_without_settings(struct tracer *t, PyThreadState *ts, compat_frame *frame)
     struct code_actions actions;
     bool is_partly;
 
-    actions = get_actions(compat_code(frame));
-    is_partly = P.decided_only || record_mark(frame) & CODE_SKIP;
+    actions = get_actions_of_code(compat_get_code(frame));
+    is_partly = P.decided_only || record_get_mark(frame) & CODE_SKIP;
     if (actions.own == ACTION_SKIP && !actions.written)
-        write_skip(frame);
-    if (is_partly && (code_state_of(compat_code(frame), false) ? actions.own == ACTION_SKIP
-                                                               : t->observed == ACTION_RUN_ONLY))
-        return actions.callees != ACTION_DEFAULT ? run_undecided(t, ts, frame, actions.callees)
-                                                 : torch_evaluate(ts, frame, 0);
-    return run_decided(t, ts, frame);
+        write_skipped_code(frame);
+    if (is_partly &&
+        (code_state_get(compat_get_code(frame), false) ? actions.own == ACTION_SKIP
+                                                       : t->observed == ACTION_RUN_ONLY))
+        return actions.callees != ACTION_DEFAULT
+                   ? run_frame_left_as_it_is(t, ts, frame, actions.callees)
+                   : torch_evaluate(ts, frame, 0);
+    return run_as_pending_frame(t, ts, frame);
 }
 
 static __attribute__((noinline)) PyObject *run_under_settings(struct tracer *t, PyThreadState *ts,
                                                               compat_frame *frame)
 {
-    struct settings_call call = settings_before(frame, true);
+    struct settings_call call = settings_apply_before_call(frame, true);
     PyObject *result;
 
     if (!call.wants_value)
         Py_CLEAR(call.after);
     result = run_without_settings(t, ts, frame);
-    settings_after(&call, result);
+    settings_finish_call(&call, result);
     return result;
 }
 
 /* Run FRAME, a call that torch's evaluator decides. Settings of `run --set` may change its
  * arguments. */
-static HOT PyObject *run_by_settings(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+static HOT PyObject *run_with_or_without_settings(struct tracer *t, PyThreadState *ts,
+                                                  compat_frame *frame)
 {
     return unlikely(settings.plan != NULL) ? run_under_settings(t, ts, frame)
                                            : run_without_settings(t, ts, frame);
 }
 
-static HOT PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)
+static HOT PyObject *hook_above_torch(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     struct tracer *t = tracer_thread;
 
     if (likely(t))
-        tracer_follow(t, ts, frame);
-    if (unlikely(!t) || !is_watched(t, ts, frame, throwflag))
+        tracer_update_running_stack(t, ts, frame);
+    if (unlikely(!t) || !will_torch_decide_call(t, ts, frame, throwflag))
         return torch_evaluate(ts, frame, throwflag);
-    return is_passed(t, code_state_of(compat_code(frame), false)) ? torch_evaluate(ts, frame, 0)
-                                                                  : run_by_settings(t, ts, frame);
+    return does_torch_pass_calls_on(t, code_state_get(compat_get_code(frame), false))
+               ? torch_evaluate(ts, frame, 0)
+               : run_with_or_without_settings(t, ts, frame);
 }
 
 static bool is_observed_evaluator(_PyFrameEvalFunction evaluate)
 {
-    return evaluate == upper || evaluate == lower || (torch_evaluate && evaluate == torch_evaluate);
+    return evaluate == hook_above_torch || evaluate == hook_below_torch ||
+           (torch_evaluate && evaluate == torch_evaluate);
 }
 
-static bool observe_is_around(_PyFrameEvalFunction evaluate)
+static bool observe_is_hook_around_torch(_PyFrameEvalFunction evaluate)
 {
-    return evaluate == upper || evaluate == lower ||
+    return evaluate == hook_above_torch || evaluate == hook_below_torch ||
            (torch_evaluate && evaluate == torch_evaluate && !alone);
 }
 
@@ -707,29 +722,30 @@ static void observe_update_hooks(void)
 
     if (!torch_evaluate || PyInterpreterState_Get() != P.interpreter)
         return;
-    current = compat_evaluator(P.interpreter);
-    /* take lower() out of the slot, where a torch function that we do not wrap has put it */
-    if (current == lower)
-        compat_set_evaluator(P.interpreter, get_evaluator_below());
-    else if (current == upper && !P.recording)
+    current = compat_get_evaluator(P.interpreter);
+    /* take hook_below_torch() out of the slot, where a torch function that we do not wrap has put
+     * it */
+    if (current == hook_below_torch)
+        compat_set_evaluator(P.interpreter, evaluator_below_torch());
+    else if (current == hook_above_torch && !P.recording)
         compat_set_evaluator(P.interpreter, torch_evaluate);
     else if (current == torch_evaluate && !alone && P.recording)
-        compat_set_evaluator(P.interpreter, upper);
+        compat_set_evaluator(P.interpreter, hook_above_torch);
 }
 
 /* ---- functions that replace those of torch's C module ---- */
 
 /* Stands for torch_set_direct if torch's set_eval_frame is no plain C function. */
-static PyObject *call_torch_set(PyObject *function, PyObject *callback)
+static PyObject *call_torch_set_eval_frame(PyObject *function, PyObject *callback)
 {
     return PyObject_CallOneArg(function, callback);
 }
 
-/* Before the callback changes to a callable or False, put lower() into the slot, so that torch
- * installs its evaluator above it. Without a hook of ours, this may be above any other evaluator.
- * Returns false if nothing was done, because BEFORE, the evaluator in the slot, is another one
- * above our hook, or torch's. */
-static bool prepare_slot(_PyFrameEvalFunction before)
+/* Before the callback changes to a callable or False, put hook_below_torch() into the slot, so that
+ * torch installs its evaluator above it. Without a hook of ours, this may be above any other
+ * evaluator. Returns false if nothing was done, because BEFORE, the evaluator in the slot, is
+ * another one above our hook, or torch's. */
+static bool put_hook_below_torch(_PyFrameEvalFunction before)
 {
     static bool said;
     const bool on_ours = P.hook ? before == P.hook : !is_observed_evaluator(before);
@@ -737,11 +753,12 @@ static bool prepare_slot(_PyFrameEvalFunction before)
     if (on_ours) {
         if (!P.hook)
             P.evaluate = before;
-        compat_set_evaluator(P.interpreter, lower);
+        compat_set_evaluator(P.interpreter, hook_below_torch);
     } else if (!is_observed_evaluator(before) && !said) {
         said = true;
-        tracer_loss("another frame evaluator took the place above ours: what torch compiles is not "
-                    "seen from here on");
+        tracer_write_loss(
+            "another frame evaluator took the place above ours: what torch compiles is not "
+            "seen from here on");
     }
     return on_ours;
 }
@@ -760,14 +777,14 @@ static __attribute__((noinline)) PyObject *change_callback_rarely(PyObject *call
     if (leaves)
         compat_set_evaluator(P.interpreter, P.evaluate);
     else if (callback != Py_None && P.recording)
-        on_ours = prepare_slot(before);
+        on_ours = put_hook_below_torch(before);
     old = torch_set_direct(torch_set_self, callback);
-    after = compat_evaluator(P.interpreter);
+    after = compat_get_evaluator(P.interpreter);
     if (leaves) {
         P.evaluate = after;
         compat_set_evaluator(P.interpreter, P.hook ? P.hook : after);
-    } else if (after == lower) {
-        compat_set_evaluator(P.interpreter, get_evaluator_below());
+    } else if (after == hook_below_torch) {
+        compat_set_evaluator(P.interpreter, evaluator_below_torch());
     } else if (callback != Py_None && after != before) {
         torch_evaluate = after;
         alone = !on_ours;
@@ -776,26 +793,26 @@ static __attribute__((noinline)) PyObject *change_callback_rarely(PyObject *call
     return old;
 }
 
-/* Change torch's callback, and put upper() and lower() around torch's evaluator or remove them.
- * Handles the usual cases, which occur twice for each function of torch's own that a compiled call
- * runs through. */
+/* Change torch's callback, and put hook_above_torch() and hook_below_torch() around torch's
+ * evaluator or remove them. Handles the usual cases, which occur twice for each function of torch's
+ * own that a compiled call runs through. */
 static HOT __attribute__((noinline)) PyObject *change_callback(PyObject *callback)
 {
     PyInterpreterState *interpreter = P.interpreter;
-    const _PyFrameEvalFunction before = compat_evaluator(interpreter);
+    const _PyFrameEvalFunction before = compat_get_evaluator(interpreter);
     _PyFrameEvalFunction after;
     PyObject *old;
 
-    if (before == upper)
+    if (before == hook_above_torch)
         compat_set_evaluator(interpreter, torch_evaluate);
-    else if (likely(before == get_evaluator_below() && callback != Py_None && P.recording))
-        compat_set_evaluator(interpreter, lower);
+    else if (likely(before == evaluator_below_torch() && callback != Py_None && P.recording))
+        compat_set_evaluator(interpreter, hook_below_torch);
     else
         return change_callback_rarely(callback, before);
     old = torch_set_direct(torch_set_self, callback);
-    after = compat_evaluator(interpreter);
-    if (after == lower) {
-        compat_set_evaluator(interpreter, get_evaluator_below());
+    after = compat_get_evaluator(interpreter);
+    if (after == hook_below_torch) {
+        compat_set_evaluator(interpreter, evaluator_below_torch());
     } else {
         torch_evaluate = after;
         alone = false;
@@ -803,7 +820,7 @@ static HOT __attribute__((noinline)) PyObject *change_callback(PyObject *callbac
         if (unlikely(after == P.evaluate))
             P.evaluate = _PyEval_EvalFrameDefault;
         if (likely(P.recording))
-            compat_set_evaluator(interpreter, upper);
+            compat_set_evaluator(interpreter, hook_above_torch);
     }
     return old;
 }
@@ -812,9 +829,9 @@ static HOT __attribute__((noinline)) PyObject *change_callback(PyObject *callbac
  * torch's evaluator has now left the slot, from above or below our hook, update our hooks. BEFORE
  * was in the slot: an evaluator that is there now and was not above torch's may call our hook, so
  * the hook must not call it. */
-static __attribute__((noinline)) void update_hooks_late(_PyFrameEvalFunction before)
+static __attribute__((noinline)) void update_hooks_after_change(_PyFrameEvalFunction before)
 {
-    const _PyFrameEvalFunction after = compat_evaluator(P.interpreter);
+    const _PyFrameEvalFunction after = compat_get_evaluator(P.interpreter);
     const bool was_below = P.hook && before == P.hook && after != P.hook;
 
     if (was_below && !is_observed_evaluator(after) && P.recording) {
@@ -826,15 +843,15 @@ static __attribute__((noinline)) void update_hooks_late(_PyFrameEvalFunction bef
 
 static HOT PyObject *set_eval_frame(PyObject *module, PyObject *callback)
 {
-    struct tracer *t = P.recording ? tracer_here() : tracer_thread;
+    struct tracer *t = P.recording ? tracer_of_this_thread() : tracer_thread;
     PyObject *old;
 
     /* no change, as in half of all calls: the callback is None already */
     if (callback == Py_None && t && t->observed == ACTION_SKIP) {
-        const _PyFrameEvalFunction before = compat_evaluator(P.interpreter);
+        const _PyFrameEvalFunction before = compat_get_evaluator(P.interpreter);
         old = torch_set_direct(torch_set_self, callback);
         if (unlikely(old && old != Py_None))
-            update_hooks_late(before);
+            update_hooks_after_change(before);
         return old;
     }
     old = change_callback(callback);
@@ -854,10 +871,10 @@ PyObject *observe_set_callback(PyObject *callback)
 
 /* If torch's function has returned RESULT, not NULL, note that torch treats calls of CODE by
  * ACTIONS from now on. Returns RESULT. */
-static PyObject *set_actions(PyObject *result, PyObject *code, struct code_actions actions)
+static PyObject *note_torch_actions(PyObject *result, PyObject *code, struct code_actions actions)
 {
     struct code_state *state =
-        result && PyCode_Check(code) ? code_state_of((PyCodeObject *)code, true) : NULL;
+        result && PyCode_Check(code) ? code_state_get((PyCodeObject *)code, true) : NULL;
 
     if (state)
         state->actions = actions;
@@ -875,21 +892,22 @@ static PyObject *set_code_exec_strategy(PyObject *module, PyObject *args)
     if (!result)
         return NULL;
     if (PyArg_ParseTuple(args, "OO", &code, &strategy))
-        set_actions(result, code,
-                    answer_strategy(strategy, &actions) ? (struct code_actions){0} : actions);
+        note_torch_actions(result, code,
+                           answer_read_strategy(strategy, &actions) ? (struct code_actions){0}
+                                                                    : actions);
     PyErr_Clear();
     return result;
 }
 
 static PyObject *skip_code(PyObject *module, PyObject *code)
 {
-    return set_actions(PyObject_CallOneArg(S.skip, code), code,
-                       (struct code_actions){.own = ACTION_SKIP});
+    return note_torch_actions(PyObject_CallOneArg(S.skip, code), code,
+                              (struct code_actions){.own = ACTION_SKIP});
 }
 
 static PyObject *reset_code(PyObject *module, PyObject *code)
 {
-    return set_actions(PyObject_CallOneArg(S.reset, code), code, (struct code_actions){0});
+    return note_torch_actions(PyObject_CallOneArg(S.reset, code), code, (struct code_actions){0});
 }
 
 static PyMethodDef observers[] = {
@@ -902,9 +920,9 @@ static PyMethodDef observers[] = {
 
 /* _observe(): return our wrappers for those functions of torch that the bridge has passed to us, by
  * name. */
-static PyObject *make_observers(PyObject *module, PyObject *none)
+static PyObject *make_torch_wrappers(PyObject *module, PyObject *none)
 {
-    torch_set_direct = call_torch_set;
+    torch_set_direct = call_torch_set_eval_frame;
     torch_set_self = S.set;
     if (S.set && PyCFunction_CheckExact(S.set) && PyCFunction_GET_FLAGS(S.set) == METH_O) {
         torch_set_direct = PyCFunction_GET_FUNCTION(S.set);
@@ -920,14 +938,14 @@ static PyObject *record_entry_death(PyObject *self, PyObject *args)
     const char *reason;
 
     if (PyArg_ParseTuple(args, "Os:_observe_death", &code, &reason) && PyCode_Check(code) &&
-        (entry = find_entry((PyCodeObject *)code)))
-        decision_entry_died(entry, reason);
+        (entry = find_entry_of_compiled_code((PyCodeObject *)code)))
+        decision_write_entry_death(entry, reason);
     PyErr_Clear();
     Py_RETURN_NONE;
 }
 
 PyMethodDef observe_methods[] = {
-    {"_observe", make_observers, METH_NOARGS,
+    {"_observe", make_torch_wrappers, METH_NOARGS,
      "_observe($module, /)\n--\n\nReturn a dict of functions for torch._C._dynamo.eval_frame, "
      "so that our "
      "hooks see torch's decisions."},
@@ -939,6 +957,6 @@ PyMethodDef observe_methods[] = {
 void observe_register(void)
 {
     tracer_hooks.is_observed = is_observed_evaluator;
-    tracer_hooks.is_around = observe_is_around;
+    tracer_hooks.is_around = observe_is_hook_around_torch;
     tracer_hooks.record_changed = observe_update_hooks;
 }

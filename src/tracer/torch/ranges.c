@@ -32,7 +32,7 @@ static const struct {
     {"/torch/cuda/nvtx.py", "range_end", RANGE_END},
 };
 
-static bool ends_in(const char *text, const char *end)
+static bool does_text_end_with(const char *text, const char *end)
 {
     size_t length = strlen(text);
     size_t tail = strlen(end);
@@ -40,22 +40,22 @@ static bool ends_in(const char *text, const char *end)
     return length >= tail && !strcmp(text + length - tail, end);
 }
 
-static enum range_act find_act(const char *file, const char *name)
+static enum range_act find_range_act(const char *file, const char *name)
 {
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        if (!strcmp(name, functions[i].name) && ends_in(file, functions[i].file))
+        if (!strcmp(name, functions[i].name) && does_text_end_with(file, functions[i].file))
             return functions[i].act;
     return RANGE_NONE;
 }
 
-static bool is_range(const char *file, const char *name)
+static bool is_range_function(const char *file, const char *name)
 {
-    return find_act(file, name) != RANGE_NONE;
+    return find_range_act(file, name) != RANGE_NONE;
 }
 
 /* Return the key under which `opened` has the range of ACT and SUBJECT: a new reference, or
  * NULL. */
-static PyObject *make_key(enum range_act act, PyObject *subject)
+static PyObject *make_key_of_range(enum range_act act, PyObject *subject)
 {
     switch (act) {
     case RANGE_ENTER:
@@ -70,7 +70,7 @@ static PyObject *make_key(enum range_act act, PyObject *subject)
 }
 
 /* Append OPEN to the list of open spans of KEY. Steals the reference. */
-static void opened_put(PyObject *key, PyObject *open)
+static void add_open_span_of_key(PyObject *key, PyObject *open)
 {
     OWNED PyObject *held = open;
     OWNED PyObject *made = NULL;
@@ -90,7 +90,7 @@ static void opened_put(PyObject *key, PyObject *open)
 }
 
 /* Remove the span that was opened last from the list of KEY. Returns a new reference, or NULL. */
-static PyObject *opened_take(PyObject *key)
+static PyObject *take_last_span_of_key(PyObject *key)
 {
     PyObject *list = opened ? PyDict_GetItem(opened, key) : NULL; /* borrowed */
     Py_ssize_t count = list ? PyList_GET_SIZE(list) : 0;
@@ -106,7 +106,7 @@ static PyObject *opened_take(PyObject *key)
 
 /* Has the class of SELF a descriptor called NAME, such as a property? Reading it could run code of
  * the program. */
-static bool has_descriptor(PyObject *self, const char *name)
+static bool has_class_descriptor(PyObject *self, const char *name)
 {
     OWNED PyObject *text = PyUnicode_InternFromString(name);
     PyObject *found = text ? _PyType_Lookup(Py_TYPE(self), text) : NULL; /* borrowed */
@@ -121,21 +121,21 @@ static PyObject *read_str_attribute(PyObject *self, const char *name)
     bool is_plain = Py_TYPE(self)->tp_getattro == PyObject_GenericGetAttr;
     PyObject *value;
 
-    if (!is_plain || has_descriptor(self, name))
+    if (!is_plain || has_class_descriptor(self, name))
         return NULL;
-    value = tracer_attribute(self, name);
+    value = tracer_get_attribute(self, name);
     if (value && !PyUnicode_Check(value))
         Py_CLEAR(value);
     return value;
 }
 
-static void range_begin(enum range_act act, PyObject *subject, PyObject *result)
+static void begin_span_of_range(enum range_act act, PyObject *subject, PyObject *result)
 {
     const bool is_function = act == RANGE_ENTER;
     OWNED PyObject *name = is_function ? read_str_attribute(subject, "name") : Py_NewRef(subject);
     OWNED PyObject *args = is_function ? read_str_attribute(subject, "args") : NULL;
     OWNED PyObject *keys = args ? Py_BuildValue("(s)", "args") : NULL;
-    OWNED PyObject *key = make_key(act, act == RANGE_START ? result : subject);
+    OWNED PyObject *key = make_key_of_range(act, act == RANGE_START ? result : subject);
     PyObject *open = NULL;
 
     PyErr_Clear();
@@ -144,26 +144,26 @@ static void range_begin(enum range_act act, PyObject *subject, PyObject *result)
     if (key && name)
         open = span_begin(is_function ? SPAN_RECORD_FUNCTION : SPAN_NVTX, name, keys, &args);
     if (open)
-        opened_put(key, open);
+        add_open_span_of_key(key, open);
 }
 
-static struct range_call range_before(compat_frame *frame)
+static struct range_call range_before_call(compat_frame *frame)
 {
-    KEPT struct tracer_exception pending = tracer_exception_aside();
+    KEPT struct tracer_exception pending = tracer_put_exception_aside();
     OWNED PyObject *keep_name = NULL, *keep_file = NULL;
-    PyCodeObject *code = compat_code(frame);
+    PyCodeObject *code = compat_get_code(frame);
     size_t bytes;
-    const char *name = values_utf8(code->co_qualname, 200, &bytes, &keep_name);
-    const char *file = values_utf8(code->co_filename, 4096, &bytes, &keep_file);
-    struct range_call call = {find_act(file, name), NULL};
-    PyObject *subject = code->co_argcount ? compat_local(frame, 0) : Py_None;
+    const char *name = values_convert_to_utf8(code->co_qualname, 200, &bytes, &keep_name);
+    const char *file = values_convert_to_utf8(code->co_filename, 4096, &bytes, &keep_file);
+    struct range_call call = {find_range_act(file, name), NULL};
+    PyObject *subject = code->co_argcount ? compat_get_local(frame, 0) : Py_None;
     bool ends = call.act == RANGE_EXIT || call.act == RANGE_POP || call.act == RANGE_END;
-    OWNED PyObject *key = ends && subject ? make_key(call.act, subject) : NULL;
-    PyObject *open = key ? opened_take(key) : NULL;
+    OWNED PyObject *key = ends && subject ? make_key_of_range(call.act, subject) : NULL;
+    PyObject *open = key ? take_last_span_of_key(key) : NULL;
 
     PyErr_Clear();
     if (open)
-        span_end(open);
+        span_end_open(open);
     if (ends || !subject)
         call.act = RANGE_NONE;
     else
@@ -171,18 +171,18 @@ static struct range_call range_before(compat_frame *frame)
     return call;
 }
 
-static void range_after(struct range_call *call, PyObject *result)
+static void range_after_call(struct range_call *call, PyObject *result)
 {
-    KEPT struct tracer_exception pending = tracer_exception_aside();
+    KEPT struct tracer_exception pending = tracer_put_exception_aside();
     OWNED PyObject *subject = call->subject;
 
     if (result && call->act != RANGE_NONE)
-        range_begin(call->act, subject, result);
+        begin_span_of_range(call->act, subject, result);
 }
 
 void ranges_register(void)
 {
-    tracer_hooks.is_range = is_range;
-    tracer_hooks.range_before = range_before;
-    tracer_hooks.range_after = range_after;
+    tracer_hooks.is_range = is_range_function;
+    tracer_hooks.range_before = range_before_call;
+    tracer_hooks.range_after = range_after_call;
 }

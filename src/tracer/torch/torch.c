@@ -32,17 +32,17 @@ static PyObject *random_module;
  * reference. Returns NULL if there is no such tree, or with an exception. */
 static PyObject *get_check_of_tree(PyObject *guard, const char *name)
 {
-    OWNED PyObject *root = tracer_attribute(guard, name);
+    OWNED PyObject *root = tracer_get_attribute(guard, name);
 
-    return root && root != Py_None ? tracer_attribute(root, "check") : NULL;
+    return root && root != Py_None ? tracer_get_attribute(root, "check") : NULL;
 }
 
-static PyObject *get_check(PyObject *guard)
+static PyObject *get_check_of_guard(PyObject *guard)
 {
     return get_check_of_tree(guard, "root");
 }
 
-static void update_difference(struct cache_parts *parts)
+static void update_difference_between_entries(struct cache_parts *parts)
 {
     PyObject *check = get_check_of_tree(parts->guard, "diff_guard_root");
 
@@ -63,7 +63,7 @@ static int bind_entry(struct cache_entry *entry, struct cache_parts *parts)
 {
     if (set_guard_entry(parts->guard, (PyObject *)entry))
         return -1;
-    update_difference(parts);
+    update_difference_between_entries(parts);
     PyErr_Clear();
     /* the entry may have become invalid by code that ran here, so unbind it again */
     if (!entry->valid)
@@ -74,7 +74,7 @@ static int bind_entry(struct cache_entry *entry, struct cache_parts *parts)
 
 static void unbind_entry(struct cache_entry *entry, PyObject *guard)
 {
-    KEPT struct tracer_exception pending = tracer_exception_aside();
+    KEPT struct tracer_exception pending = tracer_put_exception_aside();
     PyObject *words = PyUnicode_FromString("Invalidated");
 
     set_guard_entry(guard, Py_None);
@@ -89,23 +89,24 @@ static void unbind_entry(struct cache_entry *entry, PyObject *guard)
 static void call_ignoring_errors(PyObject *object, const char *name, PyObject *a, PyObject *b,
                                  PyObject *c)
 {
-    KEPT struct tracer_exception pending = tracer_exception_aside();
-    OWNED PyObject *done = tracer_call(object, name, a, b, c);
+    KEPT struct tracer_exception pending = tracer_put_exception_aside();
+    OWNED PyObject *done = tracer_call_method(object, name, a, b, c);
 }
 
 /* Call the function NAME of MODULE, with the argument A unless that is NULL. */
-static PyObject *call_module_function(const char *module, const char *name, PyObject *a)
+static PyObject *call_function_of_module(const char *module, const char *name, PyObject *a)
 {
     OWNED PyObject *imported = PyImport_ImportModule(module);
 
-    return imported ? tracer_call(imported, name, a, NULL, NULL) : NULL;
+    return imported ? tracer_call_method(imported, name, a, NULL, NULL) : NULL;
 }
 
 /* Enter the context manager CONTEXT, which is stolen, and return it for leave_context(). Returns
  * NULL with an exception; also if CONTEXT is NULL, because making it has raised. */
 static PyObject *enter_context(PyObject *context)
 {
-    OWNED PyObject *entered = context ? tracer_call(context, "__enter__", NULL, NULL, NULL) : NULL;
+    OWNED PyObject *entered =
+        context ? tracer_call_method(context, "__enter__", NULL, NULL, NULL) : NULL;
 
     if (!entered)
         Py_CLEAR(context);
@@ -122,7 +123,7 @@ static void leave_context(PyObject *context)
 
 /* Begin a range called NAME in torch's profiler, if a profiler records ranges. Returns a reference
  * for leave_context(), or NULL. */
-static PyObject *range_begin(PyObject *name)
+static PyObject *begin_profiler_range(PyObject *name)
 {
     OWNED PyObject *type = NULL, *held = NULL;
     PyObject *range;
@@ -138,10 +139,10 @@ static PyObject *range_begin(PyObject *name)
 
 /* Look up an entry as the shim does. If there is a guard_complete_hook, a hit counts only if this
  * hook agrees, by which torch makes all ranks decide alike. */
-static int look_up(struct code_state *state, PyObject *backend, struct decision *d,
-                   struct cache_entry **found)
+static int look_up_entry(struct code_state *state, PyObject *backend, struct decision *d,
+                         struct cache_entry **found)
 {
-    PyObject *range = range_begin(lookup_name);
+    PyObject *range = begin_profiler_range(lookup_name);
     OWNED PyObject *hook = NULL, *result = NULL;
     int status = shim_look_up(state, backend, d, found);
     int truth;
@@ -175,7 +176,7 @@ static PyObject *call_to_compile(PyThreadState *ts, PyObject *callback,
                          limit, remaining))
         return NULL;
     if ((!random_module && !(random_module = PyImport_ImportModule("random"))) ||
-        !(random = tracer_call(random_module, "getstate", NULL, NULL, NULL)))
+        !(random = tracer_call_method(random_module, "getstate", NULL, NULL, NULL)))
         return NULL;
     if (limit >= 0)
         compat_set_c_remaining(ts, (int)limit);
@@ -187,19 +188,19 @@ static PyObject *call_to_compile(PyThreadState *ts, PyObject *callback,
 
 /* Start torch's debugger, because compiled code has a breakpoint. Returns a new reference, or NULL
  * with an exception. */
-static PyObject *debug_begin(void)
+static PyObject *start_torch_debugger(void)
 {
     PyObject *context =
-        call_module_function("torch._dynamo.bytecode_debugger", "_DebugContext", NULL);
+        call_function_of_module("torch._dynamo.bytecode_debugger", "_DebugContext", NULL);
 
     if (context && PyObject_SetAttrString(context, "_stop_at_new_code", Py_False))
         Py_CLEAR(context);
     return enter_context(context);
 }
 
-static struct call_rules *get_rules(void)
+static struct call_rules *get_rules_of_torch(void)
 {
-    struct tracer *t = S.rules_by_thread ? tracer_here() : NULL;
+    struct tracer *t = S.rules_by_thread ? tracer_of_this_thread() : NULL;
 
     return t ? &t->rules : &S.rules;
 }
@@ -207,11 +208,12 @@ static struct call_rules *get_rules(void)
 /* Do what torch does before compiled CODE runs: count the frame, forbid compiles below it, start
  * debuggers. May change *UNDER, the callback for callees; *INSTEAD then owns the new one. Returns
  * -1 with an exception. */
-static int begin_run(PyObject *code, PyObject **under, PyObject **instead, PyObject **debugging)
+static int prepare_compiled_run(PyObject *code, PyObject **under, PyObject **instead,
+                                PyObject **debugging)
 {
     OWNED PyObject *debugger = NULL, *done = NULL;
     const long override = S.override ? PyLong_AsLong(S.override) : 0;
-    struct call_rules *rules = get_rules();
+    struct call_rules *rules = get_rules_of_torch();
     int stops;
 
     /* `override` is no int, because the program has set it to something else */
@@ -220,16 +222,16 @@ static int begin_run(PyObject *code, PyObject **under, PyObject **instead, PyObj
     rules->fullgraph_frames += rules->fullgraph_frames >= 0;
     /* under fullgraph torch compiles no function that this frame calls */
     if ((rules->fullgraph_frames >= 0 || override) && *under && *under != Py_False) {
-        *instead =
-            rules->fullgraph_fails || override == 2
-                ? call_module_function("torch._dynamo.convert_frame", "get_fail_callback", *under)
-                : Py_NewRef(Py_None);
+        *instead = rules->fullgraph_fails || override == 2
+                       ? call_function_of_module("torch._dynamo.convert_frame", "get_fail_callback",
+                                                 *under)
+                       : Py_NewRef(Py_None);
         if (!*instead)
             return -1;
         *under = *instead == Py_None ? NULL : *instead;
     }
     stops = S.breakpoints && !S.debugger ? PySet_Contains(S.breakpoints, code) : 0;
-    if (stops < 0 || (stops && !(*debugging = debug_begin())))
+    if (stops < 0 || (stops && !(*debugging = start_torch_debugger())))
         return -1;
     if (!S.debugger)
         return 0;
@@ -238,19 +240,19 @@ static int begin_run(PyObject *code, PyObject **under, PyObject **instead, PyObj
     return done ? 0 : -1;
 }
 
-static PyObject *run_compiled(struct tracer *t, PyThreadState *ts, compat_frame *frame,
-                              PyObject *callback, PyObject *under, struct cache_entry *entry,
-                              PyObject *code)
+static PyObject *run_compiled_code(struct tracer *t, PyThreadState *ts, compat_frame *frame,
+                                   PyObject *callback, PyObject *under, struct cache_entry *entry,
+                                   PyObject *code)
 {
     OWNED PyObject *instead = NULL;
     PyObject *debugging = NULL;
     PyObject *range = NULL;
     PyObject *result = NULL;
 
-    if (begin_run(code, &under, &instead, &debugging)) {
-        compat_dispose(ts, frame);
+    if (prepare_compiled_run(code, &under, &instead, &debugging)) {
+        compat_clear_frame(ts, frame);
     } else {
-        range = range_begin(entry->annotation);
+        range = begin_profiler_range(entry->annotation);
         result = shim_run(t, ts, frame, callback, under, entry, code);
     }
     leave_context(range);
@@ -264,24 +266,24 @@ static struct front torch_front = {
     .wraps_backends = true,
     .not_started = COMPAT_NOT_STARTED,
     .unexplained = "it did not hold when it was checked",
-    .rules = get_rules,
-    .check_of = get_check,
+    .rules = get_rules_of_torch,
+    .check_of = get_check_of_guard,
     .bind = bind_entry,
     .unbind = unbind_entry,
-    .update_difference = update_difference,
+    .update_difference = update_difference_between_entries,
     .leaves = torch_leaves,
-    .failed = torch_failed,
+    .failed = torch_find_failed_guard,
     .explain = torch_explain,
     .compile_begins = torch_compile_begins,
-    .compile_ends = torch_compile_ends,
-    .look_up = look_up,
+    .compile_ends = torch_note_compile_end,
+    .look_up = look_up_entry,
     .ask = call_to_compile,
-    .run = run_compiled,
+    .run = run_compiled_code,
 };
 
 /* ---- functions that torch's Python code calls ---- */
 
-static PyObject *set_flag(PyObject *value, bool *flag)
+static PyObject *set_flag_from_python(PyObject *value, bool *flag)
 {
     bool old = *flag;
 
@@ -293,18 +295,18 @@ static PyObject *set_flag(PyObject *value, bool *flag)
 
 static PyObject *set_skip_guard_eval_unsafe(PyObject *module, PyObject *value)
 {
-    return set_flag(value, &get_rules()->skip_guards_unsafe);
+    return set_flag_from_python(value, &get_rules_of_torch()->skip_guards_unsafe);
 }
 
 static PyObject *set_fullgraph_error(PyObject *module, PyObject *value)
 {
-    return set_flag(value, &get_rules()->fullgraph_fails);
+    return set_flag_from_python(value, &get_rules_of_torch()->fullgraph_fails);
 }
 
 static PyObject *set_fullgraph_count(PyObject *module, PyObject *value)
 {
     long number = PyLong_AsLong(value);
-    struct call_rules *rules = get_rules();
+    struct call_rules *rules = get_rules_of_torch();
     long old = rules->fullgraph_frames;
 
     if (number == -1 && PyErr_Occurred())
@@ -326,9 +328,9 @@ static PyObject *set_lru_cache(PyObject *module, PyObject *value)
     return S.rules_by_thread ? PyBool_FromLong(was) : Py_NewRef(Py_None);
 }
 
-static PyObject *set_region(PyObject *module, PyObject *value)
+static PyObject *set_thread_region(PyObject *module, PyObject *value)
 {
-    struct tracer *t = tracer_here();
+    struct tracer *t = tracer_of_this_thread();
     long long region = PyLong_AsLongLong(value), old;
 
     if (region == -1 && PyErr_Occurred())
@@ -340,9 +342,9 @@ static PyObject *set_region(PyObject *module, PyObject *value)
     return PyLong_FromLongLong(old);
 }
 
-static PyObject *get_region(PyObject *module, PyObject *ignored)
+static PyObject *get_thread_region(PyObject *module, PyObject *ignored)
 {
-    return PyLong_FromLongLong(front_region(&torch_front));
+    return PyLong_FromLongLong(front_get_region(&torch_front));
 }
 
 static PyObject *list_entries_for_region(PyObject *module, PyObject *args)
@@ -383,15 +385,15 @@ static PyObject *load_precompiled(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OOO|LO:_load_precompile_entry", &object, &guard, &code, &region,
                           &owner))
         return NULL;
-    if (!shim_state_of(object, true) ||
-        cache_entry_load((PyCodeObject *)object, guard, code, region, &torch_front))
+    if (!shim_get_state(object, true) ||
+        cache_entry_add_precompiled((PyCodeObject *)object, guard, code, region, &torch_front))
         return NULL;
     Py_RETURN_NONE;
 }
 
 static PyObject *reset_precompiled(PyObject *module, PyObject *object)
 {
-    struct code_state *state = shim_state_of(object, false);
+    struct code_state *state = shim_get_state(object, false);
 
     if (PyErr_Occurred())
         return NULL;
@@ -403,7 +405,7 @@ static PyObject *reset_precompiled(PyObject *module, PyObject *object)
 /* Set this thread's callback, like torch's function of that name. */
 static PyObject *set_torch_eval_frame(PyObject *module, PyObject *callback)
 {
-    struct tracer *t = tracer_here();
+    struct tracer *t = tracer_of_this_thread();
 
     if (!t)
         return PyErr_NoMemory();
@@ -422,7 +424,7 @@ PyDoc_STRVAR(bridge_doc,
              "functions of torch._C._dynamo.eval_frame; and, for\n"
              "observe mode, functions and types of that module, by their names.");
 
-static PyObject *set_bridge(PyObject *module, PyObject *args)
+static PyObject *set_bridge_functions(PyObject *module, PyObject *args)
 {
     static const struct {
         const char *name;
@@ -481,8 +483,8 @@ static PyMethodDef attributes[] = {
     {"set_skip_guard_eval_unsafe", set_skip_guard_eval_unsafe, METH_O, NULL},
     {"set_fullgraph_compiled_frame_count", set_fullgraph_count, METH_O, NULL},
     {"set_fullgraph_error_on_nested_compile", set_fullgraph_error, METH_O, NULL},
-    {"set_eval_frame_isolate_recompiles_id", set_region, METH_O, NULL},
-    {"get_eval_frame_isolate_recompiles_id", get_region, METH_NOARGS, NULL},
+    {"set_eval_frame_isolate_recompiles_id", set_thread_region, METH_O, NULL},
+    {"get_eval_frame_isolate_recompiles_id", get_thread_region, METH_NOARGS, NULL},
     {"_set_lru_cache", set_lru_cache, METH_O, NULL},
     {"_debug_get_cache_entry_list", list_entries, METH_O, NULL},
     {"_debug_get_precompile_entries", list_precompiled, METH_O, NULL},
@@ -515,7 +517,7 @@ static PyMethodDef torch_methods[] = {
      "_torch_attributes($module, /)\n--\n\nReturn a dict of functions under the names of "
      "torch._C._dynamo.eval_frame; "
      "_torch.py has the others."},
-    {"_torch_bridge", set_bridge, METH_VARARGS, bridge_doc},
+    {"_torch_bridge", set_bridge_functions, METH_VARARGS, bridge_doc},
     {NULL, NULL, 0, NULL},
 };
 

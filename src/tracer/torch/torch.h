@@ -39,10 +39,11 @@ extern struct torch_settings {
 
 /* Functions of struct front that both front ends use. */
 PyObject *torch_compile_begins(uint32_t compile, PyObject *code);
-void torch_compile_ends(PyObject *token, PyObject *result);
+void torch_note_compile_end(PyObject *token, PyObject *result);
 PyObject *torch_leaves(PyObject *guard, PyObject **view);
-struct guard_outcome torch_failed(struct cache_entry *entry, const struct cache_parts *parts,
-                                  compat_frame *frame, PyObject *locals);
+struct guard_outcome torch_find_failed_guard(struct cache_entry *entry,
+                                             const struct cache_parts *parts, compat_frame *frame,
+                                             PyObject *locals);
 PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals);
 
 /* Write a loss row: the bridge could not do WHAT, because of the pending exception. */
@@ -57,22 +58,22 @@ PyObject *observe_set_callback(PyObject *callback);
 extern struct settings {
     PyObject *plan; /* owned: plan(code) -> None, (when, act) or (when, act, watch) */
 } settings;
-/* What settings_after() must do at the end of a call. */
+/* What settings_finish_call() must do at the end of a call. */
 struct settings_call {
     PyObject *after;        /* owned: a callable to be called at the end of the call, or NULL */
     bool wants_value;       /* unless the frame has raised, `after` gets its return value */
     compat_frame *measured; /* what `measured` of bridge.c was before this call */
 };
 /* Apply the settings to FRAME, which is about to run. LOOKED_AT: torch's evaluator is going to
- * decide it. The result is for settings_after. */
-struct settings_call settings_before(compat_frame *frame, bool looked_at);
+ * decide it. The result is for settings_finish_call. */
+struct settings_call settings_apply_before_call(compat_frame *frame, bool looked_at);
 /* A call has ended with RESULT, or with an exception if RESULT is NULL: call what the settings want
  * to be called. */
-void settings_after(struct settings_call *call, PyObject *result);
+void settings_finish_call(struct settings_call *call, PyObject *result);
 
 /* Load the bridge, because the module torch._dynamo is about to run; LATE: it ran before the
  * session began. */
-void torch_attach(bool late);
+void torch_load_bridge(bool late);
 
 extern PyMethodDef bridge_methods[], observe_methods[];
 int torch_types_ready(PyObject *module);
