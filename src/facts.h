@@ -35,7 +35,7 @@ struct fact_text {
     int64_t bytes;
 };
 
-static inline struct fact_text fact_string(const char *text)
+static inline struct fact_text fact_make_text(const char *text)
 {
     return (struct fact_text){text, text ? (int64_t)strlen(text) : 0};
 }
@@ -208,7 +208,7 @@ struct fact {
 };
 
 /* Return the size of the record for FACT, a struct fact_KIND. */
-static inline size_t fact_bytes(enum fact_kind kind, const void *fact)
+static inline size_t fact_size(enum fact_kind kind, const void *fact)
 {
     const struct fact_text *texts =
         (const struct fact_text *)((const int64_t *)fact + fact_shapes[kind].numbers);
@@ -219,7 +219,7 @@ static inline size_t fact_bytes(enum fact_kind kind, const void *fact)
     return (bytes + 7) & ~(size_t)7;
 }
 
-/* Write FACT, a struct fact_KIND, into the record MADE of BYTES bytes (fact_bytes). */
+/* Write FACT, a struct fact_KIND, into the record MADE of BYTES bytes (fact_size). */
 static inline void fact_write(struct fact *made, enum fact_kind kind, const void *fact,
                               size_t bytes)
 {

@@ -26,7 +26,7 @@
 #define INJECT_STANDBY "standby" /* value of DYNTRACE_SESSION that stands for `run --standby` */
 
 /* Is INJECT the first directory in PATHS? */
-static inline bool inject_is_first(const char *inject, const char *paths)
+static inline bool inject_is_first_on_path(const char *inject, const char *paths)
 {
     size_t length = strlen(inject);
 
@@ -36,11 +36,11 @@ static inline bool inject_is_first(const char *inject, const char *paths)
 
 /* Return a new PYTHONPATH: PATHS with INJECT before it. PATHS is NULL if the variable is not set.
  * The caller frees the result, which is NULL without memory. */
-static inline char *inject_paths(const char *inject, const char *paths)
+static inline char *inject_make_pythonpath(const char *inject, const char *paths)
 {
     char *value = NULL;
 
-    if (paths && inject_is_first(inject, paths))
+    if (paths && inject_is_first_on_path(inject, paths))
         return strdup(paths);
     return asprintf(&value, "%s%s%s", inject,
                     !paths   ? ""
@@ -53,11 +53,12 @@ static inline char *inject_paths(const char *inject, const char *paths)
 
 /* Set PYTHONPATH and DYNTRACE_SESSION in the C library's environment. A variable that already has
  * the right value is not set again, because other threads may be reading the environment. */
-static inline void inject_environment(const char *inject, const char *session)
+static inline void inject_set_environment(const char *inject, const char *session)
 {
     const char *old = getenv(INJECT_PATHS);
     const char *before = getenv(INJECT_SESSION);
-    char *paths = old && inject_is_first(inject, old) ? NULL : inject_paths(inject, old);
+    char *paths =
+        old && inject_is_first_on_path(inject, old) ? NULL : inject_make_pythonpath(inject, old);
 
     if (paths)
         setenv(INJECT_PATHS, paths, 1);
@@ -66,14 +67,14 @@ static inline void inject_environment(const char *inject, const char *session)
     free(paths);
 }
 
-/* Undo inject_environment. */
-static inline void inject_environment_undo(const char *inject)
+/* Undo inject_set_environment. */
+static inline void inject_restore_environment(const char *inject)
 {
     const char *paths = getenv(INJECT_PATHS);
     char *rest = NULL;
 
     unsetenv(INJECT_SESSION);
-    if (!paths || !inject_is_first(inject, paths))
+    if (!paths || !inject_is_first_on_path(inject, paths))
         return;
     paths += strlen(inject);
     rest = *paths ? strdup(paths + 1) : NULL;
@@ -85,7 +86,7 @@ static inline void inject_environment_undo(const char *inject)
 }
 
 /* Is PROGRAM named like a Python interpreter: python, python3, python3.12? */
-static inline bool python_is(const char *program)
+static inline bool python_is_interpreter_name(const char *program)
 {
     const char *base = basename(program);
 
@@ -95,7 +96,7 @@ static inline bool python_is(const char *program)
 /* Return the option that makes a Python ignore our variables, or 0 if there is none among WORDS,
  * its arguments up to a NULL. With -E and -I Python ignores the environment; with -S it does not
  * load site, which loads sitecustomize. */
-static inline char python_ignores_us(const char *const *words)
+static inline char python_find_ignoring_option(const char *const *words)
 {
     for (; *words && (*words)[0] == '-' && (*words)[1] != '-' && (*words)[1]; words++)
         for (const char *p = *words + 1; *p; p++) {

@@ -16,7 +16,7 @@ enum job_fact { JOB_ID, JOB_RANK, JOB_LOCAL_RANK, JOB_WORLD_SIZE, JOB_FACTS };
 #define JOB_KEYS "job", "rank", "local_rank", "world_size"
 
 /* Return the value of fact WHICH from the environment, or NULL if no launcher set it. */
-static inline const char *job_fact(enum job_fact which)
+static inline const char *job_read_fact(enum job_fact which)
 {
     static const char *const names[JOB_FACTS][6] = {
         [JOB_ID] = {"TORCHELASTIC_RUN_ID", "OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE",

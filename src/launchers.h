@@ -90,7 +90,7 @@ static inline bool launcher_sets_paths(const char *word)
            !strstr(word + length, INJECT_PATHS);
 }
 
-static inline bool launcher_has_letter(const char *letters, char letter)
+static inline bool launcher_is_letter_listed(const char *letters, char letter)
 {
     return letters && strchr(letters, letter);
 }
@@ -115,9 +115,9 @@ static inline const char *const *launcher_read_option(const struct launcher *lau
     }
     for (; *letter; letter++) {
         const char *value = letter[1] ? letter + 1 : at[1];
-        if (launcher_has_letter(launcher->clears, *letter))
+        if (launcher_is_letter_listed(launcher->clears, *letter))
             found->cleared = true;
-        if (!launcher_has_letter(launcher->valued, *letter))
+        if (!launcher_is_letter_listed(launcher->valued, *letter))
             continue;
         if (*letter == launcher->script)
             found->script = value;
@@ -132,8 +132,8 @@ static inline const char *const *launcher_read_option(const struct launcher *lau
 
 /* Find the program that LAUNCHER starts. WORDS is the command line and begins with the launcher's
  * own name. */
-static inline struct launch_words launcher_words(const struct launcher *launcher,
-                                                 const char *const *words)
+static inline struct launch_words launcher_find_program(const struct launcher *launcher,
+                                                        const char *const *words)
 {
     struct launch_words found = {.cleared = launcher->always};
     const char *const *at = words + 1;

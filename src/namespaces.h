@@ -15,7 +15,7 @@
 
 /* Return the number of the pid namespace of PROCESS, a directory of /proc: "self" or a pid. Returns
  * 0 if the number is not known, for example because /proc is not mounted. */
-static inline uint64_t namespace_of_pids(const char *process)
+static inline uint64_t namespace_read_pid_namespace(const char *process)
 {
     char path[64];
     struct stat status;
@@ -27,7 +27,7 @@ static inline uint64_t namespace_of_pids(const char *process)
 /* Return by how many nanoseconds CLOCK_MONOTONIC in this process's time namespace is ahead of the
  * machine's. Returns LAST if that is not known: timens_offsets describes the namespace of future
  * children, which is not this process's own namespace after unshare(). */
-static inline int64_t namespace_clock_ahead(int64_t last)
+static inline int64_t namespace_read_clock_offset(int64_t last)
 {
     struct stat own, children;
     long long seconds = 0, ns = 0;

@@ -58,7 +58,7 @@ volatile sig_atomic_t recorder_in_sqlite;
 
 /* Find the column NAME, which is BYTES long, in TABLE. Returns false if the table has no such
  * column. */
-static bool column_find(enum row_table table, const char *name, size_t bytes,
+static bool find_column(enum row_table table, const char *name, size_t bytes,
                         struct put_column *found)
 {
     size_t offset = 0;
@@ -77,7 +77,7 @@ static bool column_find(enum row_table table, const char *name, size_t bytes,
 /* Make the INSERT statement for WHICH, "INSERT INTO t(a, b) VALUES (?, ?)", with the clause for a
  * row that exists already, and fill in PUT's columns. The caller frees the text. Returns NULL
  * without memory. */
-static char *insert_make(enum recorder_put which, struct put *put)
+static char *make_insert_statement(enum recorder_put which, struct put *put)
 {
     const char *table = row_tables[put_facts[which].table].name;
     const char *key = put_facts[which].columns;
@@ -91,7 +91,7 @@ static char *insert_make(enum recorder_put which, struct put *put)
         struct put_column *c = &put->column[put->count++];
         const char *name = at;
         const char *comma = put->count > 2 ? ", " : "";
-        if (!column_find(put_facts[which].table, name, (size_t)length, c))
+        if (!find_column(put_facts[which].table, name, (size_t)length, c))
             abort(); /* a bug in RECORDER_PUTS: tables.h has no such column */
         at += strcspn(at, " ");
         c->empty_null = memchr(name, '?', (size_t)(at - name));
@@ -125,7 +125,7 @@ int recorder_system_error(struct sqlite3 *db)
     return code == SQLITE_CANTOPEN || code == SQLITE_IOERR ? sqlite3_system_errno(db) : 0;
 }
 
-const char *recorder_why(struct sqlite3 *db)
+const char *recorder_error_message(struct sqlite3 *db)
 {
     static char why[512];
     int number = recorder_system_error(db);
@@ -138,13 +138,13 @@ const char *recorder_why(struct sqlite3 *db)
 static void remember_error(struct recorder *r)
 {
     r->failed = true;
-    snprintf(r->error, sizeof r->error, "%s", recorder_why(r->db));
+    snprintf(r->error, sizeof r->error, "%s", recorder_error_message(r->db));
 }
 
 /* Return the prepared statement for WHICH. Each statement is prepared when its first row comes,
  * because a short recording has few kinds. Returns NULL after an error, which recorder_error()
  * returns. */
-static const struct put *put_prepare(struct recorder *r, enum recorder_put which)
+static const struct put *prepare_insert(struct recorder *r, enum recorder_put which)
 {
     struct put *put = &r->put[which];
     char *made;
@@ -152,7 +152,7 @@ static const struct put *put_prepare(struct recorder *r, enum recorder_put which
 
     if (put->statement)
         return put;
-    made = insert_make(which, put);
+    made = make_insert_statement(which, put);
     sql = (put_facts[which].how & ~ONCE) == STATEMENT ? schema_statement(put_facts[which].statement)
                                                       : made;
     recorder_in_sqlite = 1;
@@ -178,7 +178,7 @@ struct recorder *recorder_open(const char *path, const char **error)
         goto err;
     return r;
 err:
-    *error = r && r->db ? recorder_why(r->db) : "out of memory";
+    *error = r && r->db ? recorder_error_message(r->db) : "out of memory";
     recorder_close(r);
     return NULL;
 }
@@ -203,7 +203,7 @@ void recorder_close(struct recorder *r)
 /* ---- a bounded log ---- */
 
 /* Move pages from the log into the file through DB, and note whether a reader holds the log. */
-static void log_checkpoint(struct recorder *r, sqlite3 *db)
+static void checkpoint_log(struct recorder *r, sqlite3 *db)
 {
     int pages;
     int moved;
@@ -214,18 +214,18 @@ static void log_checkpoint(struct recorder *r, sqlite3 *db)
         r->log_blocked = moved < pages && pages / 2 > r->log_most;
 }
 
-static int on_commit(void *of, sqlite3 *db, const char *name, int pages)
+static int note_log_size(void *of, sqlite3 *db, const char *name, int pages)
 {
     struct recorder *r = of;
 
     if (pages >= r->log_most)
-        log_checkpoint(r, db);
+        checkpoint_log(r, db);
     return SQLITE_OK;
 }
 
 /* Open the connection that asks how much of the log was moved. It reads once, because a connection
  * opens the log when it first reads, and its checkpoints do nothing before that. */
-static bool mover_open(struct recorder *r)
+static bool open_checkpoint_connection(struct recorder *r)
 {
     const char *path = sqlite3_db_filename(r->db, NULL);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
@@ -238,11 +238,11 @@ void recorder_bound_log(struct recorder *r, int pages)
 {
     r->log_most = pages;
     r->log_blocked = false;
-    if (!r->mover && mover_open(r))
-        sqlite3_wal_hook(r->db, on_commit, r);
+    if (!r->mover && open_checkpoint_connection(r))
+        sqlite3_wal_hook(r->db, note_log_size, r);
 }
 
-bool recorder_is_held(const struct recorder *r)
+bool recorder_is_log_held(const struct recorder *r)
 {
     return r->log_blocked;
 }
@@ -255,7 +255,7 @@ const char *recorder_error(const struct recorder *r)
 }
 
 /* Run SQL that returns no rows. Returns false on error. */
-static bool execute(struct recorder *r, const char *sql)
+static bool execute_sql(struct recorder *r, const char *sql)
 {
     bool done;
 
@@ -267,14 +267,14 @@ static bool execute(struct recorder *r, const char *sql)
 
 void recorder_add_views(struct recorder *r)
 {
-    if (!execute(r, schema_view_rows))
+    if (!execute_sql(r, schema_view_rows))
         remember_error(r);
 }
 
 /* Begin a transaction, unless one is open. */
 static void begin_transaction(struct recorder *r)
 {
-    r->begun = r->begun || execute(r, "BEGIN");
+    r->begun = r->begun || execute_sql(r, "BEGIN");
     if (!r->begun)
         remember_error(r);
 }
@@ -292,7 +292,7 @@ static void run_statement(struct recorder *r, sqlite3_stmt *statement)
 void recorder_write_values(struct recorder *r, enum recorder_put which, const int64_t *values,
                            const char *const *texts)
 {
-    const struct put *put = put_prepare(r, which);
+    const struct put *put = prepare_insert(r, which);
 
     if (!put)
         return;
@@ -315,7 +315,7 @@ void recorder_mark_unrepeatable(struct recorder *r)
 
 void recorder_write(struct recorder *r, enum recorder_put which, const void *row)
 {
-    const struct put *put = put_prepare(r, which);
+    const struct put *put = prepare_insert(r, which);
     const char *texts[ROW_COLUMNS];
     int64_t values[ROW_COLUMNS];
     unsigned count = 0;
@@ -352,7 +352,7 @@ void recorder_set_meta(struct recorder *r, const char *key, const char *text, in
 void recorder_run(struct recorder *r, const char *statement)
 {
     begin_transaction(r);
-    if (!execute(r, schema_statement(statement)))
+    if (!execute_sql(r, schema_statement(statement)))
         remember_error(r);
 }
 
@@ -362,13 +362,13 @@ bool recorder_commit(struct recorder *r)
 
     if (r->log_blocked) {
         recorder_in_sqlite = 1;
-        log_checkpoint(r, r->mover);
+        checkpoint_log(r, r->mover);
         recorder_in_sqlite = 0;
     }
     if (r->log_blocked)
         return false; /* the rows stay in the open transaction */
     if (r->begun) {
-        if (execute(r, "COMMIT")) {
+        if (execute_sql(r, "COMMIT")) {
             r->begun = false;
         } else {
             remember_error(r);
@@ -390,7 +390,8 @@ void recorder_commit_if_unrepeatable(struct recorder *r)
 
 /* ---- reading ---- */
 
-bool recorder_find(struct recorder *r, const char *sql, int64_t id, int64_t *found, int columns)
+bool recorder_query_row(struct recorder *r, const char *sql, int64_t id, int64_t *found,
+                        int columns)
 {
     sqlite3_stmt *s = NULL;
     bool is_found = false;
@@ -411,7 +412,7 @@ int64_t recorder_query_number(struct recorder *r, const char *sql)
 {
     int64_t number = 0;
 
-    recorder_find(r, sql, 0, &number, 1);
+    recorder_query_row(r, sql, 0, &number, 1);
     return number;
 }
 

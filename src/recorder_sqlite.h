@@ -3,7 +3,7 @@
  * Runs in: the collector.
  *
  *     r = recorder_open(path)                the live file of collector/trace_files.h
- *     recorder_put(r, GUARD, {.guard_id = 7, .kind = fact_string("ID_MATCH")})
+ *     recorder_put(r, GUARD, {.guard_id = 7, .kind = fact_make_text("ID_MATCH")})
  *                                            rows in any order
  *     recorder_commit(r)                     now readers see them
  *     recorder_close(r)
@@ -141,7 +141,7 @@ void recorder_add_views(struct recorder *r);
 struct sqlite3 *recorder_database(struct recorder *r);
 /* Return the last error of connection DB, followed by the system's error if there is one. The text
  * is static. */
-const char *recorder_why(struct sqlite3 *db);
+const char *recorder_error_message(struct sqlite3 *db);
 /* Return the system's errno for the last error of a connection, or 0. */
 int recorder_system_error(struct sqlite3 *db);
 void recorder_close(struct recorder *r);
@@ -153,7 +153,7 @@ void recorder_mark_unrepeatable(struct recorder *r);
  * nothing is committed. */
 void recorder_bound_log(struct recorder *r, int pages);
 /* Does a reader prevent SQLite from reusing the log? */
-bool recorder_is_held(const struct recorder *r);
+bool recorder_is_log_held(const struct recorder *r);
 
 /* Commit if a row that could not be made again after a kill was written since the last commit. */
 void recorder_commit_if_unrepeatable(struct recorder *r);
@@ -164,7 +164,8 @@ const char *recorder_error(const struct recorder *r);
 
 /* Run SQL with ID as the value of ?1. Returns false if there is no row. Otherwise sets FOUND to the
  * row's first COLUMNS columns, which are numbers. */
-bool recorder_find(struct recorder *r, const char *sql, int64_t id, int64_t *found, int columns);
+bool recorder_query_row(struct recorder *r, const char *sql, int64_t id, int64_t *found,
+                        int columns);
 /* Return the number that the query SQL returns; 0 on error. */
 int64_t recorder_query_number(struct recorder *r, const char *sql);
 

@@ -4,7 +4,7 @@
 
 enum { FORKS_MAX = 64 /* longest chain of forks that is followed */ };
 
-int replay_by_birth(const void *a, const void *b, void *context)
+int replay_compare_births(const void *a, const void *b, void *context)
 {
     const struct replay_entry *entries = context;
     const struct replay_entry *x = &entries[*(const uint32_t *)a];
@@ -17,7 +17,7 @@ int replay_by_birth(const void *a, const void *b, void *context)
     return (x > y) - (x < y);
 }
 
-int replay_by_time(const void *a, const void *b, void *context)
+int replay_compare_times(const void *a, const void *b, void *context)
 {
     const struct replay_lookup *lookups = context;
     const struct replay_lookup *x = &lookups[*(const uint32_t *)a];
@@ -28,7 +28,7 @@ int replay_by_time(const void *a, const void *b, void *context)
     return (x > y) - (x < y);
 }
 
-int replay_by_moment(const void *a, const void *b)
+int replay_compare_moments(const void *a, const void *b)
 {
     const struct replay_event *x = a;
     const struct replay_event *y = b;
@@ -42,13 +42,13 @@ int replay_by_moment(const void *a, const void *b)
 
 /* ---- finding a place ----------------------------------------------------- */
 
-bool *replay_codes(const struct replay *r, const char *ids)
+bool *replay_mark_codes(const struct replay *r, const char *ids)
 {
     bool *codes = calloc(r->codes.count + 1, sizeof *codes);
     char *end;
 
     for (const char *at = ids; at && *at; at = end + strspn(end, ", ")) {
-        uint32_t code = replay_index(&r->code_ids, strtoll(at, &end, 10));
+        uint32_t code = replay_index_of_id(&r->code_ids, strtoll(at, &end, 10));
         if (end == at)
             break;
         if (code != REPLAY_NONE)
@@ -57,20 +57,20 @@ bool *replay_codes(const struct replay *r, const char *ids)
     return codes;
 }
 
-uint32_t replay_lookup_at(const struct replay *r, int64_t lookup_id)
+uint32_t replay_find_lookup(const struct replay *r, int64_t lookup_id)
 {
     const struct replay_lookup *found = list_find(&r->lookups, id, lookup_id);
 
     return found ? (uint32_t)(found - r->lookups.at) : REPLAY_NONE;
 }
 
-size_t replay_seek(const struct replay *r, int64_t at_ns)
+size_t replay_find_event_at_time(const struct replay *r, int64_t at_ns)
 {
     return sorted_count(r->events.count, i, r->events.at[i].at_ns < at_ns);
 }
 
 /* Return a subject with the row id ID, in which everything else is unknown. */
-static struct replay_subject subject_make(int64_t id)
+static struct replay_subject make_subject(int64_t id)
 {
     return (struct replay_subject){
         .id = id,
@@ -81,7 +81,7 @@ static struct replay_subject subject_make(int64_t id)
     };
 }
 
-static struct replay_subject lookup_subject(const struct replay *r, uint32_t index)
+static struct replay_subject subject_of_lookup(const struct replay *r, uint32_t index)
 {
     const struct replay_lookup *l = &r->lookups.at[index];
     const struct replay_cache *cache = &r->caches.at[l->cache];
@@ -96,10 +96,10 @@ static struct replay_subject lookup_subject(const struct replay *r, uint32_t ind
     };
 }
 
-static struct replay_subject death_subject(const struct replay *r, uint32_t index)
+static struct replay_subject subject_of_death(const struct replay *r, uint32_t index)
 {
     const struct replay_entry *e = &r->entries.at[index];
-    struct replay_subject s = subject_make(e->id);
+    struct replay_subject s = make_subject(e->id);
 
     s.at_ns = e->died_ns;
     s.code = e->code;
@@ -108,10 +108,10 @@ static struct replay_subject death_subject(const struct replay *r, uint32_t inde
     return s;
 }
 
-static struct replay_subject compile_subject(const struct replay *r, uint32_t index)
+static struct replay_subject subject_of_compile(const struct replay *r, uint32_t index)
 {
     const struct replay_compile *c = &r->compiles.at[index];
-    struct replay_subject s = subject_make(c->id);
+    struct replay_subject s = make_subject(c->id);
 
     s.at_ns = c->start_ns;
     s.code = c->code;
@@ -123,13 +123,13 @@ static struct replay_subject compile_subject(const struct replay *r, uint32_t in
 }
 
 /* Return the subject of a graph break. Time, thread and code object are those of its compile. */
-static struct replay_subject break_subject(const struct replay *r, uint32_t index)
+static struct replay_subject subject_of_break(const struct replay *r, uint32_t index)
 {
     const struct replay_break *b = &r->breaks.at[index];
-    struct replay_subject s = subject_make(b->id);
+    struct replay_subject s = make_subject(b->id);
 
     if (b->compile != REPLAY_NONE)
-        s = compile_subject(r, b->compile);
+        s = subject_of_compile(r, b->compile);
     s.id = b->id;
     s.entry = REPLAY_NONE;
     return s;
@@ -140,13 +140,13 @@ struct replay_subject replay_subject_of(const struct replay *r, enum replay_kind
 {
     switch (kind) {
     case REPLAY_LOOKUP:
-        return lookup_subject(r, index);
+        return subject_of_lookup(r, index);
     case REPLAY_DEATH:
-        return death_subject(r, index);
+        return subject_of_death(r, index);
     case REPLAY_BREAK:
-        return break_subject(r, index);
+        return subject_of_break(r, index);
     default:
-        return compile_subject(r, index);
+        return subject_of_compile(r, index);
     }
 }
 
@@ -158,16 +158,16 @@ size_t replay_event_of(const struct replay *r, enum replay_kind kind, uint32_t i
         .kind = kind,
     };
 
-    return sorted_count(r->events.count, i, replay_by_moment(&r->events.at[i], &wanted) < 0);
+    return sorted_count(r->events.count, i, replay_compare_moments(&r->events.at[i], &wanted) < 0);
 }
 
-uint32_t replay_entry_position(const struct replay *r, const struct replay_cache *cache,
-                               uint32_t entry)
+uint32_t replay_position_of_entry(const struct replay *r, const struct replay_cache *cache,
+                                  uint32_t entry)
 {
     const struct replay_entry *entries = r->entries.at;
     uint32_t count = cache->entry_count;
-    size_t place =
-        sorted_count(count, i, replay_by_birth(&cache->entries[i], &entry, (void *)entries) < 0);
+    size_t place = sorted_count(
+        count, i, replay_compare_births(&cache->entries[i], &entry, (void *)entries) < 0);
 
     if (place == count || cache->entries[place] != entry)
         return count;
@@ -177,7 +177,7 @@ uint32_t replay_entry_position(const struct replay *r, const struct replay_cache
 /* ---- the state of a cache ------------------------------------------------ */
 
 /* Return the next entry that was born in LIVE's cache before NOW, or NULL. */
-static const struct replay_entry *next_birth(const struct replay_live *live, int64_t now)
+static const struct replay_entry *next_entry_born(const struct replay_live *live, int64_t now)
 {
     const struct replay_cache *cache = live->cache;
     const struct replay_entry *e;
@@ -188,7 +188,7 @@ static const struct replay_entry *next_birth(const struct replay_live *live, int
     return e->born_ns < now ? e : NULL;
 }
 
-static const struct replay_entry *next_death(const struct replay_live *live, int64_t now)
+static const struct replay_entry *next_entry_died(const struct replay_live *live, int64_t now)
 {
     const struct replay_cache *cache = live->cache;
     const struct replay_entry *e;
@@ -199,13 +199,13 @@ static const struct replay_entry *next_death(const struct replay_live *live, int
     return e->died_ns < now ? e : NULL;
 }
 
-void replay_live_until(struct replay_live *live, int64_t now)
+void replay_live_advance_to(struct replay_live *live, int64_t now)
 {
     const struct replay_cache *cache = live->cache;
 
     for (;;) {
-        const struct replay_entry *birth = next_birth(live, now);
-        const struct replay_entry *death = next_death(live, now);
+        const struct replay_entry *birth = next_entry_born(live, now);
+        const struct replay_entry *death = next_entry_died(live, now);
         bool dies_first = birth && death && death->died_ns < birth->born_ns;
         if (birth && !dies_first) {
             struct cached made = {.id = cache->entries[live->born], .region = birth->region};
@@ -222,7 +222,7 @@ void replay_live_until(struct replay_live *live, int64_t now)
     }
 }
 
-void replay_live_hit(struct replay_live *live, uint32_t entry)
+void replay_live_move_hit(struct replay_live *live, uint32_t entry)
 {
     size_t place = cache_order_find(&live->order, entry);
 
@@ -251,11 +251,11 @@ static void apply_lookups(struct replay_live *live, uint32_t index, size_t rank,
         uint32_t place;
         if (l->outcome != OUTCOME_HIT || l->entry == REPLAY_NONE)
             continue;
-        place = replay_entry_position(r, live->cache, l->entry);
+        place = replay_position_of_entry(r, live->cache, l->entry);
         if (place == live->cache->entry_count)
             continue;
-        replay_live_until(live, l->start_ns);
-        replay_live_hit(live, l->entry);
+        replay_live_advance_to(live, l->start_ns);
+        replay_live_move_hit(live, l->entry);
         slots[place].hits++;
         slots[place].last_hit_ns = l->start_ns;
     }
@@ -263,8 +263,8 @@ static void apply_lookups(struct replay_live *live, uint32_t index, size_t rank,
 
 /* Return a new array with a slot for each entry of CACHE as it stood at END_NS. The caller frees
  * it. */
-static struct replay_slot *slots_make(const struct replay *r, const struct replay_cache *cache,
-                                      int64_t end_ns)
+static struct replay_slot *make_cache_slots(const struct replay *r,
+                                            const struct replay_cache *cache, int64_t end_ns)
 {
     struct replay_slot *slots = malloc((cache->entry_count + 1) * sizeof *slots);
 
@@ -281,8 +281,8 @@ static struct replay_slot *slots_make(const struct replay *r, const struct repla
 
 /* Store in STATE cache INDEX as it stood before its lookup number RANK. Births and deaths before
  * END_NS have happened. */
-static void state_make(const struct replay *r, uint32_t index, size_t rank, int64_t end_ns,
-                       struct replay_state *state)
+static void make_cache_state(const struct replay *r, uint32_t index, size_t rank, int64_t end_ns,
+                             struct replay_state *state)
 {
     const struct replay_cache *cache = &r->caches.at[index];
     bool insertion = cache->process != REPLAY_NONE && r->processes.at[cache->process].insertion;
@@ -291,41 +291,41 @@ static void state_make(const struct replay *r, uint32_t index, size_t rank, int6
         .cache = cache,
         .order.policy = insertion ? ORDER_FIFO : ORDER_MRU,
     };
-    struct replay_slot *slots = slots_make(r, cache, end_ns);
+    struct replay_slot *slots = make_cache_slots(r, cache, end_ns);
 
     apply_lookups(&live, index, rank, slots, 0);
-    replay_live_until(&live, end_ns);
+    replay_live_advance_to(&live, end_ns);
     state->count = 0;
     list_each(cached, &live.order) {
         bool dead = r->entries.at[cached->id].died_ns < end_ns;
         if (!dead)
-            *list_add(state) = slots[replay_entry_position(r, cache, cached->id)];
+            *list_add(state) = slots[replay_position_of_entry(r, cache, cached->id)];
     }
     for (uint32_t i = 0; i < cache->entry_count; i++) {
         uint32_t entry = cache->deaths[i];
         const struct replay_entry *e = &r->entries.at[entry];
         if (e->died_ns < end_ns && e->born_ns < end_ns)
-            *list_add(state) = slots[replay_entry_position(r, cache, entry)];
+            *list_add(state) = slots[replay_position_of_entry(r, cache, entry)];
     }
     free(slots);
     cache_order_free(&live.order);
 }
 
-void replay_state_at(const struct replay *r, uint32_t lookup, struct replay_state *state)
+void replay_get_state_at_lookup(const struct replay *r, uint32_t lookup, struct replay_state *state)
 {
     const struct replay_lookup *l = &r->lookups.at[lookup];
     const struct replay_cache *c = &r->caches.at[l->cache];
     size_t rank =
-        sorted_count(c->count, i, replay_by_time(&c->lookups[i], &lookup, r->lookups.at) < 0);
+        sorted_count(c->count, i, replay_compare_times(&c->lookups[i], &lookup, r->lookups.at) < 0);
 
-    state_make(r, l->cache, rank, l->start_ns, state);
+    make_cache_state(r, l->cache, rank, l->start_ns, state);
 }
 
-void replay_state_when(const struct replay *r, uint32_t cache, int64_t at_ns,
-                       struct replay_state *state)
+void replay_get_state_at_time(const struct replay *r, uint32_t cache, int64_t at_ns,
+                              struct replay_state *state)
 {
     const struct replay_cache *c = &r->caches.at[cache];
     size_t rank = sorted_count(c->count, i, r->lookups.at[c->lookups[i]].start_ns <= at_ns);
 
-    state_make(r, cache, rank, at_ns + 1, state);
+    make_cache_state(r, cache, rank, at_ns + 1, state);
 }

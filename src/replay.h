@@ -3,7 +3,7 @@
  *     struct replay *r = replay_open(db, true);
  *     for (size_t at = 0; at < r->events.count; at++)      in any direction, from any event
  *         if (r->events.at[at].kind == REPLAY_LOOKUP)
- *             replay_state_at(r, r->events.at[at].index, &state);
+ *             replay_get_state_at_lookup(r, r->events.at[at].index, &state);
  *     replay_free(r);
  *
  * Replay only reads the recorded decisions: it runs no lookup and no code of the program again. All
@@ -31,8 +31,8 @@ struct db;
 
 enum replay_kind { REPLAY_LOOKUP, REPLAY_COMPILE, REPLAY_BREAK, REPLAY_DEATH, REPLAY_KINDS };
 
-/* The outcome of a lookup whose outcome in the trace is not in enum outcome; outcome_word() prints
- * it as "?". */
+/* The outcome of a lookup whose outcome in the trace is not in enum outcome; outcome_to_word()
+ * prints it as "?". */
 enum { REPLAY_OUTCOME_UNKNOWN = 255 };
 
 struct replay_check {
@@ -164,7 +164,7 @@ struct replay *replay_open(struct db *db, bool checks);
 void replay_free(struct replay *replay);
 
 /* Return the index for row id ID in MAP, a map of struct replay, or REPLAY_NONE. */
-static inline uint32_t replay_index(const struct map *map, int64_t id)
+static inline uint32_t replay_index_of_id(const struct map *map, int64_t id)
 {
     const int64_t *index = map_get(map, id);
 
@@ -179,13 +179,13 @@ static inline int64_t replay_cache_key(uint32_t code, uint32_t process)
 
 /* Return an array with a bool for each code object: true if its row id is in IDS, a list as in
  * found_code.ids. The caller frees the array. */
-bool *replay_codes(const struct replay *replay, const char *ids);
+bool *replay_mark_codes(const struct replay *replay, const char *ids);
 
 /* Return the index of the lookup with this row id, or REPLAY_NONE. */
-uint32_t replay_lookup_at(const struct replay *replay, int64_t lookup_id);
+uint32_t replay_find_lookup(const struct replay *replay, int64_t lookup_id);
 
 /* Does CACHE belong to a process that used torch? */
-static inline bool replay_torch(const struct replay *replay, uint32_t cache)
+static inline bool replay_uses_torch(const struct replay *replay, uint32_t cache)
 {
     uint32_t process = replay->caches.at[cache].process;
 
@@ -194,17 +194,17 @@ static inline bool replay_torch(const struct replay *replay, uint32_t cache)
 
 /* Comparison functions for qsort_r and qsort. They order indices of ENTRIES by code and birth,
  * indices of LOOKUPS by time, and events by time. */
-int replay_by_birth(const void *a, const void *b, void *entries);
-int replay_by_time(const void *a, const void *b, void *lookups);
-int replay_by_moment(const void *a, const void *b);
+int replay_compare_births(const void *a, const void *b, void *entries);
+int replay_compare_times(const void *a, const void *b, void *lookups);
+int replay_compare_moments(const void *a, const void *b);
 
 /* Return the position of ENTRY in CACHE's entries, which are sorted by birth; entry_count if it is
  * not there. */
-uint32_t replay_entry_position(const struct replay *replay, const struct replay_cache *cache,
-                               uint32_t entry);
+uint32_t replay_position_of_entry(const struct replay *replay, const struct replay_cache *cache,
+                                  uint32_t entry);
 
 /* Return the index of the first event at AT_NS or later; events.count if there is none. */
-size_t replay_seek(const struct replay *replay, int64_t at_ns);
+size_t replay_find_event_at_time(const struct replay *replay, int64_t at_ns);
 /* Return the index of the event for item INDEX of KIND. */
 size_t replay_event_of(const struct replay *replay, enum replay_kind kind, uint32_t index);
 
@@ -239,10 +239,11 @@ struct replay_state {
 };
 
 /* Store in STATE the cache that lookup LOOKUP searched, as it was just before the lookup. */
-void replay_state_at(const struct replay *replay, uint32_t lookup, struct replay_state *state);
+void replay_get_state_at_lookup(const struct replay *replay, uint32_t lookup,
+                                struct replay_state *state);
 /* Store in STATE cache CACHE as it was at AT_NS, after all events at AT_NS. */
-void replay_state_when(const struct replay *replay, uint32_t cache, int64_t at_ns,
-                       struct replay_state *state);
+void replay_get_state_at_time(const struct replay *replay, uint32_t cache, int64_t at_ns,
+                              struct replay_state *state);
 
 /* The living entries of a cache, updated while replay moves forward in time. */
 struct replay_live {
@@ -254,9 +255,9 @@ struct replay_live {
 
 /* Apply all births and deaths before NOW. The death of an entry that several processes share is
  * ignored, because it may have happened in another process. */
-void replay_live_until(struct replay_live *live, int64_t now);
+void replay_live_advance_to(struct replay_live *live, int64_t now);
 /* Apply a hit of ENTRY, if it is alive. */
-void replay_live_hit(struct replay_live *live, uint32_t entry);
+void replay_live_move_hit(struct replay_live *live, uint32_t entry);
 
 /* ---- check lookups against the rules of the cache (trace/replay/verify.c) ---- */
 

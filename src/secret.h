@@ -50,7 +50,7 @@ struct secret_words {
 
 /* Does a word of a name begin at NAME[AT]? Words begin after a separator, and as in "dbPassword"
  * and "APIKey". */
-static inline bool secret_word_begins(const char *name, size_t bytes, size_t at)
+static inline bool secret_is_word_begin(const char *name, size_t bytes, size_t at)
 {
     bool upper = isupper((unsigned char)name[at]);
     bool before_lower = at + 1 < bytes && islower((unsigned char)name[at + 1]);
@@ -71,7 +71,7 @@ static inline void secret_split_name(const char *name, size_t bytes, struct secr
     for (size_t i = 0; i < bytes; i++) {
         if (!isalnum((unsigned char)name[i]))
             continue;
-        if (secret_word_begins(name, bytes, i)) {
+        if (secret_is_word_begin(name, bytes, i)) {
             if (words->count == SECRET_WORDS_MOST)
                 return;
             word = words->at[words->count++];
@@ -89,7 +89,7 @@ static inline void secret_split_name(const char *name, size_t bytes, struct secr
 }
 
 /* Is WORD in LIST, whose words are separated and enclosed by blanks? */
-static inline bool secret_is_listed(const char *list, const char *word)
+static inline bool secret_is_word_listed(const char *list, const char *word)
 {
     char wanted[SECRET_WORD_BYTES + 3] = " ";
 
@@ -97,7 +97,7 @@ static inline bool secret_is_listed(const char *list, const char *word)
     return *word && strstr(list, wanted) != NULL;
 }
 
-static inline bool secret_has_end(const char *word, const char *end)
+static inline bool secret_does_word_end_with(const char *word, const char *end)
 {
     size_t length = strlen(word);
     size_t tail = strlen(end);
@@ -106,15 +106,15 @@ static inline bool secret_has_end(const char *word, const char *end)
 }
 
 /* Is a name with the word WORD secret, wherever WORD is in the name? */
-static inline bool secret_is_strong(const char *word)
+static inline bool secret_is_strong_word(const char *word)
 {
     static const char list[] =
         " password passwords passwd passphrase passphrases passcode secret secrets apikey apikeys "
         "authorization cookie cookies credential credentials privatekey secretkey accesskey "
         "accesstoken authtoken apitoken csrftoken xsrftoken refreshtoken bearer jwt ";
 
-    return secret_is_listed(list, word) || secret_has_end(word, "password") ||
-           secret_has_end(word, "passwd");
+    return secret_is_word_listed(list, word) || secret_does_word_end_with(word, "password") ||
+           secret_does_word_end_with(word, "passwd");
 }
 
 /* Is a name secret in which WORD comes before "key" or "keys"? */
@@ -123,12 +123,12 @@ static inline bool secret_is_before_key(const char *word)
     static const char list[] =
         " api private secret access encryption signing ssh master auth account ";
 
-    return secret_is_listed(list, word);
+    return secret_is_word_listed(list, word);
 }
 
 /* Does the first or last word of a name say that its value is only a property of a secret, such as
  * the length or the file of a password? */
-static inline bool secret_is_property(const struct secret_words *words)
+static inline bool secret_is_name_of_property(const struct secret_words *words)
 {
     static const char first[] = " num n len max min count has is no ";
     static const char last[] =
@@ -140,12 +140,12 @@ static inline bool secret_is_property(const struct secret_words *words)
     if (!strcmp(end, "id") && is_identity) /* "secret_id" is itself a secret */
         return false;
     return words->count > 1 &&
-           (secret_is_listed(first, words->at[0]) || secret_is_listed(last, end));
+           (secret_is_word_listed(first, words->at[0]) || secret_is_word_listed(last, end));
 }
 
 /* Does a name with these WORDS end with "token", "auth", "pwd" or the like, so that its strings are
  * secret? SHOUTED: the name ends with a capital letter. */
-static inline bool secret_is_weak(const struct secret_words *words, bool shouted)
+static inline bool secret_is_weak_name(const struct secret_words *words, bool shouted)
 {
     /* words before "token" that mean a piece of text: "pad_token", "next_token" */
     static const char pieces[] =
@@ -156,19 +156,19 @@ static inline bool secret_is_weak(const struct secret_words *words, bool shouted
     const char *before = words->count > 1 ? words->at[words->count - 2] : "";
 
     if (!strcmp(last, "token"))
-        return !secret_is_listed(pieces, before);
+        return !secret_is_word_listed(pieces, before);
     if (!strcmp(last, "id"))
         return !strcmp(before, "session");
     if (!strcmp(last, "pwd")) /* the variable PWD is the working directory */
         return *before || !shouted;
     if (!strcmp(last, "pass"))
-        return words->count == 1 || secret_is_listed(" user db smtp login admin ", before);
-    return secret_is_listed(" auth sessionid csrf xsrf ", last);
+        return words->count == 1 || secret_is_word_listed(" user db smtp login admin ", before);
+    return secret_is_word_listed(" auth sessionid csrf xsrf ", last);
 }
 
 /* Does the name look secret? RULES adds names; NULL adds none. */
-static inline enum secret secret_name(const struct secret_rules *rules, const char *name,
-                                      size_t bytes)
+static inline enum secret secret_classify_name(const struct secret_rules *rules, const char *name,
+                                               size_t bytes)
 {
     const char *glob = rules ? rules->globs : NULL;
     struct secret_words words;
@@ -190,17 +190,17 @@ static inline enum secret secret_name(const struct secret_rules *rules, const ch
     if (!words.count)
         return SECRET_NO;
     shouted = isupper((unsigned char)name[bytes - 1]);
-    is_number = words.count > 1 && secret_is_listed(" num n max min ", words.at[0]);
-    if (secret_is_weak(&words, shouted) && !is_number)
+    is_number = words.count > 1 && secret_is_word_listed(" num n max min ", words.at[0]);
+    if (secret_is_weak_name(&words, shouted) && !is_number)
         return SECRET_STRINGS;
-    if (secret_is_property(&words))
+    if (secret_is_name_of_property(&words))
         return SECRET_NO;
     for (unsigned i = 0; i < words.count; i++) {
         const char *next = i + 1 < words.count ? words.at[i + 1] : "";
         bool is_key = !strcmp(next, "key") || !strcmp(next, "keys");
         if (is_key && secret_is_before_key(words.at[i]))
             return SECRET_ALL;
-        if (secret_is_strong(words.at[i]))
+        if (secret_is_strong_word(words.at[i]))
             return SECRET_ALL;
     }
     return SECRET_NO;
@@ -217,7 +217,7 @@ struct secret_text {
     bool failed;  /* no memory: the text is not whole */
 };
 
-static inline void secret_put(struct secret_text *to, const char *text, size_t bytes)
+static inline void secret_append(struct secret_text *to, const char *text, size_t bytes)
 {
     size_t room = to->room ? to->room : 256;
     char *more = to->text;
@@ -237,25 +237,25 @@ static inline void secret_put(struct secret_text *to, const char *text, size_t b
     to->text[to->bytes] = 0;
 }
 
-static inline void secret_put_placeholder(struct secret_text *to)
+static inline void secret_append_placeholder(struct secret_text *to)
 {
-    secret_put(to, SECRET_WORD, strlen(SECRET_WORD));
+    secret_append(to, SECRET_WORD, strlen(SECRET_WORD));
     to->changed = true;
 }
 
 /* Return the character at AT, or 0 at END. */
-static inline char secret_char(const char *at, const char *end)
+static inline char secret_char_at(const char *at, const char *end)
 {
     return at < end ? *at : 0;
 }
 
 /* Is C one of SET? */
-static inline bool secret_is_among(char c, const char *set)
+static inline bool secret_is_char_in_set(char c, const char *set)
 {
     return c && strchr(set, c);
 }
 
-static inline bool secret_is_name(char c)
+static inline bool secret_is_name_char(char c)
 {
     return isalnum((unsigned char)c) || c == '_' || (c & 0x80);
 }
@@ -266,11 +266,11 @@ static inline bool secret_is_quote(char c)
 }
 
 /* Return the end of the name that begins at AT. A name may contain hyphens: "x-api-key". */
-static inline const char *secret_name_end(const char *at, const char *end)
+static inline const char *secret_find_name_end(const char *at, const char *end)
 {
     while (at < end) {
-        bool is_hyphen = *at == '-' && isalnum((unsigned char)secret_char(at + 1, end));
-        if (!is_hyphen && !secret_is_name(*at))
+        bool is_hyphen = *at == '-' && isalnum((unsigned char)secret_char_at(at + 1, end));
+        if (!is_hyphen && !secret_is_name_char(*at))
             break;
         at++;
     }
@@ -279,7 +279,7 @@ static inline const char *secret_name_end(const char *at, const char *end)
 
 /* Return the end of the string that begins with the quote at AT: the place after its closing quote,
  * or END. */
-static inline const char *secret_string_end(const char *at, const char *end)
+static inline const char *secret_find_string_end(const char *at, const char *end)
 {
     char quote = *at++;
 
@@ -293,42 +293,42 @@ static inline const char *secret_string_end(const char *at, const char *end)
 static inline const char *secret_hide_string(struct secret_text *to, const char *at,
                                              const char *end)
 {
-    const char *after = secret_string_end(at, end);
+    const char *after = secret_find_string_end(at, end);
     bool is_closed = after - at > 1 && after[-1] == *at;
 
-    secret_put(to, at, 1);
-    secret_put_placeholder(to);
+    secret_append(to, at, 1);
+    secret_append_placeholder(to);
     if (is_closed)
-        secret_put(to, at, 1);
+        secret_append(to, at, 1);
     return after;
 }
 
-static inline bool secret_is_number(const char *at, const char *end)
+static inline bool secret_begins_number(const char *at, const char *end)
 {
     bool is_negative = *at == '-' && at + 1 < end;
 
     return isdigit((unsigned char)at[is_negative]);
 }
 
-static inline const char *secret_number_end(const char *at, const char *end)
+static inline const char *secret_find_number_end(const char *at, const char *end)
 {
     at++;
-    while (isalnum((unsigned char)secret_char(at, end)) ||
-           secret_is_among(secret_char(at, end), "._"))
+    while (isalnum((unsigned char)secret_char_at(at, end)) ||
+           secret_is_char_in_set(secret_char_at(at, end), "._"))
         at++;
     return at;
 }
 
 /* Does the bracket at AT begin a subscript, as in L['x']? If not, it begins a list. */
-static inline bool secret_is_subscript(const char *begin, const char *at)
+static inline bool secret_begins_subscript(const char *begin, const char *at)
 {
-    return at > begin && (secret_is_name(at[-1]) || secret_is_among(at[-1], "])"));
+    return at > begin && (secret_is_name_char(at[-1]) || secret_is_char_in_set(at[-1], "])"));
 }
 
 /* Copy the text from AT to END without its strings and, if LEVEL is SECRET_ALL, without its
  * numbers. Subscripts are copied unchanged. */
-static inline void secret_literals(struct secret_text *to, enum secret level, const char *at,
-                                   const char *end)
+static inline void secret_copy_without_literals(struct secret_text *to, enum secret level,
+                                                const char *at, const char *end)
 {
     const char *begin = at;
 
@@ -336,35 +336,35 @@ static inline void secret_literals(struct secret_text *to, enum secret level, co
         const char *after = at + 1;
         if (*at == '#') /* a comment begins, in which torch quotes a line of the program */
             level = SECRET_STRINGS;
-        if (*at == '[' && secret_is_subscript(begin, at)) {
+        if (*at == '[' && secret_begins_subscript(begin, at)) {
             while (after < end && *after != ']')
-                after = secret_is_quote(*after) ? secret_string_end(after, end) : after + 1;
+                after = secret_is_quote(*after) ? secret_find_string_end(after, end) : after + 1;
         } else if (secret_is_quote(*at)) {
             at = secret_hide_string(to, at, end);
             continue;
-        } else if (secret_is_name(*at) && !isdigit((unsigned char)*at)) {
-            after = secret_name_end(at, end);
-        } else if (secret_is_number(at, end)) {
-            after = secret_number_end(at, end);
+        } else if (secret_is_name_char(*at) && !isdigit((unsigned char)*at)) {
+            after = secret_find_name_end(at, end);
+        } else if (secret_begins_number(at, end)) {
+            after = secret_find_number_end(at, end);
             if (level == SECRET_ALL) {
-                secret_put_placeholder(to);
+                secret_append_placeholder(to);
                 at = after;
                 continue;
             }
         }
-        secret_put(to, at, (size_t)(after - at));
+        secret_append(to, at, (size_t)(after - at));
         at = after;
     }
 }
 
 /* Return the end of the list, tuple or dict that begins at AT. */
-static inline const char *secret_container_end(const char *at, const char *end)
+static inline const char *secret_find_container_end(const char *at, const char *end)
 {
     int depth = 0;
 
     while (at < end) {
         depth += (strchr("([{", *at) != NULL) - (strchr(")]}", *at) != NULL);
-        at = secret_is_quote(*at) ? secret_string_end(at, end) : at + 1;
+        at = secret_is_quote(*at) ? secret_find_string_end(at, end) : at + 1;
         if (depth <= 0)
             break;
     }
@@ -386,7 +386,7 @@ static inline const char *secret_find_in_url(const char *at, const char *end, co
 }
 
 /* Is the attribute NAME, BYTES long, a property of an array, such as its shape? */
-static inline bool secret_is_shape(const char *name, size_t bytes)
+static inline bool secret_is_shape_attribute(const char *name, size_t bytes)
 {
     static const char *const shapes[] = {"size", "shape", "stride", "ndim", "dim", "dtype"};
 
@@ -405,9 +405,9 @@ static inline const char *secret_skip_word(const char *word, const char *at, con
 }
 
 /* Does a string or a number begin at AT? */
-static inline bool secret_is_literal(const char *at, const char *end)
+static inline bool secret_begins_literal(const char *at, const char *end)
 {
-    return at < end && (secret_is_quote(*at) || secret_is_number(at, end));
+    return at < end && (secret_is_quote(*at) || secret_begins_number(at, end));
 }
 
 /* Return where the value of a secret name begins; AT is the name's end. Returns NULL if no value
@@ -420,41 +420,41 @@ static inline const char *secret_find_value(const char *at, const char *end, boo
     *shape = false;
     do {
         before = at;
-        while (secret_is_among(secret_char(at, end), "'\"])"))
+        while (secret_is_char_in_set(secret_char_at(at, end), "'\"])"))
             at++;
-        if (secret_char(at, end) == '.') {
+        if (secret_char_at(at, end) == '.') {
             const char *name = at + 1;
-            at = secret_name_end(name, end);
-            *shape |= secret_is_shape(name, (size_t)(at - name));
+            at = secret_find_name_end(name, end);
+            *shape |= secret_is_shape_attribute(name, (size_t)(at - name));
         }
-        if (secret_is_among(secret_char(at, end), "[("))
-            at = secret_container_end(at, end);
+        if (secret_is_char_in_set(secret_char_at(at, end), "[("))
+            at = secret_find_container_end(at, end);
     } while (at > before && at < end);
-    while (secret_char(at, end) == ' ')
+    while (secret_char_at(at, end) == ' ')
         at++;
     before = at;
     at = secret_skip_word("is ", at, end);
     at = secret_skip_word("not ", at, end);
     at = secret_skip_word("in ", at, end);
-    while (secret_is_among(secret_char(at, end), "=!<>:"))
+    while (secret_is_char_in_set(secret_char_at(at, end), "=!<>:"))
         at++;
     if (at == before)
         return NULL;
-    while (secret_char(at, end) == ' ')
+    while (secret_char_at(at, end) == ' ')
         at++;
     /* skip the type in `password: str = 'x'` and `password: str 'x'` */
-    before = secret_name_end(at, end);
-    if (at[-1] != ' ' || !islower((unsigned char)secret_char(at, end)))
+    before = secret_find_name_end(at, end);
+    if (at[-1] != ' ' || !islower((unsigned char)secret_char_at(at, end)))
         return at;
-    while (secret_is_among(secret_char(before, end), " ="))
+    while (secret_is_char_in_set(secret_char_at(before, end), " ="))
         before++;
-    if (before[-1] == ' ' && secret_is_literal(before, end))
+    if (before[-1] == ' ' && secret_begins_literal(before, end))
         at = before;
     return at;
 }
 
 /* Is AT at a scheme of HTTP's Authorization header: "Basic", "Bearer"? */
-static inline bool secret_is_scheme(const char *at, const char *end)
+static inline bool secret_begins_auth_scheme(const char *at, const char *end)
 {
     static const char *const schemes[] = {"Bearer ", "Basic ", "Digest ", "Token ", "bearer "};
 
@@ -471,33 +471,34 @@ static inline const char *secret_copy_value(struct secret_text *to, enum secret 
 {
     const char *after = at;
 
-    if (secret_is_among(secret_char(at, end), "bru") && secret_is_quote(secret_char(at + 1, end)))
+    if (secret_is_char_in_set(secret_char_at(at, end), "bru") &&
+        secret_is_quote(secret_char_at(at + 1, end)))
         after++;
-    if (secret_is_quote(secret_char(after, end))) {
-        secret_put(to, at, (size_t)(after - at));
+    if (secret_is_quote(secret_char_at(after, end))) {
+        secret_append(to, at, (size_t)(after - at));
         return secret_hide_string(to, after, end);
     }
-    if (secret_is_among(secret_char(at, end), "([{")) {
-        after = secret_container_end(at, end);
-        secret_literals(to, level, at, after);
+    if (secret_is_char_in_set(secret_char_at(at, end), "([{")) {
+        after = secret_find_container_end(at, end);
+        secret_copy_without_literals(to, level, at, after);
         return after;
     }
-    if (secret_is_scheme(at, end)) {
-        while (after < end && !secret_is_among(*after, "'\"\n"))
+    if (secret_begins_auth_scheme(at, end)) {
+        while (after < end && !secret_is_char_in_set(*after, "'\"\n"))
             after++;
-        secret_put_placeholder(to);
+        secret_append_placeholder(to);
         return after;
     }
     if (bare) {
-        while (after < end && !secret_is_among(*after, " \t\n&;,'\")"))
+        while (after < end && !secret_is_char_in_set(*after, " \t\n&;,'\")"))
             after++;
         if (after > at)
-            secret_put_placeholder(to);
+            secret_append_placeholder(to);
         return after;
     }
-    if (level == SECRET_ALL && secret_is_literal(at, end)) {
-        secret_put_placeholder(to);
-        return secret_number_end(at, end);
+    if (level == SECRET_ALL && secret_begins_literal(at, end)) {
+        secret_append_placeholder(to);
+        return secret_find_number_end(at, end);
     }
     return at;
 }
@@ -518,41 +519,43 @@ static inline void secret_redact(const struct secret_rules *rules, bool bare, co
         if (end - at > 3 && !strncmp(at, "://", 3)) {
             const char *password_end = secret_find_in_url(at, end, &value);
             if (password_end) {
-                secret_put(to, at, (size_t)(value - at));
-                secret_put_placeholder(to);
+                secret_append(to, at, (size_t)(value - at));
+                secret_append_placeholder(to);
                 at = password_end;
                 continue;
             }
         }
-        if (secret_is_name(*at)) {
-            after = secret_name_end(at, end);
-            level = isdigit((unsigned char)*at) ? SECRET_NO
-                                                : secret_name(rules, at, (size_t)(after - at));
+        if (secret_is_name_char(*at)) {
+            after = secret_find_name_end(at, end);
+            level = isdigit((unsigned char)*at)
+                        ? SECRET_NO
+                        : secret_classify_name(rules, at, (size_t)(after - at));
         }
         value = level ? secret_find_value(after, end, &shape) : NULL;
         if (value && shape)
             level = SECRET_STRINGS;
         if (value) {
-            secret_put(to, at, (size_t)(value - at));
+            secret_append(to, at, (size_t)(value - at));
             at = secret_copy_value(to, level, bare, value, end);
             continue;
         }
-        secret_put(to, at, (size_t)(after - at));
+        secret_append(to, at, (size_t)(after - at));
         at = after;
     }
 }
 
 /* Return how secret the value of guard source SOURCE is, such as L['user']['password']. */
-static inline enum secret secret_source(const struct secret_rules *rules, const char *source,
-                                        size_t bytes)
+static inline enum secret secret_classify_source(const struct secret_rules *rules,
+                                                 const char *source, size_t bytes)
 {
     const char *end = source + bytes;
     enum secret found = SECRET_NO;
 
     for (const char *at = source; at < end;) {
-        const char *after = secret_is_name(*at) ? secret_name_end(at, end) : at + 1;
-        enum secret level =
-            secret_is_name(*at) ? secret_name(rules, at, (size_t)(after - at)) : SECRET_NO;
+        const char *after = secret_is_name_char(*at) ? secret_find_name_end(at, end) : at + 1;
+        enum secret level = secret_is_name_char(*at)
+                                ? secret_classify_name(rules, at, (size_t)(after - at))
+                                : SECRET_NO;
         bool shape = false;
         if (level)
             secret_find_value(after, end, &shape);
@@ -567,7 +570,7 @@ static inline enum secret secret_source(const struct secret_rules *rules, const 
 /* ---- remove secret values from a command line ---------------------------------- */
 
 /* Is the option NAME a switch, such as --no-password? Then the next word is not its value. */
-static inline bool secret_is_switch(const char *name, size_t bytes)
+static inline bool secret_is_option_without_value(const char *name, size_t bytes)
 {
     static const char list[] =
         " no ask use with has show print generate require skip without disable "
@@ -575,7 +578,7 @@ static inline bool secret_is_switch(const char *name, size_t bytes)
     struct secret_words words;
 
     secret_split_name(name, bytes, &words);
-    return words.count && secret_is_listed(list, words.at[0]);
+    return words.count && secret_is_word_listed(list, words.at[0]);
 }
 
 /* Copy one word of a command line. If *NEXT, the word is the value of a secret option and is
@@ -591,11 +594,11 @@ static inline void secret_copy_argument(const struct secret_rules *rules, const 
     enum secret level;
     bool is_option, is_value;
 
-    while (dashes < 2 && secret_char(word + dashes, end) == '-')
+    while (dashes < 2 && secret_char_at(word + dashes, end) == '-')
         dashes++;
     if (*next && !dashes) {
         *next = false;
-        secret_put_placeholder(to);
+        secret_append_placeholder(to);
         return;
     }
     *next = false;
@@ -604,21 +607,21 @@ static inline void secret_copy_argument(const struct secret_rules *rules, const 
         return;
     }
     name += dashes;
-    after = secret_name_end(name, end);
+    after = secret_find_name_end(name, end);
     while (after < end && *after == '.') /* as in config.password=x */
-        after = secret_name_end(after + 1, end);
-    level = secret_name(rules, name, (size_t)(after - name));
+        after = secret_find_name_end(after + 1, end);
+    level = secret_classify_name(rules, name, (size_t)(after - name));
     is_option = level && dashes && after == end;
     is_value = level && after < end && (*after == '=' || *after == ':');
     if (is_option)
-        *next = !secret_is_switch(name, (size_t)(after - name));
+        *next = !secret_is_option_without_value(name, (size_t)(after - name));
     if (is_value) {
         after++;
         while (after < end && *after == ' ')
             after++;
-        secret_put(to, word, (size_t)(after - word));
+        secret_append(to, word, (size_t)(after - word));
         if (after < end)
-            secret_put_placeholder(to);
+            secret_append_placeholder(to);
     } else {
         secret_redact(rules, true, word, bytes, to);
     }
@@ -626,8 +629,8 @@ static inline void secret_copy_argument(const struct secret_rules *rules, const 
 
 /* Copy WORDS to TO without secret values: the words of a command line, BYTES long, each with its
  * NUL. */
-static inline void secret_command(const struct secret_rules *rules, const char *words, size_t bytes,
-                                  struct secret_text *to)
+static inline void secret_redact_command(const struct secret_rules *rules, const char *words,
+                                         size_t bytes, struct secret_text *to)
 {
     bool next = false;
     bool code = false;
@@ -636,7 +639,7 @@ static inline void secret_command(const struct secret_rules *rules, const char *
         size_t length = strnlen(words + at, bytes - at);
         secret_copy_argument(rules, words + at, length, &next, code, to);
         if (at + length < bytes)
-            secret_put(to, "", 1);
+            secret_append(to, "", 1);
         code = length == 2 && !memcmp(words + at, "-c", 2);
         at += length + 1;
     }

@@ -28,7 +28,7 @@ enum {
     DOUBLE_MS = 400, /* longest time between the two clicks of a double click */
 };
 
-static void on_error(void *context, const char *line)
+static void show_error_message(void *context, const char *line)
 {
     struct tui *tui = context;
 
@@ -38,7 +38,7 @@ static void on_error(void *context, const char *line)
 /* ---- handling of keys ---------------------------------------------------- */
 
 /* Return the request that the key CODE is bound to, or REQUEST_NONE. */
-static enum request key_request(int code)
+static enum request request_of_key(int code)
 {
     for (int i = REQUEST_NONE + 1; i < REQUESTS; i++)
         for (int k = 0; k < 4 && bindings[i].keys[k]; k++)
@@ -99,7 +99,7 @@ static void handle_key(struct loop *loop, const struct key *typed)
     }
     if (key->code == K_CLICK && !places_click(&loop->places, key))
         return;
-    if ((request = key_request(key->code)))
+    if ((request = request_of_key(key->code)))
         loop_request(loop, request, key);
     else
         tui_say(&loop->face, "no such key; ? lists them");
@@ -125,7 +125,7 @@ static void handle_typed_keys(struct loop *loop)
  * that opens another view or quits drop the waiting key and all keys behind it. */
 static void queue_key(struct loop *loop, const struct key *key)
 {
-    enum request request = loop->waits ? key_request(key->code) : REQUEST_NONE;
+    enum request request = loop->waits ? request_of_key(key->code) : REQUEST_NONE;
 
     if (request == REQUEST_BACK || request == REQUEST_CANCEL || request == REQUEST_QUIT ||
         bindings[request].view)
@@ -145,7 +145,7 @@ static void queue_key(struct loop *loop, const struct key *key)
 
 /* ---- drawing the whole screen -------------------------------------------- */
 
-static void foot_draw(struct loop *loop)
+static void draw_last_line(struct loop *loop)
 {
     struct screen *screen = loop->face.screen;
     int y = screen->rows - 1;
@@ -191,7 +191,7 @@ static void draw_screen(struct loop *loop)
                         !loop->live  ? ""
                         : loop->hold ? " (held)"
                                      : " (live)");
-        foot_draw(loop);
+        draw_last_line(loop);
     }
     screen_show(screen);
 }
@@ -229,7 +229,7 @@ static void wait_for_queries(struct loop *loop)
     }
 }
 
-static void keys_play(struct loop *loop, const char *keys)
+static void handle_keys_of_script(struct loop *loop, const char *keys)
 {
     char *spaced = say_print(" %s", keys); /* the key script's syntax needs a space before a word */
     const char *at = spaced;
@@ -270,7 +270,7 @@ static void handle_keys(struct loop *loop)
         struct key key;
         /* no query is running: the next key's queries get the full time limit */
         if (!work_pending(loop->face.work))
-            bounds_attended();
+            bounds_wait_for_interrupt();
         wait_for_first_rows(loop, any);
         if (loop->waits) {
             handle_typed_keys(loop);
@@ -283,7 +283,7 @@ static void handle_keys(struct loop *loop)
         /* Take all keys that have been typed, then draw one screen, so that a held key does not
          * queue up screens. */
         while (!loop->quit && (key = screen_key(loop->face.screen)).code != KEY_NONE) {
-            bounds_attended();
+            bounds_wait_for_interrupt();
             queue_key(loop, &key);
             any = true;
         }
@@ -323,12 +323,12 @@ int tui_run(const struct tui_options *options, const char *path)
         loop->output.input_fd =
             options->running && options->program_reads ? options->output_fd : -1;
         tui_prompt_past_read(&loop->prompt, options->keys ? NULL : state_file("tui_history"));
-        say_divert(on_error, &loop->face);
+        say_divert(show_error_message, &loop->face);
         tui_go(&loop->face, &(struct target){.kind = VIEW_OVERVIEW});
         if (options->replay)
             tui_go(&loop->face, &(struct target){.kind = VIEW_REPLAY});
         if (options->keys)
-            keys_play(loop, options->keys);
+            handle_keys_of_script(loop, options->keys);
         loop->face.scripted = false;
         if (options->dump)
             screen_dump(screen, stdout);

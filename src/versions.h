@@ -29,7 +29,7 @@
     "CPython 3." VERSIONS_TEXT(CPYTHON_OLDEST) " to 3." VERSIONS_TEXT(CPYTHON_NEWEST)
 
 /* Is this interpreter supported? IMPLEMENTATION is the value of sys.implementation.name. */
-static inline bool versions_supports(const char *implementation, int major, int minor)
+static inline bool versions_is_supported(const char *implementation, int major, int minor)
 {
     return !strcmp(implementation, "cpython") && major == 3 && minor >= CPYTHON_OLDEST &&
            minor <= CPYTHON_NEWEST;
@@ -37,7 +37,7 @@ static inline bool versions_supports(const char *implementation, int major, int 
 
 /* Is SUFFIX that of a free-threaded build? It is the end of the file names of an interpreter's
  * extension modules: ".cpython-314t-x86_64-linux-gnu.so". */
-static inline bool versions_is_threaded(const char *suffix)
+static inline bool versions_is_free_threaded(const char *suffix)
 {
     const char *tag = strstr(suffix, "cpython-");
     size_t digits = tag ? strspn(tag + 8, "0123456789") : 0;

@@ -70,13 +70,13 @@ static const struct outcome_facts outcome_facts[OUTCOMES] = {
 };
 
 /* Return a number from a trace as an outcome; an unknown number counts as plain. */
-static inline enum outcome outcome_of(int64_t number)
+static inline enum outcome outcome_from_number(int64_t number)
 {
     return number >= 0 && number < OUTCOMES ? (enum outcome)number : OUTCOME_PLAIN;
 }
 
 /* Return the word of a number from a trace; "?" if the number is unknown. */
-static inline const char *outcome_word(int64_t number)
+static inline const char *outcome_to_word(int64_t number)
 {
     return number >= 0 && number < OUTCOMES ? outcome_facts[number].word : "?";
 }

@@ -47,7 +47,7 @@ enum {
 
 static volatile sig_atomic_t stopped;
 
-static void on_signal(int number)
+static void note_signal(int number)
 {
     (void)number;
     stopped = 1;
@@ -112,8 +112,8 @@ struct members {
     bool joined;             /* the process `wanted` has joined */
 };
 
-static void add_recorded_member(void *context, const char *name, enum session_place place,
-                                const struct process_file *header)
+static void note_recorded_process(void *context, const char *name, enum session_place place,
+                                  const struct process_file *header)
 {
     struct members *members = context;
 
@@ -131,13 +131,14 @@ static void add_recorded_member(void *context, const char *name, enum session_pl
 
 /* Wait at most MS milliseconds until no process of the session is recorded any more. Processes of
  * another user than TARGET's are ignored. Returns false if a process has not left. */
-static bool wait_all_left(const struct session *session, const struct target *target, int ms)
+static bool wait_until_all_have_left(const struct session *session, const struct target *target,
+                                     int ms)
 {
     for (; ms >= 0; ms -= LOOK_MS) {
         struct members members = {0};
         struct target other;
         bool any = false;
-        session_visit_processes(session, add_recorded_member, &members);
+        session_visit_processes(session, note_recorded_process, &members);
         list_each(member, &members.all)
             any |= target_read_same_user(&other, target, member->pid);
         list_free(&members.all);
@@ -149,14 +150,14 @@ static bool wait_all_left(const struct session *session, const struct target *ta
 }
 
 /* Ask the processes of the session to leave it. Without FORCE they are asked by SIGURG, and only if
- * they handle it. With FORCE they are asked by the other ways of inject_run(). If that fails, WHY
- * gets the reason. */
-static void members_leave(const struct session *session, const struct injector *injector,
-                          const struct target *target, bool force, char *why)
+ * they handle it. With FORCE they are asked by the other ways of inject_make_process_run(). If that
+ * fails, WHY gets the reason. */
+static void ask_processes_to_leave(const struct session *session, const struct injector *injector,
+                                   const struct target *target, bool force, char *why)
 {
     struct members members = {0};
 
-    session_visit_processes(session, add_recorded_member, &members);
+    session_visit_processes(session, note_recorded_process, &members);
     list_each(member, &members.all) {
         struct target other;
         if (!target_read_same_user(&other, target, member->pid))
@@ -167,23 +168,23 @@ static void members_leave(const struct session *session, const struct injector *
             continue;
         if (!other.session[0])
             continue;
-        inject_run(injector, &other, NULL, false, why);
+        inject_make_process_run(injector, &other, NULL, false, why);
     }
     list_free(&members.all);
 }
 
 /* Make all processes leave the session. Reports if a process does not leave in time. */
-static void session_leave(const struct session *session, const struct injector *injector,
-                          const struct target *target)
+static void make_all_processes_leave(const struct session *session, const struct injector *injector,
+                                     const struct target *target)
 {
     char why[WHY_BYTES] = "";
 
     atomic_store(&session->file->leave, 1);
-    members_leave(session, injector, target, false, why);
-    if (wait_all_left(session, target, SIGNAL_MS))
+    ask_processes_to_leave(session, injector, target, false, why);
+    if (wait_until_all_have_left(session, target, SIGNAL_MS))
         return;
-    members_leave(session, injector, target, true, why);
-    if (wait_all_left(session, target, ANSWER_MS))
+    ask_processes_to_leave(session, injector, target, true, why);
+    if (wait_until_all_have_left(session, target, ANSWER_MS))
         return;
     say_error("process %d, or a child of it, has not run any Python since: it leaves the recording "
               "when it does%s%s",
@@ -238,7 +239,7 @@ static bool has_joined(const struct session *session, const struct target *targe
 {
     struct members members = {.wanted = target->own_pid};
 
-    session_visit_processes(session, add_recorded_member, &members);
+    session_visit_processes(session, note_recorded_process, &members);
     list_free(&members.all);
     return members.joined;
 }
@@ -265,12 +266,12 @@ static bool wait_until_joined(const struct session *session, const struct inject
             return false;
         }
         if (later && ms >= next_blocked) {
-            inject_run(injector, target, directory, true, why);
+            inject_make_process_run(injector, target, directory, true, why);
             next_blocked *= 3;
         }
         sleep_ms(LOOK_MS);
     }
-    inject_cancel(injector, target);
+    inject_cancel_pending(injector, target);
     if (!stopped)
         say_error("attach: process %d does not come back to Python from what its main thread does "
                   "(a C function, or a system call, in which no Python can run): try again later, "
@@ -279,12 +280,12 @@ static bool wait_until_joined(const struct session *session, const struct inject
     return false;
 }
 
-static bool session_join(const struct session *session, const struct injector *injector,
-                         const struct target *target)
+static bool make_process_join(const struct session *session, const struct injector *injector,
+                              const struct target *target)
 {
     const char *directory = session->directory + strlen(target->root);
     char why[WHY_BYTES];
-    enum inject_result result = inject_run(injector, target, directory, false, why);
+    enum inject_result result = inject_make_process_run(injector, target, directory, false, why);
 
     if (result == INJECT_CANNOT) {
         say_error("attach: process %d %s", (int)target->pid, why);
@@ -320,7 +321,7 @@ static pid_t start_call_counter(const char *trace, const char *function, int64_t
 
 /* Split FUNCTION, such as "FUNC:100", at its last colon: cut the text there, and return the number.
  * Returns 0, and leaves the text unchanged, if it has another form. */
-static int64_t split_calls_option(char *function)
+static int64_t cut_off_call_count(char *function)
 {
     char *colon = strrchr(function, ':'), *end = NULL;
     int64_t calls = colon && colon > function ? strtoll(colon + 1, &end, 10) : 0;
@@ -342,7 +343,7 @@ static void wait_for_end(struct launch *l, const struct session *session,
     const uint64_t until = clock_monotonic_ns() + attach_given.duration_ns;
     char *function = attach_given.calls ? strdup(attach_given.calls) : NULL;
     pid_t counter =
-        function ? start_call_counter(session->trace, function, split_calls_option(function)) : 0;
+        function ? start_call_counter(session->trace, function, cut_off_call_count(function)) : 0;
     bool over = false;
 
     while (!over && !stopped) {
@@ -358,7 +359,8 @@ static void wait_for_end(struct launch *l, const struct session *session,
     free(function);
 }
 
-static void say_recorded(const struct session *session, const struct collector_result *said)
+static void report_end_of_recording(const struct session *session,
+                                    const struct collector_result *said)
 {
     if (said->torch_note[0])
         say_error("%s", said->torch_note);
@@ -383,13 +385,13 @@ static int record_process(const struct injector *injector, const struct target *
     int status = 2;
 
     read_process_words(target, words);
-    command = again_command(recording_options(), words->count, words->at, &redacted);
-    if (trace_begin(&session, choose_trace_name(target, words)) ||
+    command = again_make_command(recording_options(), words->count, words->at, &redacted);
+    if (recording_begin(&session, choose_trace_name(target, words)) ||
         launch_collector(&l, &session, command))
         goto done;
     launch_send_order(&l, &(struct collector_order){.what = ORDER_BEGAN, .pid = target->pid});
     made = true;
-    joined = session_join(&session, injector, target);
+    joined = make_process_join(&session, injector, target);
     if (joined) {
         if (isatty(2))
             say_error("process %d is being recorded into %s; Ctrl-C ends that", (int)target->pid,
@@ -397,14 +399,14 @@ static int record_process(const struct injector *injector, const struct target *
         wait_for_end(&l, &session, target);
         stopped = 0;
     }
-    session_leave(&session, injector, target);
+    make_all_processes_leave(&session, injector, target);
     launch_send_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = target->pid});
-    if (!trace_end(&l, &stopped, &said))
+    if (!recording_finish(&l, &stopped, &said))
         goto done;
     if (said.error[0])
         say_error("%s", said.error);
     else if (joined)
-        say_recorded(&session, &said);
+        report_end_of_recording(&session, &said);
     status = said.error[0] ? 1 : joined ? 0 : 2;
 done:
     if (made && !joined) {
@@ -427,11 +429,11 @@ static void report_already_recorded(const struct target *target)
               (int)target->pid, (int)target->pid);
 }
 
-static bool options_are_valid(void)
+static bool are_options_valid(void)
 {
     const struct session_options *options = recording_options();
     char *function = attach_given.calls ? strdup(attach_given.calls) : NULL;
-    const bool bad = function && !split_calls_option(function);
+    const bool bad = function && !cut_off_call_count(function);
 
     free(function);
     if (bad)
@@ -447,7 +449,7 @@ static bool options_are_valid(void)
 static void catch_signals(void)
 {
     static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
-    const struct sigaction action = {.sa_handler = on_signal};
+    const struct sigaction action = {.sa_handler = note_signal};
 
     for (size_t i = 0; i < array_count(ending); i++)
         sigaction(ending[i], &action, NULL);
@@ -463,7 +465,7 @@ static int attach_main(int count, char **operands)
 
     if (!count)
         say_error("attach: no process given; `dyntrace attach --help` tells more");
-    if (!count || !options_are_valid())
+    if (!count || !are_options_valid())
         return 2;
     if (!target_read(&target, operands[0], "attach"))
         return 2;
@@ -502,7 +504,7 @@ const struct command command_attach = {
 
 /* Set the flag `leave` in the file of the session in DIRECTORY, which asks `attach` to end the
  * session. Returns 0, or -1 with errno. */
-static int leave_flag_set(const char *directory)
+static int set_leave_flag(const char *directory)
 {
     const uint32_t one = 1;
     struct session_file file = {0};
@@ -539,7 +541,7 @@ static bool wait_recording_end(const char *directory, const struct injector *inj
     wait_session_removed(directory, SIGNAL_MS + BLOCKED_MS);
     target_reread_session(target);
     if (target->session[0])
-        inject_run(injector, target, NULL, false, why);
+        inject_make_process_run(injector, target, NULL, false, why);
     for (int ms = 0; target->session[0] && ms < ANSWER_MS; ms += LOOK_MS) {
         sleep_ms(LOOK_MS);
         target_reread_session(target);
@@ -564,7 +566,7 @@ static int detach_main(int count, char **operands)
     if (!inject_open(&injector, &target))
         return 2;
     snprintf(directory, sizeof directory, "%s%s", target.root, target.session);
-    if (leave_flag_set(directory)) {
+    if (set_leave_flag(directory)) {
         say_error(
             "detach: process %d is not recorded by `dyntrace attach`: its recording ends with "
             "what began it",

@@ -96,7 +96,7 @@ static const char *read_required_option(const struct option *option, const char 
     return NULL;
 }
 
-static const char *glob_read(const struct option *option, const char *value)
+static const char *read_pattern_option(const struct option *option, const char *value)
 {
     size_t bytes = strlen(value) + 1;
 
@@ -120,7 +120,7 @@ static const struct option options[] = {
              "process: 0.05 or 5%"},
     {"require-compiled", .value = "FUNC", .read = read_required_option, .to = &limits[REQUIRE],
      .many = true, .help = "some call of FUNC ran compiled code; may be repeated"},
-    {"function", .value = "GLOB", .read = glob_read, .many = true,
+    {"function", .value = "GLOB", .read = read_pattern_option, .many = true,
      .help = "only functions whose qualified name (or the last part of it) or file matches, and "
              "what a compiler made of them; may be repeated: one match is enough"},
     {"after-warmup", .value = "N", .read = option_count, .to = &given.warmup,
@@ -168,7 +168,7 @@ static bool add_guard_time(void *context, const int64_t *values, unsigned nulls)
     if (!count || values[2] <= count->warm_id)
         return true;
     time = &check->guards.at[count - check->counts.all.at];
-    time->ns = times_sum(time->ns, values[3]);
+    time->ns = times_add(time->ns, values[3]);
     time->known++;
     return true;
 }
@@ -204,7 +204,7 @@ static void store_counts(struct check *check)
         for (int o = 0; o < OUTCOMES; o++)
             if (outcome_facts[o].python && decided.calls[o])
                 made += (size_t)snprintf(python + made, sizeof python - made, "%s%" PRId64 " %s",
-                                         made ? ", " : "", decided.calls[o], outcome_word(o));
+                                         made ? ", " : "", decided.calls[o], outcome_to_word(o));
         query_bind_text(put, NUMBERS + 1, python);
         query_step(put);
     }
@@ -213,7 +213,7 @@ static void store_counts(struct check *check)
 
 /* Called after a part of the trace was counted: read the guard times of this part, and store the
  * counts. */
-static void part_counts_store(void *context, const struct count_part *part)
+static void store_counts_of_part(void *context, const struct count_part *part)
 {
     struct check *check = context;
 
@@ -281,7 +281,7 @@ static bool find_selected_code(struct check *check)
 
 /* Did a compiler decide anything in the checked part of the trace? If not, reports an error and
  * returns false, because without decisions no check could fail. */
-static bool has_decisions(struct check *check)
+static bool has_compiler_decisions(struct check *check)
 {
     struct query *query = db_query(check->db, schema_statement("check/undecided"));
     const bool undecided = query_step(query);
@@ -324,7 +324,7 @@ static bool check_all_limits(struct check *check)
         return false;
     check->progress.what = "reading lookups";
     check->counts.warmup = given.warmup;
-    check->counts.part = part_counts_store;
+    check->counts.part = store_counts_of_part;
     check->counts.context = check;
     if (!counts_read(&check->counts, check->db, &check->progress))
         return false;
@@ -350,7 +350,7 @@ static bool check_all_limits(struct check *check)
         return false;
     }
     /* no compiler decided anything, but --require-compiled still has an answer: the check fails */
-    if (!limits[REQUIRE].name && !has_decisions(check))
+    if (!limits[REQUIRE].name && !has_compiler_decisions(check))
         return false;
     for
         EACH_LIMIT(l)
@@ -363,7 +363,7 @@ static bool check_all_limits(struct check *check)
 /* ---- printing the rows that exceed a limit ------------------------------- */
 
 /* Print the rows that exceed a limit. Returns false if writing failed. */
-static bool rows_print(struct check *check)
+static bool print_exceeding_rows(struct check *check)
 {
     struct query *rows = db_query(check->db, schema_statement("check/rows"));
     struct table *table = NULL;
@@ -390,7 +390,7 @@ static bool rows_print(struct check *check)
     return ok && !db_failed(check->db);
 }
 
-static void success_print(const struct check *check)
+static void print_success(const struct check *check)
 {
     const char *comma = ": ";
 
@@ -415,14 +415,15 @@ static void success_print(const struct check *check)
     putchar('\n');
 }
 
-static void result_json_print(struct check *check, struct json *json, bool ok, struct doubts doubts)
+static void print_result_as_json(struct check *check, struct json *json, bool ok,
+                                 struct doubts doubts)
 {
     json_string(json, "file", db_path(check->db));
     json_bool(json, "ok", ok);
     json_bool(json, "recording", doubts.recording);
-    json_maybe(json, "lost_events", doubts.lost >= 0, doubts.lost);
+    json_integer_or_null(json, "lost_events", doubts.lost >= 0, doubts.lost);
     json_list(json, "checks");
-    json_lines(json);
+    json_begin_lines(json);
     for
         EACH_LIMIT(l)
         {
@@ -458,10 +459,10 @@ static int check_trace(struct check *check)
     progress_end(&check->progress);
     if (given.json) {
         json_object(&json, NULL);
-        json_lines(&json);
+        json_begin_lines(&json);
         json_key(&json, "rows");
     }
-    answered = rows_print(check) && answered;
+    answered = print_exceeding_rows(check) && answered;
     for
         EACH_LIMIT(l)
         {
@@ -475,9 +476,9 @@ static int check_trace(struct check *check)
     doubts_say_settings(check->db);
     doubts_say_trials(check->db);
     if (given.json)
-        result_json_print(check, &json, answered && ok, doubts);
+        print_result_as_json(check, &json, answered && ok, doubts);
     else if (answered && ok)
-        success_print(check);
+        print_success(check);
     return !answered ? 2 : ok ? 0 : 1;
 }
 

@@ -59,7 +59,7 @@ static struct diff {
 /* ---- collecting facts about the functions of both traces ----------------- */
 
 /* Query the statement NAME of schemas/diff.sql on SIDE, with --function as ?1 and --rank as ?2. */
-static struct query *query_side(const struct side *side, const char *name)
+static struct query *query_one_trace(const struct side *side, const char *name)
 {
     struct query *query = db_query(side->db, schema_statement(name));
 
@@ -70,7 +70,7 @@ static struct query *query_side(const struct side *side, const char *name)
     return query;
 }
 
-static void query_run(struct query *query)
+static void run_and_close_query(struct query *query)
 {
     query_step(query);
     query_close(query);
@@ -80,7 +80,7 @@ static void query_run(struct query *query)
  * SQL. */
 static void copy_rows_to_memory(const struct side *side, const char *statement, const char *sql)
 {
-    struct query *from = query_side(side, statement);
+    struct query *from = query_one_trace(side, statement);
     struct query *to = db_query(diff.both, sql);
 
     query_bind_integer(to, 1, side - diff.sides);
@@ -100,15 +100,15 @@ static void insert_fact(const struct side *side, int64_t code_id, const char *ki
 
     query_bind_text(to, 5, kind);
     query_bind_text(to, 6, what);
-    query_run(to);
+    run_and_close_query(to);
 }
 
 /* Count the calls of each function by outcome, in the processes of --rank. */
-static void call_outcomes_read(const struct side *side)
+static void read_call_outcomes(const struct side *side)
 {
     struct counts counts = {0};
     struct map processes = {0};
-    struct query *query = query_side(side, "diff/rank");
+    struct query *query = query_one_trace(side, "diff/rank");
 
     while (query_step(query))
         map_put(&processes, query_integer(query, 0));
@@ -118,7 +118,8 @@ static void call_outcomes_read(const struct side *side)
         struct count_calls decided = counts_calls(&counts, count);
         for (int o = 0; o < OUTCOMES; o++)
             if (decided.calls[o] && (side->rank < 0 || map_get(&processes, count->process_id)))
-                insert_fact(side, count->code_id, "outcome", o, outcome_word(o), decided.calls[o]);
+                insert_fact(side, count->code_id, "outcome", o, outcome_to_word(o),
+                            decided.calls[o]);
     }
     map_free(&processes);
     counts_free(&counts);
@@ -126,19 +127,19 @@ static void call_outcomes_read(const struct side *side)
 
 /* For each cache entry: sum up the time of its guards, and add the sum as a fact about the entry's
  * code object. */
-static void guard_times_read(const struct side *side)
+static void read_guard_times(const struct side *side)
 {
-    struct query *query = query_side(side, "diff/checks");
+    struct query *query = query_one_trace(side, "diff/checks");
     struct map entries = {0};
 
     for (int64_t rows = 1; query_step(query); rows++) {
         int64_t *ns = map_put(&entries, query_integer(query, 0));
-        *ns = times_sum(*ns, query_integer(query, 1));
+        *ns = times_add(*ns, query_integer(query, 1));
         if (rows % TICK == 0)
             progress_tick(&diff.progress, 0, 0);
     }
     query_close(query);
-    query = query_side(side, "diff/entries");
+    query = query_one_trace(side, "diff/entries");
     while (query_step(query)) {
         const int64_t *ns = map_get(&entries, query_integer(query, 0));
         if (ns)
@@ -162,7 +163,7 @@ static bool do_both_have_outcomes(void)
     return true;
 }
 
-static void traces_read(void)
+static void read_both_traces(void)
 {
     bool has_outcomes = do_both_have_outcomes();
 
@@ -172,12 +173,12 @@ static void traces_read(void)
         copy_rows_to_memory(side, "diff/facts", "INSERT INTO fact VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
         copy_rows_to_memory(side, "diff/entries", "INSERT INTO entry VALUES (?1, ?2, ?3)");
         if (has_outcomes)
-            call_outcomes_read(side);
-        guard_times_read(side);
+            read_call_outcomes(side);
+        read_guard_times(side);
     }
     db_run(diff.both, schema_statement("diff/functions"));
     for (int step = 1; step <= STEPS; step++)
-        query_run(db_query_with(diff.both, schema_statement("diff/pairs"), step));
+        run_and_close_query(db_query_with(diff.both, schema_statement("diff/pairs"), step));
     db_run(diff.both, schema_statement("diff/alone"));
     db_run(diff.both, schema_statement("diff/totals"));
 }
@@ -190,7 +191,7 @@ static void add_function_differences(bool times)
     char *tolerance = say_print("%.17g", diff.tolerance);
 
     query_bind_text(query, 2, tolerance);
-    query_run(query);
+    run_and_close_query(query);
     free(tolerance);
 }
 
@@ -198,7 +199,7 @@ static void add_function_differences(bool times)
 
 /* For each id of SIDE that STATEMENT selects, return the number that stands for it. The same
  * function or entry has the same number in both traces. */
-static struct map read_common_numbers(const struct side *side, const char *statement)
+static struct map number_common_rows(const struct side *side, const char *statement)
 {
     struct map numbers = {0};
 
@@ -215,7 +216,8 @@ static bool is_on_thread(const struct side *side)
 
 /* Return the number of the function or entry whose id is in COLUMN of SIDE's current lookup. The
  * same function or entry has the same number in both traces. Returns 0 if the id has no number. */
-static int64_t find_common_number(const struct side *side, int column, const struct map *numbers)
+static int64_t common_number_of_column(const struct side *side, int column,
+                                       const struct map *numbers)
 {
     int64_t *number = map_get(numbers, query_integer(side->rows, column));
 
@@ -226,8 +228,8 @@ static bool is_same_lookup(const struct side *a, const struct side *b)
 {
     return is_on_thread(a) && is_on_thread(b) &&
            query_integer(a->rows, 3) == query_integer(b->rows, 3) &&
-           find_common_number(a, 2, &a->codes) == find_common_number(b, 2, &b->codes) &&
-           find_common_number(a, 4, &a->entries) == find_common_number(b, 4, &b->entries);
+           common_number_of_column(a, 2, &a->codes) == common_number_of_column(b, 2, &b->codes) &&
+           common_number_of_column(a, 4, &a->entries) == common_number_of_column(b, 4, &b->entries);
 }
 
 /* Describe SIDE's current lookup: "f hit 0/1 (lookup 7 at 1.2 ms; x: int[4])". Sets *FUNCTION and
@@ -261,7 +263,7 @@ static void add_lookup_difference(const char *function, const char *where, const
 
     for (int i = 0; i < 5; i++)
         query_bind_text(to, i + 1, (const char *[]){function, where, what, a, b}[i]);
-    query_run(to);
+    run_and_close_query(to);
 }
 
 /* Compare the lookups of thread NAME one by one. Add a difference for the first pair with different
@@ -292,7 +294,7 @@ static void add_first_difference(const char *name, struct side *a, struct side *
     free(what);
 }
 
-static void lookups_compare(void)
+static void compare_lookups_in_order(void)
 {
     static const char alone[] = "a thread with lookups";
     struct side *a = &diff.sides[0];
@@ -300,9 +302,9 @@ static void lookups_compare(void)
 
     for (struct side *side = a; side <= b; side++) {
         copy_rows_to_memory(side, "diff/threads", "INSERT INTO thread VALUES (?1, ?2, ?3)");
-        side->codes = read_common_numbers(side, "diff/same-codes");
-        side->entries = read_common_numbers(side, "diff/same-entries");
-        side->rows = query_side(side, "diff/lookups");
+        side->codes = number_common_rows(side, "diff/same-codes");
+        side->entries = number_common_rows(side, "diff/same-entries");
+        side->rows = query_one_trace(side, "diff/lookups");
         side->more = query_step(side->rows);
     }
     db_rows(threads, diff.both, schema_statement("diff/same-threads"))
@@ -338,7 +340,7 @@ static bool open_side_trace(struct side *side, char *path)
         return false;
     /* use a small page cache, because each row is read only once and two traces are open */
     db_run(side->db, "PRAGMA cache_size = -12288");
-    query = query_side(side, "diff/rank");
+    query = query_one_trace(side, "diff/rank");
     any = query_step(query) || side->rank < 0;
     query_close(query);
     if (!any && !db_failed(side->db))
@@ -350,7 +352,7 @@ static bool open_side_trace(struct side *side, char *path)
 }
 
 /* Print at most --limit differences. Values that are integers are printed as durations. */
-static void differences_print(void)
+static void print_differences(void)
 {
     struct table *table =
         table_open(stdout, table_format(stdout, diff.json), 6,
@@ -359,21 +361,21 @@ static void differences_print(void)
 
     db_rows(query, diff.both, schema_statement("diff/differences"),
             diff.limit) for (int i = 0; i < 6; i++) if (query_type(query, i) == QUERY_INTEGER)
-        table_string(table, table_duration(human, query_integer(query, i)));
-    else table_string(table,
-                      query_type(query, i) == QUERY_NULL ? NULL : query_text(query, i, NULL));
+        table_put_string(table, table_duration(human, query_integer(query, i)));
+    else table_put_string(table,
+                          query_type(query, i) == QUERY_NULL ? NULL : query_text(query, i, NULL));
     table_close(table);
 }
 
 /* Compare the two traces and print the differences. Returns the exit status. */
-static int traces_diff(void)
+static int compare_and_print(void)
 {
     struct json json = {.out = stdout};
     struct query *query;
     int64_t all;
     bool fails;
 
-    traces_read();
+    read_both_traces();
     if (!db_failed(diff.both) && diff.glob &&
         !db_integer(diff.both, 0, "SELECT COUNT(*) FROM function")) {
         say_error("diff: --function %s: no function of either trace matches, so there is nothing "
@@ -383,7 +385,7 @@ static int traces_diff(void)
     }
     add_function_differences(false);
     if (diff.lookups)
-        lookups_compare();
+        compare_lookups_in_order();
     /* compare times last, because they differ in every run */
     add_function_differences(true);
     progress_end(&diff.progress);
@@ -399,9 +401,9 @@ static int traces_diff(void)
     query_close(query);
     if (diff.json) {
         json_object(&json, NULL);
-        json_lines(&json);
+        json_begin_lines(&json);
         json_key(&json, "differences");
-        differences_print();
+        print_differences();
         json_bool(&json, "fails", fails);
         json_object(&json, "counts");
         db_rows(row, diff.both, schema_statement("diff/counts"))
@@ -412,7 +414,7 @@ static int traces_diff(void)
     } else if (!all) {
         puts("no difference");
     } else {
-        differences_print();
+        print_differences();
         if (diff.limit >= 0 && all > diff.limit)
             say_error("diff: %" PRId64 " of %" PRId64 " differences; --limit 0 shows all",
                       diff.limit, all);
@@ -421,7 +423,7 @@ static int traces_diff(void)
 }
 
 /* Read the value of --fail-on, such as "outcome,entry" or "any". */
-static const char *fail_on_read(const struct option *option, const char *list)
+static const char *read_fail_on_option(const struct option *option, const char *list)
 {
     char *words = say_print(" %s ", option->words);
     bool known = true;
@@ -440,7 +442,7 @@ static const char *fail_on_read(const struct option *option, const char *list)
     return *list ? NULL : option_empty;
 }
 
-static const char *rank_read(const struct option *option, const char *value)
+static const char *read_rank_option(const struct option *option, const char *value)
 {
     int64_t *a = &diff.sides[0].rank;
     int64_t *b = &diff.sides[1].rank;
@@ -453,7 +455,7 @@ static const char *rank_read(const struct option *option, const char *value)
 }
 
 static const struct option options[] = {
-    {"fail-on", .value = "KIND,...", .read = fail_on_read,
+    {"fail-on", .value = "KIND,...", .read = read_fail_on_option,
      .words = "function code outcome entry reason break guard time lookup any decisions",
      .help = "exit with 1 when there is a difference of these kinds, or of any, or of `decisions`: "
              "function, code, outcome, entry, reason and break, which equal runs have alike. "
@@ -475,7 +477,7 @@ static const struct option options[] = {
     {"lookups", .read = option_flag, .to = &diff.lookups,
      .help = "for each thread the first lookup that was decided differently; threads are matched "
              "by name, and by rank when the traces are of two ranks"},
-    {"rank", .value = "R[,S]", .read = rank_read,
+    {"rank", .value = "R[,S]", .read = read_rank_option,
      .help = "only processes of rank R of A, and of rank S (or R) of B: `dyntrace diff job.db "
              "job.db --rank 0,1 --lookups` shows where rank 1 began to do something else"},
     {"limit", .value = "ROWS", .read = option_rows, .to = &diff.limit,
@@ -498,7 +500,7 @@ static int diff_main(int count, char **operands)
     if (open_side_trace(&diff.sides[0], operands[0]) &&
         open_side_trace(&diff.sides[1], operands[1]) &&
         (diff.both = db_scratch("diff", schema_statement("diff/tables"))))
-        status = traces_diff();
+        status = compare_and_print();
     progress_end(&diff.progress);
     db_close(diff.sides[0].db);
     db_close(diff.sides[1].db);

@@ -21,7 +21,7 @@
 #include "trace/db.h"
 #include "versions.h"
 
-static void print_line(const char *what, const char *text)
+static void print_labelled_line(const char *what, const char *text)
 {
     printf("    %s", what);
     say_escaped(stdout, text, strcspn(text, "\n"));
@@ -30,7 +30,7 @@ static void print_line(const char *what, const char *text)
 
 /* Record PYTHON and print facts from its trace. PLAIN and HOOKED are the nanoseconds of a call
  * without a hook and with a hook that records nothing. Returns false if no trace was made. */
-static bool diagnose_recorded(const char *python, double plain, double hooked)
+static bool diagnose_test_recording(const char *python, double plain, double hooked)
 {
     char own[PATH_MAX], directory[PATH_MAX], trace[PATH_MAX + 16], text[4096];
     char *rest = text;
@@ -58,7 +58,7 @@ static bool diagnose_recorded(const char *python, double plain, double hooked)
         return false;
     }
     snprintf(trace, sizeof trace, "%s/trace.db", directory);
-    asked = interpreter_start(argv, true);
+    asked = interpreter_start_question(argv, true);
     interpreter_read_answer(&asked, text, sizeof text);
     strsep(&rest, "\t");
     ns = strsep(&rest, "\t");
@@ -70,15 +70,15 @@ static bool diagnose_recorded(const char *python, double plain, double hooked)
         printf("    a call takes %.1f ns, under a bare hook %.1f ns, recorded %.1f ns\n", plain,
                hooked, strtod(ns, NULL));
         if (*why != '\n')
-            print_line("", why);
+            print_labelled_line("", why);
         rows = db_query(db, schema_statement("doctor"));
         query_bind_text(rows, 1, strstr(owner, "_dyntrace") ? "" : owner);
         while (query_step(rows))
-            print_line("", query_text(rows, 0, NULL));
+            print_labelled_line("", query_text(rows, 0, NULL));
         query_close(rows);
         db_close(db);
     } else {
-        print_line("cannot be recorded: ", *text ? text : "it ended without a word");
+        print_labelled_line("cannot be recorded: ", *text ? text : "it ended without a word");
     }
     unlink(trace);
     rmdir(directory);
@@ -109,7 +109,7 @@ static const char *find_next_line(const char *line)
 }
 
 /* Read the answer in TEXT. Lines before it, such as an interpreter's warnings, are skipped. */
-static struct answer parse_alone_answer(const char *text)
+static struct answer parse_unrecorded_answer(const char *text)
 {
     struct answer answer = {0};
     const char *path, *costs;
@@ -128,7 +128,8 @@ static struct answer parse_alone_answer(const char *text)
 
 /* Run ask_alone.py in PYTHON. TEXT receives its output, standard error included. Returns false and
  * sets errno if PYTHON cannot be run. */
-static bool run_alone(const char *python, const struct diagnosed *before, char *text, size_t room)
+static bool run_python_without_recorder(const char *python, const struct diagnosed *before,
+                                        char *text, size_t room)
 {
     LIST(const char *) argv = {0};
     struct asked asked;
@@ -144,7 +145,7 @@ static bool run_alone(const char *python, const struct diagnosed *before, char *
     for (size_t i = 0; i < before->paths.count; i++)
         *list_add(&argv) = before->paths.at[i];
     *list_add(&argv) = NULL;
-    asked = interpreter_start(argv.at, true);
+    asked = interpreter_start_question(argv.at, true);
     answers = interpreter_read_answer(&asked, text, room);
     error = errno;
     list_free(&argv);
@@ -153,7 +154,7 @@ static bool run_alone(const char *python, const struct diagnosed *before, char *
 }
 
 /* Print that a program is not a Python interpreter, with the first line of its output, SAYS. */
-static void say_no_python(const char *says)
+static void report_no_python(const char *says)
 {
     size_t length = strcspn(says, "\r\n");
 
@@ -179,10 +180,10 @@ static bool was_diagnosed(const struct diagnosed *before, const char *path)
 static bool diagnose_interpreter(const char *python, struct diagnosed *before)
 {
     char text[512 + PATH_MAX], remedy[PATH_MAX + 80];
-    bool answers = run_alone(python, before, text, sizeof text);
+    bool answers = run_python_without_recorder(python, before, text, sizeof text);
     int error = answers ? 0 : errno;
-    struct answer is = parse_alone_answer(text);
-    bool supported = is.is_python && versions_supports(is.name, is.major, is.minor);
+    struct answer is = parse_unrecorded_answer(text);
+    bool supported = is.is_python && versions_is_supported(is.name, is.major, is.minor);
 
     if (*is.path && was_diagnosed(before, is.path))
         return false;
@@ -191,30 +192,30 @@ static bool diagnose_interpreter(const char *python, struct diagnosed *before)
     printf("  ");
     say_escaped(stdout, python, strlen(python));
     if (!answers)
-        printf(": cannot be run: %s\n", program_why_not(python, error));
+        printf(": cannot be run: %s\n", program_find_reason(python, error));
     else if (!is.is_python)
-        say_no_python(text);
+        report_no_python(text);
     else if (!supported)
         printf(": %s %d.%d is not supported: use " CPYTHON_SUPPORTED "\n", is.name, is.major,
                is.minor);
     else if (is.has_costs)
         printf(": CPython %d.%d%s\n", is.major, is.minor,
-               versions_is_threaded(is.suffix)
+               versions_is_free_threaded(is.suffix)
                    ? ", free-threaded: frames, spans and arguments, but no compilers"
                    : "");
     else {
         printf(": CPython %d.%d, no extension: ", is.major, is.minor);
-        extension_remedy(python, remedy);
+        extension_describe_remedy(python, remedy);
         say_escaped(stdout, remedy, strlen(remedy));
         printf("\n");
     }
-    return supported && is.has_costs && diagnose_recorded(python, is.plain, is.hooked);
+    return supported && is.has_costs && diagnose_test_recording(python, is.plain, is.hooked);
 }
 
 /* Diagnose each Python here: that of the active virtual environment, and all files named python3,
  * python3.N or python3.Nt on PATH. A file with several names is diagnosed once. Adds the number of
  * Pythons that can be recorded to *READY, and returns the number of files. */
-static int diagnose_path(int *ready)
+static int diagnose_pythons_on_path(int *ready)
 {
     struct diagnosed diagnosed = {0};
     const char *path = getenv("PATH");
@@ -222,8 +223,8 @@ static int diagnose_path(int *ready)
     glob_t found = {0};
     int count;
 
-    if (strchr(program_python(), '/'))
-        glob(program_python(), GLOB_NOCHECK, NULL, &found);
+    if (strchr(program_choose_python(), '/'))
+        glob(program_choose_python(), GLOB_NOCHECK, NULL, &found);
     for (const char *part = path ? path : "/usr/bin"; part;
          part = strchr(part, ':') ? strchr(part, ':') + 1 : NULL) {
         char *pattern = say_print("%.*s/python3{,.[0-9],.[0-9][0-9],.[0-9][0-9]t}",
@@ -245,7 +246,7 @@ static int diagnose_path(int *ready)
     return count;
 }
 
-static void clock_print(void)
+static void print_clock_lines(void)
 {
     FILE *file = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
     char source[64] = "unknown";
@@ -267,7 +268,7 @@ static void clock_print(void)
            (double)(clock_monotonic_ns() - begin) / 1000000);
 }
 
-static void memory_print(void)
+static void print_memory_lines(void)
 {
     struct statvfs status;
 
@@ -293,12 +294,12 @@ static int doctor_main(int count, char **operands)
         list_free(&none.paths);
         arena_free(&none.arena);
     }
-    if (!count && !diagnose_path(&ready))
+    if (!count && !diagnose_pythons_on_path(&ready))
         printf("  no python3 on PATH\n");
     printf("Clock\n");
-    clock_print();
+    print_clock_lines();
     printf("Ring memory\n");
-    memory_print();
+    print_memory_lines();
     printf("Extensions\n  %s\n", library_directory(NULL));
     return ready ? 0 : 1;
 }

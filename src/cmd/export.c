@@ -104,7 +104,7 @@ static const struct option options[] = {
 };
 
 /* Show progress; called every TICK rows. Returns false if writing must stop. */
-static bool progress_update(struct export *export, int64_t done, int64_t all)
+static bool show_progress(struct export *export, int64_t done, int64_t all)
 {
     progress_tick(&export->progress, done, all);
     export->failed = export->failed || ferror(export->out->file);
@@ -125,20 +125,20 @@ static void print_large_size(const struct export *export, int64_t bytes, bool at
 
 /* ---- reading all frames -------------------------------------------------- */
 
-static bool frames_progress_update(void *context, int64_t frame_id)
+static bool show_progress_of_frames(void *context, int64_t frame_id)
 {
     struct export *export = context;
 
-    return progress_update(export, frame_id, export->last_frame);
+    return show_progress(export, frame_id, export->last_frame);
 }
 
-static struct frames_to frames_to_make(struct export *export)
+static struct frames_to make_frame_output(struct export *export)
 {
     return (struct frames_to){
         .db = export->db,
         .out = export->out->file,
         .end_ns = export->end_ns,
-        .tick = frames_progress_update,
+        .tick = show_progress_of_frames,
         .context = export,
     };
 }
@@ -154,17 +154,17 @@ static void report_missing_table(const struct export *export, const char *name)
 
     db_rows(row, export->db, schema_statement("sql/tables-of"), 1)
     {
-        near_offer(&near, query_text(row, 0, NULL));
+        near_offer_name(&near, query_text(row, 0, NULL));
     }
     say_error("%s: has no table %s%s%s", db_path(export->db), name,
               is_part ? " whose rows have a time or are of a process, thread or function" : "",
-              near_question(&near, ""));
+              near_make_question(&near, ""));
 }
 
 /* Write the rows of the table or view NAME in FORMAT. CSV follows RFC 4180, and begins with a line
  * of column names; NULL is an empty cell, an empty text is "". In JSON lines each row names its
  * table. A blob is written in hexadecimal. */
-static void table_rows_write(struct export *export, enum table_format format, const char *name)
+static void write_table_rows(struct export *export, enum table_format format, const char *name)
 {
     const char *extra = format == TABLE_LINES ? "table" : NULL;
     /* rows of `frames` come in order of frame_id, so the progress can be computed from it */
@@ -184,10 +184,10 @@ static void table_rows_write(struct export *export, enum table_format format, co
     export->failed = export->failed || !query;
     table = result_open(export->out->file, format, query, extra);
     while (query_step(query)) {
-        if (!(++rows % TICK) && !progress_update(export, all ? query_integer(query, 0) : 0, all))
+        if (!(++rows % TICK) && !show_progress(export, all ? query_integer(query, 0) : 0, all))
             break;
         if (extra)
-            table_string(table, name);
+            table_put_string(table, name);
         result_row(table, query);
     }
     table_close(table);
@@ -196,23 +196,23 @@ static void table_rows_write(struct export *export, enum table_format format, co
 
 static void export_csv(struct export *export)
 {
-    const struct frames_to to = frames_to_make(export);
+    const struct frames_to to = make_frame_output(export);
     enum table_format format = given.safe_csv ? TABLE_SAFE_CSV : TABLE_CSV;
     bool is_all = !range_asked() && !given.table;
 
     export->progress.what = "exporting frames";
-    if (!is_all || !frames_write_csv(&to, format))
-        table_rows_write(export, format, given.table ? given.table : "frames");
+    if (!is_all || !frames_write_as_csv(&to, format))
+        write_table_rows(export, format, given.table ? given.table : "frames");
 }
 
 static void export_jsonl(struct export *export)
 {
     if (given.table) {
-        table_rows_write(export, TABLE_LINES, given.table);
+        write_table_rows(export, TABLE_LINES, given.table);
         return;
     }
     db_rows(tables, export->db, schema_statement("export/tables"))
-        table_rows_write(export, TABLE_LINES, query_whole(tables, 0, NULL));
+        write_table_rows(export, TABLE_LINES, query_whole(tables, 0, NULL));
 }
 
 /* ---- the formats chrome and perfetto: Chrome's trace events -------------- */
@@ -276,7 +276,7 @@ static void write_chrome_events(struct export *export, struct json *json, const 
             members[i]--;
     }
     while (query_step(query)) {
-        if (!(++rows % TICK) && !progress_update(export, rows, all))
+        if (!(++rows % TICK) && !show_progress(export, rows, all))
             break;
         json_object(json, NULL);
         for (int i = 0; i < columns; i++)
@@ -285,8 +285,9 @@ static void write_chrome_events(struct export *export, struct json *json, const 
             else if (members[i] == TIME)
                 write_json_time(json, names[i], query_integer(query, i));
             else if (members[i] == LENGTH)
-                write_json_time(json, names[i],
-                                times_span(query_integer(query, i - 1), query_integer(query, i)));
+                write_json_time(
+                    json, names[i],
+                    times_span_or_zero(query_integer(query, i - 1), query_integer(query, i)));
             else if (query_type(query, i) != QUERY_NULL && members[i] == FLAG)
                 json_bool(json, names[i], true);
             else if (query_type(query, i) != QUERY_NULL)
@@ -300,18 +301,18 @@ static void write_chrome_events(struct export *export, struct json *json, const 
 static void export_chrome(struct export *export)
 {
     struct json *json = &(struct json){.out = export->out->file, .compact = true};
-    const struct frames_to to = frames_to_make(export);
+    const struct frames_to to = make_frame_output(export);
 
     json_object(json, NULL);
     json_list(json, "traceEvents");
-    json_lines(json);
+    json_begin_lines(json);
     write_chrome_events(export, json, "export/track_names", "exporting", 0);
     export->progress.what = "exporting frames";
     if (range_asked())
         write_chrome_events(export, json, "export/track_frames", "exporting frames",
                             db_meta_integer(export->db, "frame_count", 0));
     else
-        frames_write_events(&to, json);
+        frames_write_as_events(&to, json);
     write_chrome_events(export, json, "export/track_lookups", "exporting lookups",
                         db_integer(export->db, 0, "SELECT MAX(lookup_id) FROM lookup"));
     write_chrome_events(export, json, "export/track_compiles", "exporting compiles",
@@ -319,9 +320,9 @@ static void export_chrome(struct export *export)
     write_chrome_events(export, json, "export/track_deaths", "exporting compiles", 0);
     write_chrome_events(export, json, "export/track_spans", "exporting spans", 0);
     json_end(json);
-    json_line(json);
+    json_end_line(json);
     json_string(json, "displayTimeUnit", "ns");
-    json_line(json);
+    json_end_line(json);
     json_object(json, "otherData");
     db_rows(query, export->db, schema_statement("export/about"))
         result_member(json, query_text(query, 0, NULL), query, 1);
@@ -343,7 +344,7 @@ static void export_chrome(struct export *export)
 /* Return the name of ID, a code object or a thread, for a line of folded stacks. QUERY selects the
  * name, whose columns are joined by ';'. A ';' inside a column becomes ':', and line ends are
  * escaped. The caller frees the name. */
-static char *folded_name_read(struct query *query, int64_t id)
+static char *read_folded_name(struct query *query, int64_t id)
 {
     char *name = strdup("");
 
@@ -376,13 +377,13 @@ struct names {
 
 /* Return the name of ID, a code object or a thread, borrowed. IDS maps ids to names that were read
  * before; other names are read by QUERY. */
-static const char *folded_name_get(struct names *names, struct map *ids, struct query *query,
+static const char *get_folded_name(struct names *names, struct map *ids, struct query *query,
                                    int64_t id)
 {
     int64_t *index = map_put(ids, id);
 
     if (!*index) {
-        *list_add(&names->texts) = folded_name_read(query, id);
+        *list_add(&names->texts) = read_folded_name(query, id);
         *index = (int64_t)names->texts.count;
     }
     return names->texts.at[*index - 1];
@@ -410,14 +411,14 @@ static void export_folded(struct export *export)
 
     export->progress.what = "folding stacks";
     stacks_walk(export->db, &stacks,
-                &(struct walk){.context = export, .fold = true, .tick = frames_progress_update});
+                &(struct walk){.context = export, .fold = true, .tick = show_progress_of_frames});
     list_add(&texts);
     list_add(&lengths);
     for (uint32_t at = 1; at < tree->nodes.count; at++) {
         const struct node *node = &tree->nodes.at[at];
         const char *name = node->parent
-                               ? folded_name_get(&names, &names.codes, codes, node->code_id)
-                               : folded_name_get(&names, &names.threads, threads, node->code_id);
+                               ? get_folded_name(&names, &names.codes, codes, node->code_id)
+                               : get_folded_name(&names, &names.threads, threads, node->code_id);
         *list_add(&texts) = name;
         *list_add(&lengths) = lengths.at[node->parent] + (int64_t)strlen(name) + 1;
         if (has_folded_line(node))
@@ -426,7 +427,7 @@ static void export_folded(struct export *export)
     print_large_size(export, bytes, false);
     export->progress.what = "writing stacks";
     for (uint32_t at = 1; at < tree->nodes.count; at++) {
-        if (!(at % TICK) && !progress_update(export, at, (int64_t)tree->nodes.count))
+        if (!(at % TICK) && !show_progress(export, at, (int64_t)tree->nodes.count))
             break;
         if (!has_folded_line(&tree->nodes.at[at]))
             continue;
@@ -472,20 +473,20 @@ struct speedscope {
  * spans. */
 static void write_shared_frames(struct export *export, struct json *json)
 {
-    json_line(json);
+    json_end_line(json);
     json_object(json, "shared");
     json_list(json, "frames");
     db_rows(query, export->db, schema_statement("export/codes"))
     {
         *list_add(&export->speedscope->codes) = query_integer(query, 0);
-        json_line(json);
+        json_end_line(json);
         json_object(json, NULL);
         for (int i = 1; i < 4; i++)
             if (query_type(query, i) != QUERY_NULL)
                 write_json_member(json, query_name(query, i), query, i);
         json_end(json);
     }
-    json_line(json);
+    json_end_line(json);
     json_object(json, NULL);
     json_string(json, "name", "?");
     json_end(json);
@@ -528,7 +529,7 @@ static void write_speedscope_event(struct export *export, const struct track *tr
     json_end(&json);
 }
 
-static void speedscope_push(void *context, struct track *track)
+static void write_frame_opening(void *context, struct track *track)
 {
     struct speedscope *s = ((struct export *)context)->speedscope;
     struct open_frame *frame = track_top(track);
@@ -539,7 +540,7 @@ static void speedscope_push(void *context, struct track *track)
     write_speedscope_event(context, track, "O", frame->start_ns);
 }
 
-static void speedscope_pop(void *context, struct track *track)
+static void write_frame_closing(void *context, struct track *track)
 {
     write_speedscope_event(context, track, "C", track_top(track)->end_ns);
 }
@@ -551,7 +552,7 @@ static void write_speedscope_profile(struct export *export, struct json *json,
     char buffer[1 << 16];
     size_t got;
 
-    json_line(json);
+    json_end_line(json);
     json_object(json, NULL);
     json_string(json, "type", "evented");
     if (query_step(about))
@@ -560,7 +561,7 @@ static void write_speedscope_profile(struct export *export, struct json *json,
     json_integer(json, "startValue", profile->first_ns);
     json_integer(json, "endValue", profile->last_ns);
     json_list(json, "events");
-    json_line(json);
+    json_end_line(json);
     /* open the list of events; their text is copied from the temporary file below */
     json_raw(json, NULL, "", 0);
     rewind(profile->events);
@@ -583,20 +584,20 @@ static void export_speedscope(struct export *export)
 
     json_object(json, NULL);
     json_string(json, "$schema", "https://www.speedscope.app/file-format-schema.json");
-    json_line(json);
+    json_end_line(json);
     json_string(json, "exporter", "dyntrace");
     json_string(json, "name", db_path(export->db));
     write_shared_frames(export, json);
     export->progress.what = "exporting frames";
-    json_line(json);
+    json_end_line(json);
     json_list(json, "profiles");
     for (; s->from < count && !export->failed; s->from += FILES) {
         stacks_free(&s->stacks);
         stacks_walk(export->db, &s->stacks,
                     &(struct walk){.context = export,
-                                   .tick = frames_progress_update,
-                                   .push = speedscope_push,
-                                   .pop = speedscope_pop});
+                                   .tick = show_progress_of_frames,
+                                   .push = write_frame_opening,
+                                   .pop = write_frame_closing});
         count = s->stacks.tracks.count;
         for (size_t i = 0; i < FILES; i++) {
             struct profile *profile = &s->profiles[i];
@@ -612,7 +613,7 @@ static void export_speedscope(struct export *export)
     if (!export->failed)
         spans_write_profiles(export->db, json, (int64_t)s->codes.count + 1);
     json_end(json);
-    json_line(json);
+    json_end_line(json);
     json_integer(json, "activeProfileIndex", 0);
     json_end(json);
     putc('\n', json->out);
@@ -653,7 +654,7 @@ static int export_main(int count, char **operands)
     if (wrong)
         say_error("export: %s", wrong);
     if (!wrong && !format->write)
-        return parquet_export(operands, given.out, given.python, given.frames);
+        return parquet_export_traces(operands, given.out, given.python, given.frames);
     if (wrong || !(db = export.db = traces_open(operands, MERGE_FRAMES)))
         return 2;
     if (given.out && traces_has(given.out)) {

@@ -125,7 +125,7 @@ static void count_broken_rows(size_t id, struct query *query)
 
 /* Compare the trace's schema with the schema of this version. A trace of another version is not
  * compared, because dyntrace reads every trace with its own views. */
-static void schema_check(struct db *db, bool recording)
+static void check_schema(struct db *db, bool recording)
 {
     struct query *query = db_query(db, schema_statement("altered"));
 
@@ -136,7 +136,7 @@ static void schema_check(struct db *db, bool recording)
 }
 
 /* If the trace says that a recording writes it, check that the recorder is alive. */
-static void recorder_check(struct db *db)
+static void check_recorder_is_alive(struct db *db)
 {
     char *session = db_meta(db, "session");
     char *host = db_meta(db, "host");
@@ -206,7 +206,7 @@ struct pass {
 
 /* Add a thread. VALUES: thread_id, start of its process, end of its process, and the end for frames
  * of this thread that never ended. */
-static bool thread_add(void *context, const int64_t *values, unsigned nulls)
+static bool add_thread_state(void *context, const int64_t *values, unsigned nulls)
 {
     struct pass *pass = context;
 
@@ -217,7 +217,7 @@ static bool thread_add(void *context, const int64_t *values, unsigned nulls)
     return true;
 }
 
-static bool code_add(void *context, const int64_t *v, unsigned nulls)
+static bool add_code_total(void *context, const int64_t *v, unsigned nulls)
 {
     struct pass *pass = context;
 
@@ -228,39 +228,40 @@ static bool code_add(void *context, const int64_t *v, unsigned nulls)
 
 /* Return the address of the counter of TOTAL's code object on THREAD's stack: it counts how many of
  * the object's frames are on the stack. */
-static int64_t *active_count_find(struct pass *pass, const struct thread_state *thread,
-                                  const struct total *total)
+static int64_t *find_count_of_open_frames(struct pass *pass, const struct thread_state *thread,
+                                          const struct total *total)
 {
     return map_put(&pass->active, (thread - pass->states.at) << 32 | (total - pass->totals.at));
 }
 
 /* Pop THREAD's innermost frame, and add the frame's times to the totals of its code object. The
  * collector does the same (decode_pop_frame). */
-static void frame_pop(struct pass *pass, struct thread_state *thread)
+static void pop_frame(struct pass *pass, struct thread_state *thread)
 {
     struct frame *frame = &thread->stack.at[--thread->stack.count];
     struct total *total = frame->total;
-    int64_t length = times_span(frame->start_ns, frame->open ? thread->ended_ns : frame->end_ns);
+    int64_t length =
+        times_span_or_zero(frame->start_ns, frame->open ? thread->ended_ns : frame->end_ns);
 
     if (thread->stack.count)
-        frame[-1].child_ns = times_sum(frame[-1].child_ns, length);
+        frame[-1].child_ns = times_add(frame[-1].child_ns, length);
     if (!total)
         return;
     total->loose |= frame->open && !thread->ended;
     total->self_ns =
-        times_sum(total->self_ns, length > frame->child_ns ? length - frame->child_ns : 0);
-    if (!--*active_count_find(pass, thread, total))
-        total->total_ns = times_sum(total->total_ns, length);
+        times_add(total->self_ns, length > frame->child_ns ? length - frame->child_ns : 0);
+    if (!--*find_count_of_open_frames(pass, thread, total))
+        total->total_ns = times_add(total->total_ns, length);
 }
 
 /* Pop frames from THREAD's stack until frame ID is on top, and return this frame. If frame ID is
  * not on the stack, its row is read and pushed. Returns NULL if the trace has no such frame. */
-static struct frame *frame_find(struct pass *pass, struct thread_state *thread, int64_t id)
+static struct frame *pop_until_frame(struct pass *pass, struct thread_state *thread, int64_t id)
 {
     struct frame *place;
 
     while (thread->stack.count && thread->stack.at[thread->stack.count - 1].id != id)
-        frame_pop(pass, thread);
+        pop_frame(pass, thread);
     if (thread->stack.count)
         return &thread->stack.at[thread->stack.count - 1];
     query_reset(pass->fetch);
@@ -278,7 +279,7 @@ static struct frame *frame_find(struct pass *pass, struct thread_state *thread, 
 }
 
 /* Check that FRAME does not overlap with the earlier children of PARENT. */
-static void siblings_check(const struct frame *frame, struct frame *parent)
+static void check_overlap_with_siblings(const struct frame *frame, struct frame *parent)
 {
     if (parent->child_open || frame->start_ns < parent->last_child_end_ns)
         count_broken_frame(RULE_SIBLINGS, frame->id);
@@ -287,7 +288,7 @@ static void siblings_check(const struct frame *frame, struct frame *parent)
         parent->last_child_end_ns = frame->end_ns;
 }
 
-static void parent_check(const struct frame *frame, struct frame *parent)
+static void check_frame_within_parent(const struct frame *frame, struct frame *parent)
 {
     if (parent->id >= frame->id)
         count_broken_frame(RULE_PARENT_ID, frame->id);
@@ -298,12 +299,12 @@ static void parent_check(const struct frame *frame, struct frame *parent)
         count_broken_frame(RULE_ENCLOSED, frame->id);
     if (frame->open && !parent->open)
         count_broken_frame(RULE_PARENT_OPEN, frame->id);
-    siblings_check(frame, parent);
+    check_overlap_with_siblings(frame, parent);
 }
 
 /* Check one frame. VALUES: frame_id, thread_id, start_ns, end_ns, code_id, parent_id, kind,
  * outcome, exit. */
-static bool frame_check(void *context, const int64_t *values, unsigned nulls)
+static bool check_frame(void *context, const int64_t *values, unsigned nulls)
 {
     struct pass *pass = context;
     struct frame frame = {values[0], values[1], values[2],
@@ -338,11 +339,11 @@ static bool frame_check(void *context, const int64_t *values, unsigned nulls)
         count_broken_frame(RULE_LIFE, frame.id);
     thread->last_start_ns = frame.start_ns;
     if (!child && !pass->is_part)
-        siblings_check(&frame, &thread->root);
+        check_overlap_with_siblings(&frame, &thread->root);
     while (!child && thread->stack.count)
-        frame_pop(pass, thread);
-    if (child && (parent = frame_find(pass, thread, values[5])))
-        parent_check(&frame, parent);
+        pop_frame(pass, thread);
+    if (child && (parent = pop_until_frame(pass, thread, values[5])))
+        check_frame_within_parent(&frame, parent);
     else if (child)
         count_broken_frame(RULE_PARENT, frame.id);
     if (code) {
@@ -350,7 +351,7 @@ static bool frame_check(void *context, const int64_t *values, unsigned nulls)
         frame.total->calls += call;
         frame.total->raised += values[8] == EXIT_RAISE;
         frame.total->skipped += call && values[7] == OUTCOME_SKIP;
-        ++*active_count_find(pass, thread, frame.total);
+        ++*find_count_of_open_frames(pass, thread, frame.total);
     }
     *list_add(&thread->stack) = frame;
     return true;
@@ -371,7 +372,7 @@ static void insert_number_rows(struct db *db, const char *statement, const int64
 }
 
 /* Check every frame. The totals and counts of this pass are stored for schemas/fsck-frames.sql. */
-static void frames_check(struct db *db)
+static void check_all_frames(struct db *db)
 {
     struct pass pass = {
         .progress = progress_begin("checking frames"),
@@ -379,16 +380,16 @@ static void frames_check(struct db *db)
         .last_id = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame"),
         .is_part = db_meta_integer(db, "decisions_only", 0)};
 
-    db_each(db, schema_statement("fsck-frames/threads"), thread_add, &pass);
-    db_each(db, "SELECT each(code_id) FROM code", code_add, &pass);
+    db_each(db, schema_statement("fsck-frames/threads"), add_thread_state, &pass);
+    db_each(db, "SELECT each(code_id) FROM code", add_code_total, &pass);
     db_each(db,
             "SELECT each(frame_id, thread_id, start_ns, end_ns, code_id, parent_id, kind, outcome, "
             "exit) FROM frame NOT INDEXED",
-            frame_check, &pass);
+            check_frame, &pass);
     progress_end(&pass.progress);
     for (size_t i = 0; i < pass.states.count; i++) {
         while (pass.states.at[i].stack.count)
-            frame_pop(&pass, &pass.states.at[i]);
+            pop_frame(&pass, &pass.states.at[i]);
         list_free(&pass.states.at[i].stack);
     }
     insert_number_rows(db, "fsck-frames/keep-seen", (const int64_t *)pass.totals.at,
@@ -404,12 +405,12 @@ static void frames_check(struct db *db)
 
 /* ---- printing the broken rules, and checking the rules in SQL ------------ */
 
-static void result_print_json(const char *path, bool ok, struct query *counts)
+static void print_result_as_json(const char *path, bool ok, struct query *counts)
 {
     struct json json = {.out = stdout};
 
     json_object(&json, NULL);
-    json_lines(&json);
+    json_begin_lines(&json);
     json_string(&json, "file", path);
     json_bool(&json, "ok", ok);
     json_object(&json, "rows");
@@ -421,7 +422,7 @@ static void result_print_json(const char *path, bool ok, struct query *counts)
         json_string(&json, NULL, damages.at[i]);
     json_end(&json);
     json_list(&json, "rules");
-    json_lines(&json);
+    json_begin_lines(&json);
     list_each(rule, &rules) {
         json_object(&json, NULL);
         json_string(&json, "rule", rule->what);
@@ -437,7 +438,7 @@ static void result_print_json(const char *path, bool ok, struct query *counts)
     putchar('\n');
 }
 
-static void result_print_text(const char *path, bool ok, bool complete, struct query *counts)
+static void print_result_as_text(const char *path, bool ok, bool complete, struct query *counts)
 {
     bool colour = say_colour(stdout);
 
@@ -469,7 +470,7 @@ static void result_print_text(const char *path, bool ok, bool complete, struct q
 
 /* Check each SQL rule whose statement has a name that begins with NAMES. The first line of the
  * statement is the rule, such as "-- a thread's process exists". */
-static void sql_rules_check(struct db *db, const char *names)
+static void check_sql_rules(struct db *db, const char *names)
 {
     for (const struct schema_query *s = schema_statements; s->name; s++)
         if (!strncmp(s->name, names, strlen(names))) {
@@ -498,7 +499,7 @@ static char *find_log_fault(const char *path)
 
 /* Check the length and the header of the file PATH, and count their damage as breaking RULE_FILE.
  * Returns true if there is damage. */
-static bool file_bytes_check(const char *path)
+static bool check_file_bytes(const char *path)
 {
     struct damage damage = {0};
     struct stat st;
@@ -516,7 +517,7 @@ static bool file_bytes_check(const char *path)
 }
 
 /* Copy the readable rows of the damaged file PATH to a file beside it. */
-static void readable_rows_copy(struct damage *damage, const char *path)
+static void copy_readable_rows(struct damage *damage, const char *path)
 {
     char *made = say_print("%s.recovered.db", path);
     struct out_file out = {0};
@@ -534,7 +535,7 @@ static void readable_rows_copy(struct damage *damage, const char *path)
 /* Find the damage in the file PATH, and list it in `damages`. SURE: the file is known to be
  * damaged. With --recover, copy the readable rows to a new file. Returns false if no damage was
  * found. */
-static bool damage_report(const char *path, bool sure)
+static bool report_damage(const char *path, bool sure)
 {
     struct damage damage = {0};
     struct stat st;
@@ -547,7 +548,7 @@ static bool damage_report(const char *path, bool sure)
     for (size_t i = 0; found && i < damage.tables.count; i++)
         *list_add(&damages) = arena_text(&texts, damage.tables.at[i], strlen(damage.tables.at[i]));
     if (found && given.recover && damage.rows)
-        readable_rows_copy(&damage, path);
+        copy_readable_rows(&damage, path);
     else if (found && damage.rows)
         *list_add(&damages) = arena_print(
             &texts, "`dyntrace fsck --recover %s` writes what can be read to %s.recovered.db", path,
@@ -558,16 +559,16 @@ static bool damage_report(const char *path, bool sure)
 
 /* Called when the file PATH could not be opened as a trace, which has been reported. Print the
  * damage that the bytes of the file show. Returns the exit status. */
-static int unreadable_report(const char *path)
+static int report_unreadable_file(const char *path)
 {
-    bool found = damage_report(path, rules.at[RULE_FILE].broken > 0);
+    bool found = report_damage(path, rules.at[RULE_FILE].broken > 0);
 
     /* list only RULE_FILE, because the other rules could not be checked */
     rules.count = RULE_FILE + 1;
     if (found && given.json)
-        result_print_json(path, false, NULL);
+        print_result_as_json(path, false, NULL);
     else if (found)
-        result_print_text(path, false, false, NULL);
+        print_result_as_text(path, false, false, NULL);
     return 2;
 }
 
@@ -577,7 +578,7 @@ static bool is_integrity_rule(const struct rule *rule)
     return strstr(rule->what, "integrity_check") != NULL;
 }
 
-static void results_free(void)
+static void free_results(void)
 {
     list_free(&rules);
     list_free(&damages);
@@ -586,7 +587,7 @@ static void results_free(void)
 
 /* Check the trace at PATH and print the result. LOG describes the damage in the trace's write-ahead
  * log, or is NULL. Returns the exit status. */
-static int trace_check(const char *path, const char *log)
+static int check_trace_file(const char *path, const char *log)
 {
     struct db *db;
     struct progress progress;
@@ -596,13 +597,13 @@ static int trace_check(const char *path, const char *log)
 
     for (int i = 0; i < RULES_HERE; i++)
         list_add(&rules)->what = rules_here[i];
-    damaged = file_bytes_check(path);
+    damaged = check_file_bytes(path);
     db = db_open(path);
     if (!db) {
         if (log)
             count_broken_row(RULE_FILE, log);
-        int status = unreadable_report(path);
-        results_free();
+        int status = report_unreadable_file(path);
+        free_results();
         return status;
     }
     /* read one snapshot of the database, because the recording may continue meanwhile */
@@ -616,15 +617,15 @@ static int trace_check(const char *path, const char *log)
         count_broken_row(RULE_FILE, log);
         damaged = true;
     }
-    schema_check(db, recording);
+    check_schema(db, recording);
     if (recording)
-        recorder_check(db);
-    sql_rules_check(db, "fsck/");
+        check_recorder_is_alive(db);
+    check_sql_rules(db, "fsck/");
     db_on_progress(db, NULL, NULL);
     progress_end(&progress);
-    frames_check(db);
+    check_all_frames(db);
     if (state && !recording)
-        sql_rules_check(db, "fsck-frames/rule-");
+        check_sql_rules(db, "fsck-frames/rule-");
     counts = db_query(db, schema_statement("fsck-frames/counts"));
     query_step(counts);
     whole = !db_failed(db);
@@ -634,15 +635,15 @@ static int trace_check(const char *path, const char *log)
         damaged = damaged || (is_integrity_rule(&rules.at[i]) && rules.at[i].broken);
     }
     if (damaged || !whole)
-        damage_report(path, true);
+        report_damage(path, true);
     if (given.json)
-        result_print_json(path, ok, counts);
+        print_result_as_json(path, ok, counts);
     else
-        result_print_text(path, ok, whole, counts);
+        print_result_as_text(path, ok, whole, counts);
     if (!given.json && recording && !rules.at[RULE_RECORDER].broken)
         puts("it says that it is still being recorded; if not, `--recover` completes it");
     query_close(counts);
-    results_free();
+    free_results();
     free(state);
     db_close(db);
     return ok ? 0 : 1;
@@ -670,7 +671,7 @@ static int fsck_main(int count, char **operands)
         char *log = find_log_fault(path);
         status = given.recover ? recover_trace(path) : RECOVER_NOTHING;
         if (status == RECOVER_DONE || status == RECOVER_NOTHING)
-            status = trace_check(path, status == RECOVER_NOTHING ? log : NULL);
+            status = check_trace_file(path, status == RECOVER_NOTHING ? log : NULL);
         free(log);
         worst = status > worst ? status : worst;
     }

@@ -29,7 +29,7 @@ enum {
     (const struct option *o = (command)->options; (o)->name || (o)->letter; (o)++)
 
 /* Write option O as a synopsis shows it, "[--limit ROWS]", to PIECE. */
-static void synopsis_write(char *piece, const struct option *o)
+static void write_option_synopsis(char *piece, const struct option *o)
 {
     snprintf(piece, PIECE, "%s%s%.*s%s%s%s%s", o->needed ? "" : "[", o->letter ? "-" : "--",
              o->letter ? 1 : PIECE, o->letter ? &o->letter : o->name, o->value ? " " : "",
@@ -37,7 +37,7 @@ static void synopsis_write(char *piece, const struct option *o)
 }
 
 /* Write the names and the value of option O, "-o, --output FILE", to PIECE. Returns the length. */
-static int names_write(char *piece, const struct option *o)
+static int write_option_names(char *piece, const struct option *o)
 {
     int used = o->letter ? snprintf(piece, PIECE, "-%c%s", o->letter, o->name ? ", " : "") : 0;
 
@@ -53,19 +53,19 @@ struct line {
     bool fresh; /* nothing but the indent has been printed in this line of output */
 };
 
-static void line_begin(struct line *line, int indent)
+static void begin_line(struct line *line, int indent)
 {
     printf("\n%*s", indent, "");
     line->at = indent;
     line->fresh = true;
 }
 
-static void line_put(struct line *line, const char *piece, int length)
+static void append_to_line(struct line *line, const char *piece, int length)
 {
     if (!length)
         return;
     if (!line->fresh && line->at + 1 + length > WIDTH)
-        line_begin(line, line->indent);
+        begin_line(line, line->indent);
     line->at += printf("%s%.*s", line->fresh ? "" : " ", length, piece);
     line->fresh = false;
 }
@@ -79,13 +79,13 @@ static void print_wrapped_text(struct line *line, const char *text)
     line->at += printf("%*s", (int)strspn(text, " "), "");
     while (*text) {
         int length = (int)strcspn(text, " \n");
-        line_put(line, text, length);
+        append_to_line(line, text, length);
         text += length;
         if (*text == '\n' && text[1] == '\n') {
             putchar('\n');
         } else if (*text == '\n') {
             int more = (int)strspn(text + 1, " ");
-            line_begin(line, indent + more);
+            begin_line(line, indent + more);
             line->indent = indent + more + (more ? 2 : 0);
             text += more;
         }
@@ -93,7 +93,7 @@ static void print_wrapped_text(struct line *line, const char *text)
     }
 }
 
-static void paragraph_print(const char *text)
+static void print_paragraph(const char *text)
 {
     struct line line = {.fresh = true};
 
@@ -103,12 +103,12 @@ static void paragraph_print(const char *text)
 
 /* Return the operands of COMMAND as its usage shows them: if BEHIND, those that stand after the
  * options, otherwise those that stand before. Returns "" if there are none. */
-static const char *operands_get(const struct command *command, bool behind)
+static const char *get_operands_text(const struct command *command, bool behind)
 {
     return command->runs == behind ? command->operands : "";
 }
 
-static void usage_print(const struct command *command)
+static void print_usage(const struct command *command)
 {
     char piece[PIECE];
     struct line line = {.fresh = false};
@@ -116,42 +116,44 @@ static void usage_print(const struct command *command)
 
     line.at = line.indent = printf("usage: dyntrace %s", command->name);
     line.indent++;
-    line_put(&line, operands_get(command, false), (int)strlen(operands_get(command, false)));
+    append_to_line(&line, get_operands_text(command, false),
+                   (int)strlen(get_operands_text(command, false)));
     for
         EACH_OPTION(o, command)
     if (o->read) {
-        synopsis_write(piece, o);
-        line_put(&line, piece, (int)strlen(piece));
+        write_option_synopsis(piece, o);
+        append_to_line(&line, piece, (int)strlen(piece));
     }
-    line_put(&line, operands_get(command, true), (int)strlen(operands_get(command, true)));
+    append_to_line(&line, get_operands_text(command, true),
+                   (int)strlen(get_operands_text(command, true)));
     printf("\n\n");
-    paragraph_print(command->about);
+    print_paragraph(command->about);
     putchar('\n');
     for
         EACH_OPTION(o, command)
         {
-            int length = names_write(piece, o);
+            int length = write_option_names(piece, o);
             if (length > width && length <= NAMES_MOST)
                 width = length;
         }
     for
         EACH_OPTION(o, command)
         {
-            int length = names_write(piece, o);
+            int length = write_option_names(piece, o);
             line = (struct line){.at = width + 4, .indent = width + 4, .fresh = true};
             printf("  %-*s", width + 2, piece);
             if (length > width)
-                line_begin(&line, line.indent);
+                begin_line(&line, line.indent);
             print_wrapped_text(&line, o->help);
             putchar('\n');
         }
     if (command->more) {
         putchar('\n');
-        paragraph_print(command->more);
+        print_paragraph(command->more);
     }
 }
 
-static void overview_print(const struct command *const *commands, FILE *out)
+static void print_overview(const struct command *const *commands, FILE *out)
 {
     fputs("usage: dyntrace COMMAND [ARGUMENTS]\n\n"
           "Records what Python frame evaluation decides, call by call, into SQLite.\n\n",
@@ -165,25 +167,25 @@ static void overview_print(const struct command *const *commands, FILE *out)
 /* Print the lines from which docs/man.awk makes the manual page. They have, for each command, its
  * name and its operands; and for each of its options the command, the option as a synopsis shows
  * it, the option's names, and its help. */
-static void options_print(const struct command *const *commands)
+static void print_options_for_man_page(const struct command *const *commands)
 {
     char synopsis[PIECE], names[PIECE];
 
     for (; *commands; commands++) {
         if ((*commands)->internal)
             continue;
-        printf("%s\t%s\n", (*commands)->name, operands_get(*commands, false));
+        printf("%s\t%s\n", (*commands)->name, get_operands_text(*commands, false));
         for
             EACH_OPTION(o, *commands)
             {
-                synopsis_write(synopsis, o);
-                names_write(names, o);
+                write_option_synopsis(synopsis, o);
+                write_option_names(names, o);
                 printf("%s\t%s\t%s\t", (*commands)->name, o->read ? synopsis : "", names);
                 say_escaped(stdout, o->help, strlen(o->help));
                 putchar('\n');
             }
         if ((*commands)->runs)
-            printf("%s\t%s\n", (*commands)->name, operands_get(*commands, true));
+            printf("%s\t%s\n", (*commands)->name, get_operands_text(*commands, true));
     }
 }
 
@@ -220,7 +222,7 @@ static void complete_queries(void)
 /* Print candidates for the value of an option or for an operand. NAMES tells what kind of word it
  * is, as in --help: "FUNC|FILE". A kind that the shell itself completes, such as FILE, is printed
  * as "@FILE". WORDS are the COUNT words of the command line before the last one. */
-static void complete_kind(const char *names, char **words, int count)
+static void complete_word_of_kind(const char *names, char **words, int count)
 {
     for (; *names; names += strcspn(names, " [|."), names += strspn(names, " [|].")) {
         size_t length = strcspn(names, " [|].");
@@ -262,9 +264,9 @@ static void complete_word(const struct command *command, int count, char **words
     if (option && option->words)
         complete_words(option->words);
     else if (option)
-        complete_kind(option->value, words, count - 1);
+        complete_word_of_kind(option->value, words, count - 1);
     else if (*last != '-')
-        complete_kind(command->operands, words, count - 1);
+        complete_word_of_kind(command->operands, words, count - 1);
     if (option || *last != '-')
         return;
     for
@@ -281,7 +283,7 @@ static void complete_word(const struct command *command, int count, char **words
 /* ---- running a command or `dyntrace help` -------------------------------- */
 
 /* Return the command NAME. Reports an error and returns NULL if there is none. */
-static const struct command *command_find(const struct command *const *commands, const char *name)
+static const struct command *find_command(const struct command *const *commands, const char *name)
 {
     struct near near = near_begin(name);
 
@@ -290,15 +292,16 @@ static const struct command *command_find(const struct command *const *commands,
             return *c;
     for (const struct command *const *c = commands; *c; c++)
         if (!(*c)->internal)
-            near_offer(&near, (*c)->name);
-    say_error("%s: no such command%s `dyntrace help` lists them", name, near_question(&near, ";"));
+            near_offer_name(&near, (*c)->name);
+    say_error("%s: no such command%s `dyntrace help` lists them", name,
+              near_make_question(&near, ";"));
     return NULL;
 }
 
-static void complete_line(const struct command *const *commands, int count, char **words)
+static void complete_command_line(const struct command *const *commands, int count, char **words)
 {
     if (count > 1 && (count > 2 || strcmp(words[0], "help"))) {
-        const struct command *command = command_find(commands, words[0]);
+        const struct command *command = find_command(commands, words[0]);
         if (command)
             complete_word(command, count - 1, words + 1);
         return;
@@ -331,13 +334,13 @@ static int help_main(const struct command *const *commands, int count, char **wo
     const struct command *command = NULL;
 
     if (!count || asks_for_help(words[0]))
-        overview_print(commands, stdout);
+        print_overview(commands, stdout);
     else if (!strcmp(words[0], "--options"))
-        options_print(commands);
+        print_options_for_man_page(commands);
     else if (!strcmp(words[0], "--complete"))
-        complete_line(commands, count - 1, words + 1);
-    else if ((command = command_find(commands, words[0])))
-        usage_print(command);
+        complete_command_line(commands, count - 1, words + 1);
+    else if ((command = find_command(commands, words[0])))
+        print_usage(command);
     else
         return 2;
     return 0;
@@ -349,7 +352,7 @@ int command_main(const struct command *const *commands, int argc, char **argv)
     const struct command *command;
 
     if (!name) {
-        overview_print(commands, stderr);
+        print_overview(commands, stderr);
         return 2;
     }
     if (!strcmp(name, "help") || asks_for_help(name))
@@ -358,7 +361,7 @@ int command_main(const struct command *const *commands, int argc, char **argv)
         puts("dyntrace " DYNTRACE_VERSION);
         return 0;
     }
-    command = command_find(commands, name);
+    command = find_command(commands, name);
     return command ? command_start(command, argc - 1, argv + 1) : 2;
 }
 
@@ -366,10 +369,10 @@ int command_start(const struct command *command, int argc, char **argv)
 {
     int count, status;
 
-    bounds_memory_needed(true);
+    bounds_allow_memory_failure(true);
     count = option_parse(command->name, command->options, command->runs, argc, argv);
     if (count == OPTION_HELP) {
-        usage_print(command);
+        print_usage(command);
         return 0;
     }
     if (count < 0)

@@ -79,7 +79,7 @@ struct record {
 };
 
 /* Read the next line of LOG, without its line end. Returns false at the end of the file. */
-static bool line_read_next(struct import *import, struct log *log, struct line *line)
+static bool read_next_line(struct import *import, struct log *log, struct line *line)
 {
     ssize_t got = getline(&line->text, &line->room, log->file);
 
@@ -99,7 +99,7 @@ static bool line_read_next(struct import *import, struct log *log, struct line *
 
 /* Read the first line of a record: "V1121 15:44:00.566000 28697 torch/_dynamo/utils.py:2350]
  * {...}", perhaps with "[rank0]:" before it. Returns false if LINE is not such a line. */
-static bool record_head_read(const char *line, struct record *record)
+static bool parse_record_head(const char *line, struct record *record)
 {
     static const char form[] = "%*1[A-Z]%4[0-9] %15[0-9:.] %" SCNd64;
     const char *rank = *line == '[' ? strstr(line, "]:") : NULL;
@@ -135,18 +135,18 @@ static void append_record_text(struct log *log, struct record *record)
 
 /* Read the next record. Returns false at the end of the file. Lines that are not records are
  * skipped and counted. */
-static bool record_read_next(struct import *import, struct log *log, struct record *record)
+static bool read_next_record(struct import *import, struct log *log, struct record *record)
 {
-    while (line_read_next(import, log, &log->head)) {
+    while (read_next_line(import, log, &log->head)) {
         bool is_record;
         if (log->number == 1 && log->head.length)
             log->returns = log->head.text[log->head.length - 1] == '\r';
-        is_record = log->head.text_only && record_head_read(log->head.text, record);
+        is_record = log->head.text_only && parse_record_head(log->head.text, record);
         record->line = log->number;
         record->readable = true;
         record->text = NULL;
         log->text.count = 0;
-        while (is_text_next(log->file) && line_read_next(import, log, &log->line)) {
+        while (is_text_next(log->file) && read_next_line(import, log, &log->line)) {
             log->broken += !is_record;
             append_record_text(log, record);
             record->text = "";
@@ -261,13 +261,13 @@ static bool import_log_file(struct import *import, const char *path)
     struct stat st;
     bool whole;
 
-    bounds_trace(path);
+    bounds_set_for_trace(path);
     /* do not limit the time, which grows with the square of the number of compiles */
-    bounds_no_time();
+    bounds_lift_time_limit();
     if (log.file && fstat(fileno(log.file), &st) == 0)
         log.changed = st.st_mtime;
     for (int64_t rows = 1;
-         log.file && !db_failed(import->out) && record_read_next(import, &log, &record); rows++) {
+         log.file && !db_failed(import->out) && read_next_record(import, &log, &record); rows++) {
         if (rows % TICK_ROWS == 0)
             progress_tick(&import->progress, import->read, import->bytes);
         log.broken += !store_record(import, &log, &record);
@@ -288,7 +288,7 @@ static bool import_log_file(struct import *import, const char *path)
 
 /* ---- finding the log files in a directory -------------------------------- */
 
-static int has_log_name(const struct dirent *entry)
+static int is_named_like_log(const struct dirent *entry)
 {
     size_t length = strlen(entry->d_name);
 
@@ -319,7 +319,7 @@ static bool begins_with_record(const char *path)
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return false;
     file = fopen(path, "re");
-    found = file && fgets(line, sizeof line, file) && record_head_read(line, &record);
+    found = file && fgets(line, sizeof line, file) && parse_record_head(line, &record);
     if (file)
         fclose(file);
     return found;
@@ -332,7 +332,7 @@ static void add_log_entries(struct import *import, const char *directory, struct
 {
     for (int i = 0; i < count; i++) {
         char *path = say_print("%s/%s", directory, entries[i]->d_name);
-        bool is_wanted = named ? has_log_name(entries[i]) : begins_with_record(path);
+        bool is_wanted = named ? is_named_like_log(entries[i]) : begins_with_record(path);
         if (is_wanted)
             add_log_file(import, path);
         else
@@ -342,7 +342,7 @@ static void add_log_entries(struct import *import, const char *directory, struct
 
 /* Find all logs in DIRECTORY, which may also be a single file. Reports an error and returns false
  * if there are no logs. */
-static bool files_find(struct import *import, const char *directory)
+static bool find_log_files(struct import *import, const char *directory)
 {
     struct dirent **entries;
     struct stat st;
@@ -376,7 +376,7 @@ static bool files_find(struct import *import, const char *directory)
     return import->files.count;
 }
 
-static bool files_import(struct import *import, const char *directory)
+static bool import_all_files(struct import *import, const char *directory)
 {
     bool ok = db_run(import->out, schema_statement("import/log/tables"));
 
@@ -421,7 +421,7 @@ static const char *read_redact_pattern(const struct option *option, const char *
 /* Replace the secret values in a text. ROW has a rowid, the text, and the guard source if the text
  * is about a guard, otherwise NULL. If the text has changed, store it by UPDATE. Returns false if
  * memory ran out. */
-static bool text_redact(struct query *row, struct query *update)
+static bool redact_text_of_row(struct query *row, struct query *update)
 {
     const struct secret_rules rules = {secrets.patterns.at, secrets.pattern_count};
     struct secret_text plain = {0}, literals = {0};
@@ -432,12 +432,12 @@ static bool text_redact(struct query *row, struct query *update)
 
     if (query_type(row, 2) != QUERY_NULL) {
         text = query_text(row, 2, &bytes);
-        level = secret_source(&rules, text, bytes);
+        level = secret_classify_source(&rules, text, bytes);
     }
     text = query_whole(row, 1, &bytes);
     secret_redact(&rules, false, text, bytes, &plain);
     if (level && plain.text)
-        secret_literals(&literals, level, plain.text, plain.text + plain.bytes);
+        secret_copy_without_literals(&literals, level, plain.text, plain.text + plain.bytes);
     ok = !plain.failed && !literals.failed;
     has_changed = plain.changed || literals.changed;
     if (ok && has_changed) {
@@ -453,7 +453,7 @@ static bool text_redact(struct query *row, struct query *update)
 
 /* Replace the secret values in all texts of the new trace. Returns false on error, which has been
  * reported. */
-static bool secrets_redact(struct import *import)
+static bool redact_all_texts(struct import *import)
 {
     char *patterns = json_array(secrets.patterns.at, secrets.patterns.count);
     bool ok = true;
@@ -476,7 +476,7 @@ static bool secrets_redact(struct import *import)
         struct query *update = db_query(import->out, write);
         db_rows(row, import->out, read)
         {
-            ok = text_redact(row, update) && ok;
+            ok = redact_text_of_row(row, update) && ok;
         }
         query_close(update);
         free(read);
@@ -516,8 +516,8 @@ static int import_main(int count, char **operands)
     if (!out_open(&out, out_given.path, out_given.force))
         return 2;
     import.progress = progress_begin("importing");
-    if (files_find(&import, operands[0]) && (import.out = db_make(out.temporary)) &&
-        files_import(&import, operands[0])) {
+    if (find_log_files(&import, operands[0]) && (import.out = db_make(out.temporary)) &&
+        import_all_files(&import, operands[0])) {
         run_statement(&import, "import/log/version", DYNTRACE_VERSION, 0, 0);
         run_statement(&import, "import/log/meta", operands[0], 0, 0);
         db_run(import.out, schema_statement("import/map"));
@@ -526,7 +526,7 @@ static int import_main(int count, char **operands)
         db_run(import.out, schema_statement("import/tested"));
         db_run(import.out, schema_statement("import/doubt"));
         print_warnings(&import, operands[0]);
-        ok = secrets_redact(&import);
+        ok = redact_all_texts(&import);
         db_run(import.out, "DROP TABLE record; DROP TABLE source; COMMIT");
         ok = ok && db_make_finish(import.out);
     }

@@ -13,7 +13,7 @@ static struct {
 } given;
 
 /* Write the local date and time of UNIX_NS to MADE, which has room for 32 bytes. Returns MADE. */
-static const char *since_format(char *made, uint64_t unix_ns)
+static const char *format_start_time(char *made, uint64_t unix_ns)
 {
     time_t seconds = (time_t)(unix_ns / 1000000000);
     struct tm local;
@@ -22,20 +22,20 @@ static const char *since_format(char *made, uint64_t unix_ns)
     return made;
 }
 
-static void row_print(struct table *table, const struct recording *recording)
+static void print_recording_row(struct table *table, const struct recording *recording)
 {
     char since[32];
     char size[32];
 
     snprintf(size, sizeof size, "%.1f MB", (double)recording->bytes / MB);
-    table_integer(table, recording->pid);
-    table_string(table, since_format(since, recording->since_unix_ns));
+    table_put_integer(table, recording->pid);
+    table_put_string(table, format_start_time(since, recording->since_unix_ns));
     if (given.json)
-        table_integer(table, (int64_t)recording->bytes);
+        table_put_integer(table, (int64_t)recording->bytes);
     else
-        table_figure(table, size);
-    table_string(table, recording->session.trace);
-    table_string(table, recording->program);
+        table_put_figure(table, size);
+    table_put_string(table, recording->session.trace);
+    table_put_string(table, recording->program);
 }
 
 static int ls_main(int count, char **operands)
@@ -52,7 +52,7 @@ static int ls_main(int count, char **operands)
     } else {
         table = table_open(stdout, table_format(stdout, given.json), array_count(names), names);
         list_each(recording, &list)
-            row_print(table, recording);
+            print_recording_row(table, recording);
         ok = table_close(table);
     }
     recordings_free(&list);

@@ -19,7 +19,7 @@ static const struct option options[] = {
 };
 
 /* Merge TRACES into the file of --output. Returns the exit status. */
-static int merge_all(const struct traces *traces)
+static int merge_into_output(const struct traces *traces)
 {
     struct out_file out = {0};
     size_t merged = 0;
@@ -58,7 +58,7 @@ static int merge_main(int count, char **operands)
         say_error("merge: -o FILE names the trace to make");
     } else {
         traces = traces_together(operands);
-        status = merge_all(&traces);
+        status = merge_into_output(&traces);
     }
     traces_free(&traces);
     return status;

@@ -98,7 +98,7 @@ struct dataset {
 
 /* ---- preparing the tables and their columns ------------------------------ */
 
-static void column_add(struct table *table, const char *name, int holds)
+static void add_column(struct table *table, const char *name, int holds)
 {
     struct column *column = &table->columns[table->count++];
 
@@ -108,7 +108,7 @@ static void column_add(struct table *table, const char *name, int holds)
 }
 
 /* Return the SQL expression that reads column NAME of TABLE. */
-static const char *column_sql_choose(const struct table *table, const char *name)
+static const char *choose_sql_of_column(const struct table *table, const char *name)
 {
     bool process = table->from == TABLE_process;
 
@@ -126,7 +126,7 @@ static void make_select_statement(struct table *table, const char *source)
     for (int i = OWN; i < table->count; i++) {
         const char *comma = i > OWN ? ", " : "";
         char *longer =
-            say_print("%s%s%s", sql, comma, column_sql_choose(table, table->columns[i].name));
+            say_print("%s%s%s", sql, comma, choose_sql_of_column(table, table->columns[i].name));
         free(sql);
         sql = longer;
     }
@@ -134,16 +134,16 @@ static void make_select_statement(struct table *table, const char *source)
     free(sql);
 }
 
-static struct table *table_add(struct dataset *dataset, const char *name,
+static struct table *add_table(struct dataset *dataset, const char *name,
                                const struct row_column *columns)
 {
     struct table *table = &dataset->tables[dataset->count++];
 
     table->name = name;
-    column_add(table, "job", ROW_STRING);
-    column_add(table, "rank", ROW_NUMBER);
+    add_column(table, "job", ROW_STRING);
+    add_column(table, "rank", ROW_NUMBER);
     for (const struct row_column *c = columns; c->name && c->id != ID_ROW; c++)
-        column_add(table, strcmp(c->name, "rank") ? c->name : "own_rank", c->holds);
+        add_column(table, strcmp(c->name, "rank") ? c->name : "own_rank", c->holds);
     return table;
 }
 
@@ -160,19 +160,19 @@ static const char *choose_table_statement(enum row_table table, bool frames)
 
 /* Prepare all tables. If FRAMES, the table `frame` gets every frame, otherwise only the calls of
  * functions that the compiler has given up. */
-static void tables_prepare(struct dataset *dataset, bool frames)
+static void prepare_all_tables(struct dataset *dataset, bool frames)
 {
     for (int i = 0; i < ROW_TABLES; i++) {
         const char *name = row_tables[i].name;
-        struct table *table = table_add(dataset, name, row_tables[i].columns);
+        struct table *table = add_table(dataset, name, row_tables[i].columns);
         const char *statement;
         char *source;
         table->from = (enum row_table)i;
         statement = choose_table_statement(table->from, frames);
         table->scans = !statement && (i == TABLE_frame || i == TABLE_lookup);
         if (i == TABLE_compile) {
-            column_add(table, "is_recompile", ROW_NUMBER);
-            column_add(table, "cause", ROW_STRING);
+            add_column(table, "is_recompile", ROW_NUMBER);
+            add_column(table, "cause", ROW_STRING);
         }
         if (statement)
             source = say_print("(%s)", statement);
@@ -181,10 +181,10 @@ static void tables_prepare(struct dataset *dataset, bool frames)
         make_select_statement(table, source);
         free(source);
     }
-    make_select_statement(table_add(dataset, "shares", shares), "shares");
+    make_select_statement(add_table(dataset, "shares", shares), "shares");
 }
 
-static void tables_free(struct dataset *dataset)
+static void free_tables(struct dataset *dataset)
 {
     for (size_t t = 0; t < dataset->count; t++) {
         struct table *table = &dataset->tables[t];
@@ -229,8 +229,8 @@ static void send_header_line(struct dataset *dataset)
     putc('\n', dataset->to);
 }
 
-static bool writer_start(struct dataset *dataset, const char *python, const char *folder,
-                         const char *place)
+static bool start_writer_process(struct dataset *dataset, const char *python, const char *folder,
+                                 const char *place)
 {
     int ends[2];
 
@@ -254,7 +254,7 @@ static bool writer_start(struct dataset *dataset, const char *python, const char
 
 /* Wait for the writer's end. WHOLE: all rows have been sent to it. Returns true if the writer has
  * written everything. */
-static bool writer_end(struct dataset *dataset, bool whole)
+static bool end_writer_process(struct dataset *dataset, bool whole)
 {
     int status = 1;
 
@@ -300,13 +300,13 @@ static void send_largest_table(struct dataset *dataset)
     send_row_group(dataset, largest);
 }
 
-static void held_bytes_add(struct dataset *dataset, struct table *table, size_t bytes)
+static void count_bytes_in_memory(struct dataset *dataset, struct table *table, size_t bytes)
 {
     table->bytes += bytes;
     dataset->held += bytes;
 }
 
-static void value_add(struct dataset *dataset, struct table *table, struct column *column,
+static void add_value(struct dataset *dataset, struct table *table, struct column *column,
                       bool valid, int64_t value)
 {
     unsigned char *bits = list_reach(&column->valid, table->rows / 8);
@@ -314,23 +314,23 @@ static void value_add(struct dataset *dataset, struct table *table, struct colum
     if (valid)
         *bits |= (unsigned char)(1 << table->rows % 8);
     *list_add(&column->numbers) = value;
-    held_bytes_add(dataset, table, sizeof value);
+    count_bytes_in_memory(dataset, table, sizeof value);
 }
 
-static void number_add(struct dataset *dataset, struct table *table, int i, bool valid,
-                       int64_t value)
+static void add_number_value(struct dataset *dataset, struct table *table, int i, bool valid,
+                             int64_t value)
 {
     struct column *column = &table->columns[i];
     bool shifts = valid && column->is_time;
     bool over = shifts && __builtin_add_overflow(value, dataset->zero_ns, &value);
 
     valid = valid && !over;
-    value_add(dataset, table, column, valid, valid ? value : 0);
+    add_value(dataset, table, column, valid, valid ? value : 0);
 }
 
 /* Append TEXT to COLUMN's bytes. Parquet allows only UTF-8, so a byte that is not UTF-8 is written
  * as \xNN. */
-static void text_append(struct column *column, const char *text, size_t length)
+static void append_as_utf8(struct column *column, const char *text, size_t length)
 {
     const char *end = text + length;
     unsigned long rune;
@@ -340,7 +340,7 @@ static void text_append(struct column *column, const char *text, size_t length)
         while (text + plain < end && (signed char)text[plain] >= 0)
             plain++;
         if (!plain)
-            plain = json_rune((const unsigned char *)text, (size_t)(end - text), &rune);
+            plain = json_decode_character((const unsigned char *)text, (size_t)(end - text), &rune);
         if (plain) {
             memcpy(list_add_many(&column->bytes, plain), text, plain);
             text += plain;
@@ -354,28 +354,28 @@ static void text_append(struct column *column, const char *text, size_t length)
 }
 
 /* Add TEXT, which may be NULL, as the value of column I in the current row. */
-static void text_add(struct dataset *dataset, struct table *table, int i, const char *text,
-                     size_t length)
+static void add_text_value(struct dataset *dataset, struct table *table, int i, const char *text,
+                           size_t length)
 {
     struct column *column = &table->columns[i];
     size_t before = column->bytes.count;
 
     if (text)
-        text_append(column, text, length);
-    held_bytes_add(dataset, table, column->bytes.count - before);
-    value_add(dataset, table, column, text, (int64_t)column->bytes.count);
+        append_as_utf8(column, text, length);
+    count_bytes_in_memory(dataset, table, column->bytes.count - before);
+    add_value(dataset, table, column, text, (int64_t)column->bytes.count);
 }
 
 /* Begin a row of TABLE: if there are too many rows in memory, write some; then add the values of
  * `job` and `rank`. */
-static void row_begin(struct dataset *dataset, struct table *table)
+static void begin_row(struct dataset *dataset, struct table *table)
 {
     if (table->rows == GROUP_ROWS)
         send_row_group(dataset, table);
     if (dataset->held > HELD_BYTES)
         send_largest_table(dataset);
-    text_add(dataset, table, JOB, dataset->job, strlen(dataset->job));
-    value_add(dataset, table, &table->columns[RANK], true, dataset->rank);
+    add_text_value(dataset, table, JOB, dataset->job, strlen(dataset->job));
+    add_value(dataset, table, &table->columns[RANK], true, dataset->rank);
 }
 
 struct scanned {
@@ -384,50 +384,50 @@ struct scanned {
 };
 
 /* Called by scan_rows with each row of a table that has only numbers: add the row. */
-static bool scanned_row_add(void *context, const int64_t *values, unsigned nulls)
+static bool add_scanned_row(void *context, const int64_t *values, unsigned nulls)
 {
     struct scanned *to = context;
 
-    row_begin(to->dataset, to->table);
+    begin_row(to->dataset, to->table);
     for (int i = OWN; i < to->table->count; i++)
-        number_add(to->dataset, to->table, i, !(nulls >> (i - OWN) & 1), values[i - OWN]);
+        add_number_value(to->dataset, to->table, i, !(nulls >> (i - OWN) & 1), values[i - OWN]);
     to->table->rows++;
     return !ferror(to->dataset->to);
 }
 
-static void row_add(struct dataset *dataset, struct table *table, struct query *row)
+static void add_query_row(struct dataset *dataset, struct table *table, struct query *row)
 {
-    row_begin(dataset, table);
+    begin_row(dataset, table);
     for (int i = OWN; i < table->count; i++) {
         bool is = query_type(row, i - OWN) != QUERY_NULL;
         size_t length = 0;
         if (table->columns[i].is_text) {
             const char *text = is ? query_whole(row, i - OWN, &length) : NULL;
-            text_add(dataset, table, i, text, length);
+            add_text_value(dataset, table, i, text, length);
         } else {
-            number_add(dataset, table, i, is, is ? query_integer(row, i - OWN) : 0);
+            add_number_value(dataset, table, i, is, is ? query_integer(row, i - OWN) : 0);
         }
     }
     table->rows++;
 }
 
 /* Add the rows that the trace DB has for TABLE. */
-static void table_read(struct dataset *dataset, struct table *table, struct db *db)
+static void read_table(struct dataset *dataset, struct table *table, struct db *db)
 {
     struct query *rows;
 
     if (table->scans) {
-        scan_rows(db, table->from, scanned_row_add, &(struct scanned){dataset, table});
+        scan_rows(db, table->from, add_scanned_row, &(struct scanned){dataset, table});
         return;
     }
     rows = db_query(db, table->select);
     while (!ferror(dataset->to) && query_step(rows))
-        row_add(dataset, table, rows);
+        add_query_row(dataset, table, rows);
     query_close(rows);
 }
 
 /* Add the rows of the trace DB. Returns false if it could not be read to its end. */
-static bool trace_read(struct dataset *dataset, struct db *db)
+static bool read_trace(struct dataset *dataset, struct db *db)
 {
     dataset->job = db_meta(db, "job") ?: strdup("none");
     dataset->rank = db_integer(db, -1, schema_statement("export/rank"));
@@ -436,7 +436,7 @@ static bool trace_read(struct dataset *dataset, struct db *db)
     dataset->zero_ns =
         db_meta_integer(db, "started_unix_ns", 0) + db_meta_integer(db, "clock_offset_ns", 0);
     for (size_t t = 0; t < dataset->count && !db_failed(db); t++)
-        table_read(dataset, &dataset->tables[t], db);
+        read_table(dataset, &dataset->tables[t], db);
     free(dataset->job);
     return !db_failed(db);
 }
@@ -451,7 +451,7 @@ static bool traces_write(struct dataset *dataset, struct traces *traces)
     send_header_line(dataset);
     for (struct db *db; !ferror(dataset->to) && (db = traces_next(traces)); db_close(db)) {
         progress_tick(&progress, (int64_t)traces->next, (int64_t)traces->paths.count);
-        if (trace_read(dataset, db))
+        if (read_trace(dataset, db))
             written++;
         else /* the error has been reported; rows that were read before it are kept */
             traces_add_left_out(1);
@@ -462,7 +462,7 @@ static bool traces_write(struct dataset *dataset, struct traces *traces)
     return !ferror(dataset->to) && written;
 }
 
-int parquet_export(char *const *files, const char *out, const char *python, bool frames)
+int parquet_export_traces(char *const *files, const char *out, const char *python, bool frames)
 {
     struct traces traces = {0};
     char *place = realpath(".", NULL);
@@ -483,10 +483,11 @@ int parquet_export(char *const *files, const char *out, const char *python, bool
         ;
     else if (!mkdtemp(folder))
         say_error("%s: %s", out, strerror(errno));
-    else if (writer_start(&dataset, python ? python : program_python(), folder, whole)) {
+    else if (start_writer_process(&dataset, python ? python : program_choose_python(), folder,
+                                  whole)) {
         traces_by_rank(&traces);
-        tables_prepare(&dataset, frames);
-        ok = writer_end(&dataset, traces_write(&dataset, &traces));
+        prepare_all_tables(&dataset, frames);
+        ok = end_writer_process(&dataset, traces_write(&dataset, &traces));
         if (ok && rename(folder, whole) != 0) {
             say_error("%s: %s", out, strerror(errno));
             ok = false;
@@ -494,7 +495,7 @@ int parquet_export(char *const *files, const char *out, const char *python, bool
         /* the folder is empty now, because a writer that failed has deleted its files */
         rmdir(folder);
     }
-    tables_free(&dataset);
+    free_tables(&dataset);
     traces_free(&traces);
     free(place);
     free(folder);

@@ -8,6 +8,6 @@
  * complete or does not exist. PYTHON is an interpreter with pyarrow, or NULL for the interpreter of
  * dyntrace's virtual environment or, without one, python3. FRAMES: write frames too. Returns the
  * exit status. */
-int parquet_export(char *const *files, const char *out, const char *python, bool frames);
+int parquet_export_traces(char *const *files, const char *out, const char *python, bool frames);
 
 #endif

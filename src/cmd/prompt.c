@@ -15,7 +15,7 @@
 static struct db *volatile running; /* borrowed: the trace whose query Ctrl-C interrupts, or NULL */
 static volatile sig_atomic_t interrupted;
 
-static void on_sigint(int unused)
+static void note_interrupt(int unused)
 {
     int saved = errno;
 
@@ -32,7 +32,7 @@ static void on_sigint(int unused)
 
 /* Read a key. libedit's own function tries again after a signal; this function returns EOF, which
  * ends the line. SIGINT is delivered only while ppoll waits, so no SIGINT is missed. */
-static int getc_interruptible(FILE *in)
+static int read_key_until_interrupt(FILE *in)
 {
     struct pollfd key = {.fd = fileno(in), .events = POLLIN};
     mbstate_t state = {0};
@@ -60,7 +60,7 @@ static int getc_interruptible(FILE *in)
 void prompt_catch_sigint(void)
 {
     /* without SA_RESTART, so that the signal also ends a read() */
-    struct sigaction action = {.sa_handler = on_sigint};
+    struct sigaction action = {.sa_handler = note_interrupt};
 
     sigaction(SIGINT, &action, NULL);
 }
@@ -70,7 +70,7 @@ void prompt_begin(void)
     prompt_catch_sigint();
     rl_readline_name = "dyntrace";
     rl_catch_signals = 0;
-    rl_getc_function = getc_interruptible;
+    rl_getc_function = read_key_until_interrupt;
     rl_initialize();
     using_history();
 }

@@ -141,7 +141,7 @@ static void insert_compile_event(struct ranks *ranks, struct db *db, struct quer
     query_execute(ranks->event);
 }
 
-static void events_read(struct ranks *ranks, struct db *db)
+static void read_compile_events(struct ranks *ranks, struct db *db)
 {
     struct map guards = hash_guards(db);
     struct query *events = db_query(db, schema_statement("ranks/events"));
@@ -155,7 +155,7 @@ static void events_read(struct ranks *ranks, struct db *db)
     map_free(&guards);
 }
 
-static void waits_read(struct ranks *ranks, struct db *db)
+static void read_waits(struct ranks *ranks, struct db *db)
 {
     struct query *waits = db_query(db, schema_statement("ranks/waits"));
 
@@ -170,7 +170,7 @@ static void waits_read(struct ranks *ranks, struct db *db)
 
 /* Copy the ranks of the trace DB. Reports an error and returns false if the trace has no rank or
  * cannot be read. */
-static bool trace_read(struct ranks *ranks, struct db *db)
+static bool read_trace_of_rank(struct ranks *ranks, struct db *db)
 {
     struct query *processes = db_query(db, schema_statement("ranks/processes"));
     bool any = false;
@@ -185,9 +185,9 @@ static bool trace_read(struct ranks *ranks, struct db *db)
     }
     query_close(processes);
     if (any)
-        events_read(ranks, db);
+        read_compile_events(ranks, db);
     if (waited && db_meta_integer(db, "frame_count", 0) <= FRAMES_READ)
-        waits_read(ranks, db);
+        read_waits(ranks, db);
     if (!any && !db_failed(db))
         say_error("%s: has no rank: no launcher said which it was", db_path(db));
     return any && !db_failed(db);
@@ -195,7 +195,7 @@ static bool trace_read(struct ranks *ranks, struct db *db)
 
 /* Copy the ranks of all TRACES. Returns false if there are no ranks to compare, or after reporting
  * an error. */
-static bool traces_read(struct ranks *ranks, struct traces *traces)
+static bool read_all_traces(struct ranks *ranks, struct traces *traces)
 {
     ranks->rank = db_query(ranks->all, schema_statement("ranks/rank"));
     ranks->function = db_query(ranks->all, schema_statement("ranks/function"));
@@ -206,7 +206,7 @@ static bool traces_read(struct ranks *ranks, struct traces *traces)
     for (struct db *db; !db_failed(ranks->all) && (db = traces_next(traces)); db_close(db)) {
         progress_tick(&ranks->progress, (int64_t)traces->next, (int64_t)traces->paths.count);
         db_run(ranks->all, "SAVEPOINT one");
-        if (!trace_read(ranks, db) && db_run(ranks->all, "ROLLBACK TO one"))
+        if (!read_trace_of_rank(ranks, db) && db_run(ranks->all, "ROLLBACK TO one"))
             traces_add_left_out(1);
         db_run(ranks->all, "RELEASE one");
     }
@@ -297,7 +297,7 @@ static bool is_same_cause(const struct side *one, const struct side *other)
            are_texts_alike(one->actual, other->actual);
 }
 
-static enum difference difference_classify(const struct pair *pair)
+static enum difference classify_difference(const struct pair *pair)
 {
     const struct side *here = &pair->here;
     const struct side *most = &pair->most;
@@ -328,7 +328,7 @@ static const char *describe_outcome(const char *outcome)
 }
 
 /* Return VALUE, or OTHERWISE if VALUE is empty. */
-static const char *text_or_other(const char *value, const char *otherwise)
+static const char *text_or_replacement(const char *value, const char *otherwise)
 {
     return *value ? value : otherwise;
 }
@@ -387,7 +387,7 @@ static bool has_same_headline(const char *one, const char *other)
 }
 
 /* Is TEXT the actual value because of which SIDE recompiled? */
-static bool is_value_of(const struct side *side, const char *text)
+static bool is_actual_value_of_side(const struct side *side, const char *text)
 {
     return *side->source && *side->actual && !strcmp(text, side->actual);
 }
@@ -410,7 +410,7 @@ static void describe_lone_compile(const struct pair *pair, const struct side *si
         cut_to_headline(*its);
         *others = strdup("no such break");
     } else {
-        words->source = strdup(text_or_other(side->source, "compile"));
+        words->source = strdup(text_or_replacement(side->source, "compile"));
         *its = strdup(has_value ? side->actual : describe_outcome(side->outcome));
         *others = strdup(none_such);
     }
@@ -419,22 +419,22 @@ static void describe_lone_compile(const struct pair *pair, const struct side *si
 /* Describe how the causes of two compiles differ. */
 static struct words describe_causes(const struct side *here, const struct side *most)
 {
-    const char *source = text_or_other(here->source, most->source);
-    struct words words = {.source = strdup(text_or_other(source, "compile"))};
+    const char *source = text_or_replacement(here->source, most->source);
+    struct words words = {.source = strdup(text_or_replacement(source, "compile"))};
     bool same_source = !strcmp(here->source, most->source);
 
     if (same_source && are_texts_alike(here->actual, most->actual)) {
-        words.here = say_print("expected %s", text_or_other(here->expected, not_recorded));
-        words.most = say_print("expected %s", text_or_other(most->expected, not_recorded));
+        words.here = say_print("expected %s", text_or_replacement(here->expected, not_recorded));
+        words.most = say_print("expected %s", text_or_replacement(most->expected, not_recorded));
     } else if (same_source) {
-        words.here = strdup(text_or_other(here->actual, not_recorded));
-        words.most = strdup(text_or_other(most->actual, not_recorded));
+        words.here = strdup(text_or_replacement(here->actual, not_recorded));
+        words.most = strdup(text_or_replacement(most->actual, not_recorded));
     } else if (*here->source) {
-        words.here = strdup(text_or_other(here->actual, not_recorded));
-        words.most = strdup(text_or_other(here->expected, no_recompile));
+        words.here = strdup(text_or_replacement(here->actual, not_recorded));
+        words.most = strdup(text_or_replacement(here->expected, no_recompile));
     } else {
         words.here = strdup(no_recompile);
-        words.most = strdup(text_or_other(most->actual, not_recorded));
+        words.most = strdup(text_or_replacement(most->actual, not_recorded));
     }
     return words;
 }
@@ -451,14 +451,15 @@ static struct words describe_pair(const struct pair *pair, enum difference what)
         break;
     case DIFFERS_EXTRA:
         describe_lone_compile(pair, here, &words, &words.here, &words.most);
-        if (is_value_of(here, words.here) && *here->expected) {
+        if (is_actual_value_of_side(here, words.here) && *here->expected) {
             /* most ranks have the value that this rank's entry expects, so they hit an entry */
             free(words.most);
             words.most = strdup(here->expected);
         }
         break;
     case DIFFERS_OUTCOME:
-        words.source = strdup(text_or_other(text_or_other(here->source, most->source), "outcome"));
+        words.source =
+            strdup(text_or_replacement(text_or_replacement(here->source, most->source), "outcome"));
         words.here = strdup(describe_outcome(here->outcome));
         words.most = strdup(describe_outcome(most->outcome));
         break;
@@ -514,12 +515,12 @@ static void store_difference_texts(struct ranks *ranks, int64_t id, enum differe
     free(words.most);
 }
 
-static void differences_describe(struct ranks *ranks)
+static void describe_differences(struct ranks *ranks)
 {
     db_rows(row, ranks->all, schema_statement("ranks/pairs"))
     {
         struct pair pair = read_pair(row);
-        enum difference what = difference_classify(&pair);
+        enum difference what = classify_difference(&pair);
         struct words words = describe_pair(&pair, what);
         bool both = pair.here.code && pair.most.code;
         if (both && pair.here.code != pair.most.code && what != DIFFERS_CODE) {
@@ -533,7 +534,7 @@ static void differences_describe(struct ranks *ranks)
 
 /* Open the trace FILE again. If that fails, the error is reported only once, and the trace counts
  * as left out. */
-static struct db *trace_reopen(struct ranks *ranks, const char *file)
+static struct db *reopen_trace(struct ranks *ranks, const char *file)
 {
     struct db *db;
 
@@ -550,9 +551,9 @@ static struct db *trace_reopen(struct ranks *ranks, const char *file)
 
 /* Store the guards of compile COMPILE_ID, which is in the trace FILE, as the guards of SIDE.
  * Returns false if the trace cannot be read. */
-static bool side_guards_read(struct ranks *ranks, int side, const char *file, int64_t compile_id)
+static bool read_guards_of_side(struct ranks *ranks, int side, const char *file, int64_t compile_id)
 {
-    struct db *db = trace_reopen(ranks, file);
+    struct db *db = reopen_trace(ranks, file);
     struct query *to = db_query(ranks->all, schema_statement("ranks/guard"));
     bool read = db;
 
@@ -572,7 +573,7 @@ static bool side_guards_read(struct ranks *ranks, int side, const char *file, in
 
 /* Find the guard in which sides 0 and 1 differ. The differing parts of its expression become the
  * description of difference ID. BEFORE is the description so far. */
-static void guard_explain(struct ranks *ranks, int64_t id, const char *before)
+static void explain_differing_guard(struct ranks *ranks, int64_t id, const char *before)
 {
     bool other_code = !strncmp(before, code_differs, strlen(code_differs));
 
@@ -583,23 +584,23 @@ static void guard_explain(struct ranks *ranks, int64_t id, const char *before)
         bool both = *here && *most;
         struct words words = {
             .source = say_print("%s%s%s", other_code ? code_differs : "", other_code ? "; " : "",
-                                text_or_other(query_text(row, 0, NULL), "guards")),
-            .here =
-                both ? text_differing(here, most) : strdup(text_or_other(here, "no such guard")),
-            .most =
-                both ? text_differing(most, here) : strdup(text_or_other(most, "no such guard")),
+                                text_or_replacement(query_text(row, 0, NULL), "guards")),
+            .here = both ? text_differing(here, most)
+                         : strdup(text_or_replacement(here, "no such guard")),
+            .most = both ? text_differing(most, here)
+                         : strdup(text_or_replacement(most, "no such guard")),
         };
         store_difference_texts(ranks, id, DIFFERS_GUARDS, words);
     }
 }
 
-static void guards_explain(struct ranks *ranks)
+static void explain_all_guards(struct ranks *ranks)
 {
     db_rows(row, ranks->all, schema_statement("ranks/unexplained"), DIFFERS_GUARDS)
     {
-        if (side_guards_read(ranks, 0, query_text(row, 1, NULL), query_integer(row, 2)) &&
-            side_guards_read(ranks, 1, query_text(row, 3, NULL), query_integer(row, 4)))
-            guard_explain(ranks, query_integer(row, 0), query_text(row, 5, NULL));
+        if (read_guards_of_side(ranks, 0, query_text(row, 1, NULL), query_integer(row, 2)) &&
+            read_guards_of_side(ranks, 1, query_text(row, 3, NULL), query_integer(row, 4)))
+            explain_differing_guard(ranks, query_integer(row, 0), query_text(row, 5, NULL));
         db_run(ranks->all, "DELETE FROM side_guard");
     }
 }
@@ -607,7 +608,7 @@ static void guards_explain(struct ranks *ranks)
 /* Explain why a rank compiled in a call in which most ranks hit an entry. The rank has an entry
  * with the same label: store why this entry missed. Misses of the rank's other entries explain
  * nothing, because they may have happened in all ranks. */
-static void recompile_explain(struct ranks *ranks, struct query *row, struct db *here,
+static void explain_recompile(struct ranks *ranks, struct query *row, struct db *here,
                               struct db *there)
 {
     struct query *hit = db_query(there, schema_statement("ranks/entry-hit"));
@@ -624,8 +625,8 @@ static void recompile_explain(struct ranks *ranks, struct query *row, struct db 
     if (query_step(cause)) {
         struct words words = {
             .source = strdup(query_text(cause, 0, NULL)),
-            .here = strdup(text_or_other(query_text(cause, 1, NULL), not_recorded)),
-            .most = strdup(text_or_other(query_text(cause, 2, NULL), not_recorded)),
+            .here = strdup(text_or_replacement(query_text(cause, 1, NULL), not_recorded)),
+            .most = strdup(text_or_replacement(query_text(cause, 2, NULL), not_recorded)),
         };
         store_difference_texts(ranks, query_integer(row, 0), DIFFERS_CAUSE, words);
     }
@@ -633,14 +634,14 @@ static void recompile_explain(struct ranks *ranks, struct query *row, struct db 
     query_close(cause);
 }
 
-static void recompiles_explain(struct ranks *ranks)
+static void explain_all_recompiles(struct ranks *ranks)
 {
     db_rows(row, ranks->all, schema_statement("ranks/recompiled"), DIFFERS_EXTRA, DIFFERS_CAUSE)
     {
-        struct db *here = trace_reopen(ranks, query_text(row, 1, NULL));
-        struct db *there = here ? trace_reopen(ranks, query_text(row, 7, NULL)) : NULL;
+        struct db *here = reopen_trace(ranks, query_text(row, 1, NULL));
+        struct db *there = here ? reopen_trace(ranks, query_text(row, 7, NULL)) : NULL;
         if (there)
-            recompile_explain(ranks, row, here, there);
+            explain_recompile(ranks, row, here, there);
         db_close(here);
         db_close(there);
     }
@@ -650,8 +651,8 @@ static void recompiles_explain(struct ranks *ranks)
 
 /* Print the rows of the statement NAME under TITLE. Columns whose names end with _ns are durations,
  * which are printed with a unit unless JSON. Returns the number of rows. */
-static int64_t rows_print(struct db *all, const char *name, const char *title, int64_t limit,
-                          bool json)
+static int64_t print_rows_of_statement(struct db *all, const char *name, const char *title,
+                                       int64_t limit, bool json)
 {
     struct query *query = db_query(all, schema_statement(name));
     const int columns = query_columns(query);
@@ -678,7 +679,7 @@ static int64_t rows_print(struct db *all, const char *name, const char *title, i
         for (int i = 0; i < columns; i++)
             if (!json && strstr(query_name(query, i), "_ns") &&
                 query_type(query, i) == QUERY_INTEGER)
-                table_figure(table, table_duration(human, query_integer(query, i)));
+                table_put_figure(table, table_duration(human, query_integer(query, i)));
             else
                 result_cell(table, query, i);
     }
@@ -691,31 +692,32 @@ static int64_t rows_print(struct db *all, const char *name, const char *title, i
     return rows;
 }
 
-static void answer_print(struct db *all, int64_t limit)
+static void print_answer(struct db *all, int64_t limit)
 {
     db_rows(row, all, schema_statement("ranks/about")) if (query_type(row, 1) != QUERY_NULL)
         printf("%-10s %s\n", query_text(row, 0, NULL), query_text(row, 1, NULL));
-    rows_print(all, "ranks/ranks", "Ranks, those that differ first", limit, false);
-    if (!rows_print(all, "ranks/differs", "Where ranks differ first, and what the others have",
-                    limit, false))
+    print_rows_of_statement(all, "ranks/ranks", "Ranks, those that differ first", limit, false);
+    if (!print_rows_of_statement(all, "ranks/differs",
+                                 "Where ranks differ first, and what the others have", limit,
+                                 false))
         puts("\nAll ranks compiled alike.");
-    rows_print(all, "ranks/storms", "Compiles for which others waited", limit, false);
+    print_rows_of_statement(all, "ranks/storms", "Compiles for which others waited", limit, false);
 }
 
 /* Print the result as JSON. All rows are printed, even if LIMIT is smaller. */
-static void answer_json(struct db *all, int64_t limit)
+static void print_answer_as_json(struct db *all, int64_t limit)
 {
     static const char *const lists[] = {"ranks", "differs", "storms"};
     struct json json = {.out = stdout};
 
     json_object(&json, NULL);
-    json_lines(&json);
+    json_begin_lines(&json);
     db_rows(row, all, schema_statement("ranks/about"))
         result_member(&json, query_text(row, 0, NULL), row, 1);
     for (int i = 0; i < 3; i++) {
         char *name = say_print("ranks/%s", lists[i]);
         json_key(&json, i ? lists[i] : "table");
-        rows_print(all, name, NULL, -1, true);
+        print_rows_of_statement(all, name, NULL, -1, true);
         free(name);
     }
     json_end(&json);
@@ -726,9 +728,9 @@ struct db *ranks_compare(char *const *files, const char *function)
 {
     struct traces traces = traces_together(files);
     struct ranks ranks = {.glob = function, .progress = progress_begin("reading")};
-    bool ok = !traces.failed &&
-              (ranks.all = db_scratch("ranks", schema_statement("ranks/tables"))) &&
-              db_run(ranks.all, "PRAGMA cache_size = -8192; BEGIN") && traces_read(&ranks, &traces);
+    bool ok =
+        !traces.failed && (ranks.all = db_scratch("ranks", schema_statement("ranks/tables"))) &&
+        db_run(ranks.all, "PRAGMA cache_size = -8192; BEGIN") && read_all_traces(&ranks, &traces);
 
     traces_free(&traces);
     if (ok) {
@@ -736,9 +738,9 @@ struct db *ranks_compare(char *const *files, const char *function)
         db_on_progress(ranks.all, progress_spin, &ranks.progress);
         ok = db_run(ranks.all, schema_statement("ranks/compare"));
         if (ok) {
-            differences_describe(&ranks);
-            guards_explain(&ranks);
-            recompiles_explain(&ranks);
+            describe_differences(&ranks);
+            explain_all_guards(&ranks);
+            explain_all_recompiles(&ranks);
         }
         db_on_progress(ranks.all, NULL, NULL);
         ok = ok && !db_failed(ranks.all);
@@ -761,7 +763,7 @@ int ranks_compare_and_print(char *const *files, const char *function, int64_t li
     if (!*files)
         say_error("ranks: which traces? `dyntrace ranks DIR`");
     else if (all)
-        (json ? answer_json : answer_print)(all, limit);
+        (json ? print_answer_as_json : print_answer)(all, limit);
     ok = all && !db_failed(all);
     db_close(all);
     return ok ? 0 : 2;

@@ -7,7 +7,7 @@
 enum { COMMAND_BYTES = 4096 };
 
 /* Return the command line of process PID. The caller frees it. */
-static char *command_line_read(uint32_t pid)
+static char *read_command_line(uint32_t pid)
 {
     char path[64];
     char line[COMMAND_BYTES];
@@ -29,7 +29,7 @@ static char *command_line_read(uint32_t pid)
     return strdup(bytes ? line : "(starting)");
 }
 
-static uint64_t file_disk_bytes(const char *path)
+static uint64_t bytes_of_file_on_disk(const char *path)
 {
     struct stat status;
 
@@ -37,17 +37,17 @@ static uint64_t file_disk_bytes(const char *path)
 }
 
 /* Return how many bytes the trace files of SESSION occupy on disk. */
-static uint64_t session_disk_bytes(const struct session *session)
+static uint64_t bytes_of_session_on_disk(const struct session *session)
 {
     char log[PATH_MAX + 8];
 
     snprintf(log, sizeof log, "%s-wal", session->trace);
-    return file_disk_bytes(session->trace) + file_disk_bytes(session->frames) +
-           file_disk_bytes(log);
+    return bytes_of_file_on_disk(session->trace) + bytes_of_file_on_disk(session->frames) +
+           bytes_of_file_on_disk(log);
 }
 
-static void process_pid_add(void *context, const char *name, enum session_place place,
-                            const struct process_file *header)
+static void add_pid_of_process(void *context, const char *name, enum session_place place,
+                               const struct process_file *header)
 {
     struct recording *recording = context;
     bool is_over = !header || header->finished || header->left;
@@ -58,7 +58,7 @@ static void process_pid_add(void *context, const char *name, enum session_place 
         *pid = header->seen_pid ? header->seen_pid : header->pid;
 }
 
-static void recording_add(const char *directory, void *context)
+static void add_recording(const char *directory, void *context)
 {
     recording_list *list = context;
     struct recording recording = {0};
@@ -72,18 +72,18 @@ static void recording_add(const char *directory, void *context)
         session_close(&recording.session);
         return;
     }
-    session_visit_processes(&recording.session, process_pid_add, &recording);
+    session_visit_processes(&recording.session, add_pid_of_process, &recording);
     recording.pid = state.command;
     if (!process_is_same(state.command, state.command_started) && recording.pids.count)
         /* the command has ended, but its children are still recorded */
         recording.pid = recording.pids.at[0];
-    recording.program = command_line_read(recording.pid);
+    recording.program = read_command_line(recording.pid);
     recording.since_unix_ns = recording.session.file->start_unix_ns;
-    recording.bytes = session_disk_bytes(&recording.session);
+    recording.bytes = bytes_of_session_on_disk(&recording.session);
     *list_add(list) = recording;
 }
 
-static int by_age(const void *a, const void *b)
+static int compare_by_age(const void *a, const void *b)
 {
     return list_order((int64_t)((const struct recording *)a)->since_unix_ns,
                       (int64_t)((const struct recording *)b)->since_unix_ns);
@@ -91,8 +91,8 @@ static int by_age(const void *a, const void *b)
 
 void recordings_find(recording_list *list)
 {
-    session_visit_all(recording_add, list);
-    list_sort(list, by_age);
+    session_visit_all(add_recording, list);
+    list_sort(list, compare_by_age);
 }
 
 void recordings_free(recording_list *list)

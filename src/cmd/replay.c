@@ -52,7 +52,7 @@ static struct {
     const struct replay_verdict *verdict;
 } verified;
 
-static void finding_print(struct page_text *page, const struct replay_finding *f)
+static void print_finding(struct page_text *page, const struct replay_finding *f)
 {
     const struct replay *r = verified.replay;
     const struct replay_lookup *l = f->lookup;
@@ -61,7 +61,7 @@ static void finding_print(struct page_text *page, const struct replay_finding *f
     fact(page, "id", l->id);
     fact(page, "at_ns", l->start_ns);
     fact(page, "code", n.code);
-    fact(page, "outcome", outcome_word(l->outcome));
+    fact(page, "outcome", outcome_to_word(l->outcome));
     fact(page, "why", f->why);
     fact(page, "entry", n.entry);
     fact(page, "wanted", f->wanted == f->entry ? NULL : n.wanted);
@@ -69,16 +69,16 @@ static void finding_print(struct page_text *page, const struct replay_finding *f
     free_finding_names(&n);
 }
 
-static void findings_print(struct page_text *page, const char *name, struct query *row)
+static void print_findings(struct page_text *page, const char *name, struct query *row)
 {
     const struct replay_verdict *v = verified.verdict;
 
     for (size_t i = 0; i < v->findings.count && i < LISTED; i++)
-        finding_print(page, &v->findings.at[i]);
+        print_finding(page, &v->findings.at[i]);
 }
 
 /* Print the template block NAME with the figures of --verify's verdict. */
-static void verdict_block_print(struct page_text *page, const char *name)
+static void print_verdict_block(struct page_text *page, const char *name)
 {
     const struct replay_verdict *v = verified.verdict;
     int64_t listed = LISTED;
@@ -100,27 +100,27 @@ static void verdict_block_print(struct page_text *page, const char *name)
     page_text_row(page, name, 0);
 }
 
-static void verdict_print(const struct replay *r, const struct replay_verdict *v)
+static void print_verdict(const struct replay *r, const struct replay_verdict *v)
 {
     struct page_text page = {
         .out = stdout,
         .db = r->db,
         .way = TEMPLATE_LINES,
-        .call = findings_print,
+        .call = print_findings,
     };
 
     verified.replay = r;
     verified.verdict = v;
-    verdict_block_print(&page, "pages/replay/verdict");
+    print_verdict_block(&page, "pages/replay/verdict");
     if (v->lookups)
-        verdict_block_print(&page, "pages/replay/verified");
+        print_verdict_block(&page, "pages/replay/verified");
     if (v->misses)
-        verdict_block_print(&page, "pages/replay/misses");
+        print_verdict_block(&page, "pages/replay/misses");
     if (v->insertion)
-        verdict_block_print(&page, "pages/replay/insertion");
+        print_verdict_block(&page, "pages/replay/insertion");
 }
 
-static void verdict_json_write(const struct replay *r, const struct replay_verdict *v)
+static void write_verdict_as_json(const struct replay *r, const struct replay_verdict *v)
 {
     struct json json = {.out = stdout};
 
@@ -140,7 +140,7 @@ static void verdict_json_write(const struct replay *r, const struct replay_verdi
     json_integer(&json, "by_callback", v->by_false);
     json_end(&json);
     json_list(&json, "findings");
-    json_lines(&json);
+    json_begin_lines(&json);
     for (size_t i = 0; i < v->findings.count && i < LISTED_JSON; i++) {
         const struct replay_finding *f = &v->findings.at[i];
         const struct replay_lookup *l = f->lookup;
@@ -148,7 +148,7 @@ static void verdict_json_write(const struct replay *r, const struct replay_verdi
         json_object(&json, NULL);
         json_integer(&json, "lookup_id", l->id);
         json_integer(&json, "start_ns", l->start_ns);
-        json_string(&json, "outcome", outcome_word(l->outcome));
+        json_string(&json, "outcome", outcome_to_word(l->outcome));
         json_string(&json, "why", f->why);
         json_string(&json, "function", n.code);
         json_string(&json, "entry", n.entry);
@@ -167,7 +167,7 @@ static int verify_trace(struct replay *r, bool json)
     int status;
 
     replay_verify(r, &verdict);
-    (json ? verdict_json_write : verdict_print)(r, &verdict);
+    (json ? write_verdict_as_json : print_verdict)(r, &verdict);
     status = verdict.findings.count || verdict.orphans ? 1 : 0;
     list_free(&verdict.findings);
     return status;
@@ -175,7 +175,7 @@ static int verify_trace(struct replay *r, bool json)
 
 /* ---- --what-if: printing the answer as JSON ------------------------------ */
 
-static void tally_json_write(struct json *json, const char *key, const struct whatif_tally *t)
+static void write_tally_as_json(struct json *json, const char *key, const struct whatif_tally *t)
 {
     json_object(json, key);
     json_integer(json, "calls", t->calls);
@@ -184,53 +184,55 @@ static void tally_json_write(struct json *json, const char *key, const struct wh
     json_integer(json, "compiles", t->compiles);
     json_integer(json, "eager", t->eager);
     json_integer(json, "checks", t->checks);
-    json_maybe(json, "check_ns", whatif_checks_timed(t), t->check_ns);
+    json_integer_or_null(json, "check_ns", whatif_checks_timed(t), t->check_ns);
     json_integer(json, "compile_ns", t->compile_ns);
     json_end(json);
 }
 
 /* Write RANGE to JSON as two members, KEY_low and KEY_high. If there is no upper bound, KEY_high is
  * null. */
-static void range_json_write(struct json *json, const char *key, const struct whatif_range *range)
+static void write_range_as_json(struct json *json, const char *key,
+                                const struct whatif_range *range)
 {
     char member[64];
 
     snprintf(member, sizeof member, "%s_low", key);
     json_integer(json, member, range->low);
     snprintf(member, sizeof member, "%s_high", key);
-    json_maybe(json, member, range->high != WHATIF_NO_BOUND, range->high);
+    json_integer_or_null(json, member, range->high != WHATIF_NO_BOUND, range->high);
 }
 
-static void numbers_json_write(struct json *json, const struct whatif_function *f)
+static void write_function_figures_as_json(struct json *json, const struct whatif_function *f)
 {
-    tally_json_write(json, "recorded", &f->recorded);
-    tally_json_write(json, "predicted", &f->predicted);
+    write_tally_as_json(json, "recorded", &f->recorded);
+    write_tally_as_json(json, "predicted", &f->predicted);
     json_integer(json, "changed", f->changed);
     json_integer(json, "gone", f->gone);
     json_integer(json, "undecided", f->undecided);
     json_integer(json, "trusting", f->trusting);
     json_integer(json, "either", f->either);
     json_integer(json, "unrecorded", f->unrecorded);
-    range_json_write(json, "compiles", &f->compiles);
-    range_json_write(json, "hits", &f->hits);
-    range_json_write(json, "eager", &f->eager);
-    range_json_write(json, "misses", &f->misses);
-    range_json_write(json, "calls", &f->calls);
+    write_range_as_json(json, "compiles", &f->compiles);
+    write_range_as_json(json, "hits", &f->hits);
+    write_range_as_json(json, "eager", &f->eager);
+    write_range_as_json(json, "misses", &f->misses);
+    write_range_as_json(json, "calls", &f->calls);
     json_bool(json, "exact", whatif_is_exact(f));
 }
 
-static void function_json_write(struct json *json, const struct whatif_asked *asked,
-                                const struct whatif_function *f)
+static void write_function_as_json(struct json *json, const struct whatif_asked *asked,
+                                   const struct whatif_function *f)
 {
     json_object(json, NULL);
     db_rows(row, asked->db, schema_statement("replay/function"),
             asked->replay->codes.at[f->code].id) for (int i = 0; i < query_columns(row); i++)
         result_member(json, query_name(row, i), row, i);
-    numbers_json_write(json, f);
+    write_function_figures_as_json(json, f);
     json_end(json);
 }
 
-static void whatif_json_print(const struct whatif_asked *asked, const struct whatif_answer *answer)
+static void print_whatif_as_json(const struct whatif_asked *asked,
+                                 const struct whatif_answer *answer)
 {
     const struct whatif_result *r = &answer->result;
     struct json json = {.out = asked->out};
@@ -243,16 +245,16 @@ static void whatif_json_print(const struct whatif_asked *asked, const struct wha
     if (answer->unproven)
         json_string(&json, "unproven", answer->unproven);
     json_string(&json, "try", words);
-    numbers_json_write(&json, &r->total);
+    write_function_figures_as_json(&json, &r->total);
     json_list(&json, "assumptions");
     for (size_t i = 0; i < r->notes.count; i++)
         json_string(&json, NULL, r->notes.at[i]);
     json_end(&json);
     json_list(&json, "functions");
-    json_lines(&json);
+    json_begin_lines(&json);
     for (size_t i = 0; i < r->functions.count; i++)
         if (!answer->codes || answer->codes[r->functions.at[i].code])
-            function_json_write(&json, asked, &r->functions.at[i]);
+            write_function_as_json(&json, asked, &r->functions.at[i]);
     json_end(&json);
     json_end(&json);
     putc('\n', asked->out);
@@ -260,7 +262,8 @@ static void whatif_json_print(const struct whatif_asked *asked, const struct wha
 }
 
 /* Print a row for each recorded call, in order of time. Returns false if writing failed. */
-static bool calls_print(const struct whatif_asked *asked, const struct whatif_answer *answer)
+static bool print_predicted_calls(const struct whatif_asked *asked,
+                                  const struct whatif_answer *answer)
 {
     const struct replay *r = asked->replay;
     struct table *table = table_open(
@@ -270,7 +273,7 @@ static bool calls_print(const struct whatif_asked *asked, const struct whatif_an
 
     db_rows(row, asked->db, schema_statement("replay/names"))
     {
-        uint32_t code = replay_index(&r->code_ids, query_integer(row, 0));
+        uint32_t code = replay_index_of_id(&r->code_ids, query_integer(row, 0));
         if (code != REPLAY_NONE)
             names[code] = query_copy(row, 1);
     }
@@ -281,12 +284,12 @@ static bool calls_print(const struct whatif_asked *asked, const struct whatif_an
         uint8_t predicted = found & WHATIF_OUTCOME;
         if (answer->codes && !answer->codes[code])
             continue;
-        table_integer(table, l->id);
-        table_integer(table, l->start_ns);
-        table_string(table, names[code] ? names[code] : "?");
-        table_string(table, outcome_word(l->outcome));
-        table_string(table, predicted == WHATIF_GONE ? "gone" : outcome_word(predicted));
-        table_integer(table, found & WHATIF_UNDECIDED ? 1 : 0);
+        table_put_integer(table, l->id);
+        table_put_integer(table, l->start_ns);
+        table_put_string(table, names[code] ? names[code] : "?");
+        table_put_string(table, outcome_to_word(l->outcome));
+        table_put_string(table, predicted == WHATIF_GONE ? "gone" : outcome_to_word(predicted));
+        table_put_integer(table, found & WHATIF_UNDECIDED ? 1 : 0);
     }
     for (size_t i = 0; i < r->codes.count; i++)
         free(names[i]);
@@ -294,7 +297,7 @@ static bool calls_print(const struct whatif_asked *asked, const struct whatif_an
     return table_close(table);
 }
 
-static int answer_whatif(const struct whatif_asked *asked, bool calls)
+static int print_whatif_answer(const struct whatif_asked *asked, bool calls)
 {
     struct whatif_answer answer;
     bool ok = whatif_answer_typed(asked, &answer);
@@ -309,9 +312,9 @@ static int answer_whatif(const struct whatif_asked *asked, bool calls)
         ok = false;
     }
     if (ok && calls)
-        ok = calls_print(asked, &answer);
+        ok = print_predicted_calls(asked, &answer);
     else if (ok && asked->json)
-        whatif_json_print(asked, &answer);
+        print_whatif_as_json(asked, &answer);
     else if (ok)
         whatif_page(asked, &answer, NULL, NULL);
     whatif_answer_free(&answer);
@@ -321,8 +324,8 @@ static int answer_whatif(const struct whatif_asked *asked, bool calls)
 /* ---- --to: printing one event -------------------------------------------- */
 
 /* Write SLOT to JSON: a cache entry, as it was at the replay position. */
-static void slot_json_write(struct json *json, const struct replay *r,
-                            const struct replay_slot *slot)
+static void write_cache_slot_as_json(struct json *json, const struct replay *r,
+                                     const struct replay_slot *slot)
 {
     char *name = replay_entry_name(r, slot->entry);
 
@@ -330,14 +333,14 @@ static void slot_json_write(struct json *json, const struct replay *r,
     json_string(json, "entry", name);
     json_bool(json, "dead", slot->dead);
     json_integer(json, "hits", slot->hits);
-    json_maybe(json, "last_hit_ns", slot->last_hit_ns >= 0, slot->last_hit_ns);
+    json_integer_or_null(json, "last_hit_ns", slot->last_hit_ns >= 0, slot->last_hit_ns);
     json_end(json);
     free(name);
 }
 
 /* Write the event at C's position to JSON, with the cache entries of its function
  * (cursor_cache). */
-static void place_json_write(const struct cursor *c)
+static void write_event_as_json(const struct cursor *c)
 {
     const struct replay_event *event = cursor_event(c);
     struct json json = {.out = c->out};
@@ -354,16 +357,16 @@ static void place_json_write(const struct cursor *c)
         json_integer(&json, "id", about.id);
         json_string(&json, "function", function);
         if (event->kind == REPLAY_LOOKUP)
-            json_string(&json, "outcome", outcome_word(c->r->lookups.at[event->index].outcome));
+            json_string(&json, "outcome", outcome_to_word(c->r->lookups.at[event->index].outcome));
         else if (event->kind == REPLAY_COMPILE)
             json_bool(&json, "recompile", c->r->compiles.at[event->index].recompile);
         free(function);
     }
     cursor_cache(c, &state);
     json_list(&json, "cache");
-    json_lines(&json);
+    json_begin_lines(&json);
     for (size_t i = 0; i < state.count; i++)
-        slot_json_write(&json, c->r, &state.at[i]);
+        write_cache_slot_as_json(&json, c->r, &state.at[i]);
     json_end(&json);
     json_end(&json);
     putchar('\n');
@@ -371,7 +374,7 @@ static void place_json_write(const struct cursor *c)
 }
 
 /* Print the event at PLACE. Returns the exit status, which is 1 if there is no such event. */
-static int place_print(struct db *db, struct replay *replay, const char *place, bool json)
+static int print_event_at_place(struct db *db, struct replay *replay, const char *place, bool json)
 {
     struct cursor c;
     enum cursor_result result;
@@ -379,7 +382,7 @@ static int place_print(struct db *db, struct replay *replay, const char *place, 
     cursor_begin(&c, db, replay, stdout);
     result = cursor_run_command(&c, "goto", place);
     if (result == CURSOR_THERE && json)
-        place_json_write(&c);
+        write_event_as_json(&c);
     else if (result == CURSOR_THERE)
         replay_page(&c);
     cursor_end(&c);
@@ -390,7 +393,7 @@ static int place_print(struct db *db, struct replay *replay, const char *place, 
 
 /* ---- showing the replay on the screen ------------------------------------ */
 
-static int open_screen(char **operands)
+static int open_replay_screen(char **operands)
 {
     struct tui_options options = {.replay = true};
     const char *path = NULL;
@@ -415,7 +418,7 @@ static struct {
     const char *function, *to;
 } given;
 
-static const char *whatif_read(const struct option *option, const char *value)
+static const char *read_whatif_option(const struct option *option, const char *value)
 {
     if (!*value)
         return "not KEY=VALUE, or best";
@@ -431,7 +434,7 @@ static const struct option options[] = {
      .help = "decide every recorded lookup again, from its cache's entries, their order and "
              "the results of their guards, and list those that do not follow; exit status 1 if "
              "there are any"},
-    {"what-if", .value = "KEY=VALUE", .read = whatif_read, .many = true,
+    {"what-if", .value = "KEY=VALUE", .read = read_whatif_option, .many = true,
      .words = "best recompile_limit= accumulated_limit= "
               "isolate=region backend_shared=no dynamic= dynamic=all drop_guard=",
      .help =
@@ -471,7 +474,7 @@ static const char *find_missing_option(void)
 }
 
 /* Can the given options be combined? If not, reports an error and returns false. */
-static bool options_agree(void)
+static bool can_combine_options(void)
 {
     const char *alone = find_missing_option();
     int ways = given.verify;
@@ -486,13 +489,13 @@ static bool options_agree(void)
 }
 
 /* Print the answer to --verify, --to or --what-if. Returns the exit status. */
-static int replay_answer(const struct whatif_asked *asked)
+static int answer_option(const struct whatif_asked *asked)
 {
     if (given.verify)
         return verify_trace(asked->replay, given.json);
     if (given.to)
-        return place_print(asked->db, asked->replay, given.to, given.json);
-    return answer_whatif(asked, given.calls);
+        return print_event_at_place(asked->db, asked->replay, given.to, given.json);
+    return print_whatif_answer(asked, given.calls);
 }
 
 static int replay_main(int count, char **operands)
@@ -504,10 +507,10 @@ static int replay_main(int count, char **operands)
                                  .json = given.json};
     int status = 2;
 
-    if (!options_agree())
+    if (!can_combine_options())
         return 2;
     if (!given.to && !given.verify && !asked.count)
-        return open_screen(operands);
+        return open_replay_screen(operands);
     asked.db = find_open(operands);
     if (!asked.db)
         return 2;
@@ -516,7 +519,7 @@ static int replay_main(int count, char **operands)
     doubts_say_settings(asked.db);
     asked.replay = replay_open(asked.db, given.verify || asked.count);
     if (asked.replay)
-        status = replay_answer(&asked);
+        status = answer_option(&asked);
     if (db_failed(asked.db))
         status = 2;
     replay_free(asked.replay);

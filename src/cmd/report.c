@@ -55,21 +55,21 @@ static const struct option options[] = {
 
 /* ---- printing the report for a terminal ---------------------------------- */
 
-static void fact_print(void *table, const char *name, const char *value)
+static void print_fact(void *table, const char *name, const char *value)
 {
-    table_string(table, name);
-    table_string(table, value);
+    table_put_string(table, name);
+    table_put_string(table, value);
 }
 
 /* Print facts about the recording: its command, machine, times and options. */
-static void recording_print(struct report *report)
+static void print_recording_facts(struct report *report)
 {
     struct table *table =
         table_open(report->out, table_format(report->out, false), 2, (const char *[]){"", ""});
 
     prose_title(report->out, "The recording");
-    table_headless(table);
-    report_facts(report, fact_print, table);
+    table_omit_headings(table);
+    report_facts(report, print_fact, table);
     table_close(table);
 }
 
@@ -78,18 +78,18 @@ static void warn_if_incomplete(const struct report *report)
 {
     if (!report->state || !strcmp(report->state, "complete"))
         return;
-    prose_text(report->out, report_state(report), 200);
+    prose_text(report->out, report_describe_state(report), 200);
     putc('\n', report->out);
 }
 
-static void processes_print(struct report *report)
+static void print_processes(struct report *report)
 {
-    report_table(report, "processes", false);
-    report_table(report, "threads", false);
+    report_print_table(report, "processes", false);
+    report_print_table(report, "threads", false);
 }
 
 /* Print the report for a terminal. */
-static void report_text_print(struct report *report)
+static void print_report_as_text(struct report *report)
 {
     static const char *const tables[] = {"causes",  "breaks",   "eager",         "outcomes",
                                          "trials",  "spans",    "own_functions", "slowest",
@@ -98,30 +98,27 @@ static void report_text_print(struct report *report)
     bool is_several = db_integer(report->db, 0, schema_statement("report/is-several"));
 
     /* losses come first, because they make the tables below uncertain */
-    if (report_has_doubts(report))
-        report_table(report, "losses", false);
+    report_print_table(report, "losses", false);
     warn_if_incomplete(report);
     findings_print(report->db, report->out, page_text_way(report->out, false), given.file);
     if (is_several)
-        processes_print(report);
+        print_processes(report);
     for (size_t i = 0; i < array_count(tables); i++)
         if (strcmp(tables[i], "outcomes") != 0 || report_has_decisions(report))
-            report_table(report, tables[i], false);
+            report_print_table(report, tables[i], false);
     if (!has_own)
-        report_table(report, "functions", false);
-    recording_print(report);
-    if (!report_has_doubts(report))
-        report_table(report, "losses", false);
+        report_print_table(report, "functions", false);
+    print_recording_facts(report);
     if (!is_several)
-        processes_print(report);
+        print_processes(report);
 }
 
 /* ---- printing the report as JSON ----------------------------------------- */
 
 /* Write the rows of the statement NAME to JSON as the member KEY. Columns that begin with `_` are
  * only for people, and left out. The column argv is JSON already. */
-static void rows_json_write(struct report *report, struct json *json, const char *key,
-                            const char *name)
+static void write_rows_as_json(struct report *report, struct json *json, const char *key,
+                               const char *name)
 {
     char path[64];
     struct query *query;
@@ -141,14 +138,14 @@ static void rows_json_write(struct report *report, struct json *json, const char
     for (int64_t row = 0; row != report->limit && query_step(query); row++)
         for (int i = 0; i < all; i++)
             if (!strcmp(query_name(query, i), "argv") && query_type(query, i) == QUERY_TEXT)
-                table_json(table, query_whole(query, i, NULL));
+                table_put_json(table, query_whole(query, i, NULL));
             else if (*query_name(query, i) != '_')
                 result_cell(table, query, i);
     table_close(table);
     query_close(query);
 }
 
-static void meta_json_write(struct report *report, struct json *json)
+static void write_meta_as_json(struct report *report, struct json *json)
 {
     json_object(json, "meta");
     db_rows(query, report->db, schema_statement("report/meta"))
@@ -166,7 +163,7 @@ static void meta_json_write(struct report *report, struct json *json)
     json_end(json);
 }
 
-static void report_json_write(struct report *report)
+static void write_report_as_json(struct report *report)
 {
     static const char *const lists[][2] = {
         {"losses", "losses"},           {"processes", "processes"},
@@ -179,19 +176,19 @@ static void report_json_write(struct report *report)
     };
     struct json *json = &(struct json){.out = report->out};
     struct db *db = report->db;
-    double hits = report_percent(report, report->sums.hits);
-    double eager = report_percent(report, report->sums.python);
+    double hits = report_share_in_percent(report, report->sums.hits);
+    double eager = report_share_in_percent(report, report->sums.python);
     struct query *query = db_query(db, schema_statement("report/sums"));
     char *left_out = doubts_left_out(db);
 
     json_object(json, NULL);
-    json_lines(json);
+    json_begin_lines(json);
     json_string(json, "file", db_path(db));
     if (report->live == LIVE_UNKNOWN)
         json_null(json, "live");
     else
         json_bool(json, "live", report->live == LIVE_YES);
-    meta_json_write(report, json);
+    write_meta_as_json(report, json);
     json_string(json, "left_out", left_out);
     free(left_out);
     findings_json(db, json);
@@ -205,10 +202,10 @@ static void report_json_write(struct report *report)
     query_close(query);
     for (size_t i = 0; i < array_count(lists); i++) {
         if (lists[i][0]) {
-            rows_json_write(report, json, lists[i][0], lists[i][1]);
+            write_rows_as_json(report, json, lists[i][0], lists[i][1]);
             continue;
         }
-        report_outcomes(report, json, "outcomes");
+        report_write_outcomes(report, json, "outcomes");
         json_object(json, "turned_away");
         json_integer(json, "calls", report->turned_away);
         json_integer(json, "lookup_ns", report->turned_away_ns);
@@ -222,7 +219,7 @@ static void report_json_write(struct report *report)
 
 /* ---- the command `report` ------------------------------------------------ */
 
-static bool report_make(struct report *report)
+static bool make_report(struct report *report)
 {
     char *directory;
     bool ok = true;
@@ -240,15 +237,15 @@ static bool report_make(struct report *report)
         free(directory);
     }
     report->progress = progress_begin("reading");
-    report_calls_read(report);
+    report_read_calls(report);
     if (db_failed(report->db))
         ok = false;
     else if (report->page)
-        ok = report_html(report);
+        ok = report_print_html(report);
     else if (given.json)
-        report_json_write(report);
+        write_report_as_json(report);
     else
-        report_text_print(report);
+        print_report_as_text(report);
     progress_end(&report->progress);
     return ok && !db_failed(report->db);
 }
@@ -268,7 +265,7 @@ static const char *find_wrong_options(void)
 
 /* Write the report to PAGE, or to standard output if PAGE is NULL. Returns false on error, which
  * has been reported. */
-static bool report_write(struct report *report, const char *page)
+static bool write_report(struct report *report, const char *page)
 {
     struct out_file out = {0};
     bool ok = false;
@@ -280,7 +277,7 @@ static bool report_write(struct report *report, const char *page)
         say_error("report: %s: is the trace itself", page);
     } else if (!page || out_open(&out, page, given.force)) {
         report->out = page ? out.file : stdout;
-        ok = report_make(report) && (!page || out_commit(&out));
+        ok = make_report(report) && (!page || out_commit(&out));
     }
     out_close(&out);
     return ok;
@@ -302,11 +299,11 @@ static int report_main(int count, char **operands)
     if (!(report.db = traces_open(operands, is_page ? MERGE_FRAMES : MERGE_COUNTED)))
         return 2;
     if (given.open && !given.page)
-        made = browser_place(db_path(report.db));
+        made = browser_make_page_path(db_path(report.db));
     if (made || given.page || !is_page)
-        ok = report_write(&report, made ? made : given.page);
+        ok = write_report(&report, made ? made : given.page);
     if (made && !ok)
-        browser_place_remove(made);
+        browser_remove_page(made);
     if (made && ok)
         printf("%s\n", made);
     fflush(stdout); /* flush our output before the browser prints its own */

@@ -52,14 +52,14 @@ static struct {
 
 /* ---- reading the values of options --------------------------------------- */
 
-static const char *stall_read(const struct option *option, const char *value)
+static const char *read_max_stall_option(const struct option *option, const char *value)
 {
     return !option_duration(option, value) && given.session.max_stall_ns <= MAX_STALL_MOST_NS
                ? NULL
                : "not a time from 0s to 60s such as 100ms";
 }
 
-static const char *depth_read(const struct option *option, const char *value)
+static const char *read_max_depth_option(const struct option *option, const char *value)
 {
     int64_t depth;
 
@@ -70,7 +70,7 @@ static const char *depth_read(const struct option *option, const char *value)
 }
 
 /* Read the value of --keep: a time or a size. */
-static const char *keep_read(const struct option *option, const char *value)
+static const char *read_keep_option(const struct option *option, const char *value)
 {
     const struct option time = {.to = &given.session.keep_ns};
     const struct option size = {.to = &given.session.keep_bytes};
@@ -98,7 +98,7 @@ static int signal_number(const char *name)
 }
 
 /* Read the value of --snapshot-on. */
-static const char *trigger_read(const struct option *option, const char *value)
+static const char *read_snapshot_on_option(const struct option *option, const char *value)
 {
     uint64_t limit_ns;
     const struct option time = {.to = &limit_ns};
@@ -118,7 +118,7 @@ static const char *trigger_read(const struct option *option, const char *value)
 }
 
 /* Read the value of --include or --exclude. */
-static const char *glob_read(const struct option *option, const char *value)
+static const char *read_pattern_option(const struct option *option, const char *value)
 {
     *list_add(&given.globs) = say_print("%c%s", option->name[0] == 'i' ? '+' : '-', value);
     given.session.globs = given.globs.at;
@@ -128,7 +128,7 @@ static const char *glob_read(const struct option *option, const char *value)
 
 /* Read the value of --set. settings_are_valid() checks it later, by the list in
  * python/dyntrace/_settings.py. */
-static const char *setting_read(const struct option *option, const char *value)
+static const char *read_set_option(const struct option *option, const char *value)
 {
     if (given.settings.count >= SETTINGS_MAX)
         return "more than 64 settings";
@@ -139,7 +139,7 @@ static const char *setting_read(const struct option *option, const char *value)
 }
 
 /* Read the value of --args. */
-static const char *arguments_read(const struct option *option, const char *value)
+static const char *read_args_option(const struct option *option, const char *value)
 {
     (void)option;
     if (!*value)
@@ -151,7 +151,7 @@ static const char *arguments_read(const struct option *option, const char *value
 }
 
 /* Read the value of --redact. */
-static const char *redact_option_read(const struct option *option, const char *value)
+static const char *read_redact_option(const struct option *option, const char *value)
 {
     (void)option;
     if (!*value)
@@ -200,12 +200,12 @@ static const struct option run_options[] = {
              "decided: only calls that a compiler decided, at the least cost: outside of them no "
              "hook is installed\n"
              "none: processes only, without a hook"},
-    {"include", .value = "GLOB", .read = glob_read, .many = true,
+    {"include", .value = "GLOB", .read = read_pattern_option, .many = true,
      .help = "record only code whose file or qualified name matches; may be repeated: one match is "
              "enough"},
-    {"exclude", .value = "GLOB", .read = glob_read, .many = true,
+    {"exclude", .value = "GLOB", .read = read_pattern_option, .many = true,
      .help = "do not record code that matches; may be repeated, wins over --include"},
-    {"args", .value = "GLOB", .read = arguments_read, .many = true,
+    {"args", .value = "GLOB", .read = read_args_option, .many = true,
      .help = "record arguments and return values of functions whose file or qualified name "
              "matches; may be repeated. Of generators and coroutines the value that they return at "
              "their end, not those that they yield. Numbers, strings and containers of them are "
@@ -219,7 +219,7 @@ static const struct option run_options[] = {
              "shim: it runs on dyntrace's evaluator, and every guard check is seen\n"
              "observe: it runs on its own, and what is seen of it from outside is recorded\n"
              "off: not at all"},
-    {"set", .value = "SETTING", .read = setting_read, .many = true,
+    {"set", .value = "SETTING", .read = read_set_option, .many = true,
      .help = "run the program under a setting that its source does not have; may be repeated. "
              "SETTING@FUNC is for one function only\n"
              "dynamic=, fullgraph=, backend=, mode=, isolate_recompiles=: as every torch.compile() "
@@ -244,7 +244,7 @@ static const struct option run_options[] = {
              "whose names look secret (--redact)\n"
              "types: types, shapes and dtypes, devices and strides\n"
              "off: nothing"},
-    {"redact", .value = "PATTERN", .read = redact_option_read, .many = true,
+    {"redact", .value = "PATTERN", .read = read_redact_option, .many = true,
      .help = "do not keep values whose name matches, such as 'iban*', whatever the case; may be "
              "repeated. Values of names that look secret (password, api_key, ...) are never kept, "
              "nor are they in command lines: <redacted> stands for them"},
@@ -261,9 +261,9 @@ static const struct option run_options[] = {
          "coarse: a word in memory which the recorder sets 10,000 times a second, where reading "
          "the counter is slow, as on some virtual machines. Order and numbers of calls stay exact; "
          "single calls mostly take no time or a tenth of a millisecond, sums over many are right"},
-    {"max-depth", .value = "N", .read = depth_read, .to = &given.session.max_depth,
+    {"max-depth", .value = "N", .read = read_max_depth_option, .to = &given.session.max_depth,
      .help = "record at most N frames on top of each other, and no lookups of deeper ones"},
-    {"keep", .value = "BOUND", .read = keep_read, .many = true,
+    {"keep", .value = "BOUND", .read = read_keep_option, .many = true,
      .help =
          "keep the frames and lookups of the last BOUND only: a time such as 60s or 10min, or a "
          "size such as 500M or 2G, which the trace never outgrows; may be given twice, one of "
@@ -273,7 +273,7 @@ static const struct option run_options[] = {
      .help = "write counters to this file as Prometheus text, every five seconds, for "
              "node_exporter's textfile collector: calls, lookups, compiles, recompiles, losses, "
              "bytes. It stays at the end, with dyntrace_recording 0"},
-    {"snapshot-on", .value = "WHAT", .read = trigger_read, .many = true,
+    {"snapshot-on", .value = "WHAT", .read = read_snapshot_on_option, .many = true,
      .help = "write a snapshot beside the trace, as `dyntrace snapshot` does, TRACE-snapshot-1.db "
              "and so on, when WHAT happens; may be repeated. One in ten seconds, and ten at most\n"
              "'FUNC>TIME': a call of FUNC, whose file or qualified name matches, took longer\n"
@@ -287,7 +287,7 @@ static const struct option run_options[] = {
          "of functions that are called over a million times store the first million calls, then "
          "the slowest and one in a thousand of the rest; the totals by function count all, and "
          "frames with a lookup are kept"},
-    {"max-stall", .value = "TIME", .read = stall_read, .to = &given.session.max_stall_ns,
+    {"max-stall", .value = "TIME", .read = read_max_stall_option, .to = &given.session.max_stall_ns,
      .help = "stop the program for at most this long, 1s unless given and 60s at most, when the "
              "recorder cannot keep up; then it goes on, and the frames that are not recorded are "
              "counted as a loss"},
@@ -300,10 +300,10 @@ static const struct option collect_options[] = {
     {"force", .read = option_flag, .to = &given.force, .help = "replace FILE if it is there"},
     {"values", .value = "WHICH", .read = option_choice, .to = &given.session.values,
      .words = SESSION_VALUES_WORDS, .help = "all (default), types or off, as `run --values`"},
-    {"args", .value = "GLOB", .read = arguments_read, .many = true,
+    {"args", .value = "GLOB", .read = read_args_option, .many = true,
      .help = "record arguments and return values of functions that match, as `run --args`"},
-    {"keep", .value = "BOUND", .read = keep_read, .many = true, .help = "as `run --keep`"},
-    {"redact", .value = "PATTERN", .read = redact_option_read, .many = true,
+    {"keep", .value = "BOUND", .read = read_keep_option, .many = true, .help = "as `run --keep`"},
+    {"redact", .value = "PATTERN", .read = read_redact_option, .many = true,
      .help = "do not keep values whose name matches, as `run --redact`"},
     {"no-redact", .read = option_flag, .to = &given.session.keep_secrets,
      .help = "keep values whose names look secret, too"},
@@ -326,15 +326,15 @@ const struct option attach_options[] = {
              "some more may be in the trace"},
     {"frames", .value = "WHICH", .read = option_choice, .to = &given.session.frames,
      .words = SESSION_FRAMES_WORDS, .help = "which frames to record, as `run --frames`"},
-    {"include", .value = "GLOB", .read = glob_read, .many = true,
+    {"include", .value = "GLOB", .read = read_pattern_option, .many = true,
      .help = "record only code whose file or qualified name matches, as `run --include`"},
-    {"exclude", .value = "GLOB", .read = glob_read, .many = true,
+    {"exclude", .value = "GLOB", .read = read_pattern_option, .many = true,
      .help = "do not record code that matches, as `run --exclude`"},
-    {"args", .value = "GLOB", .read = arguments_read, .many = true,
+    {"args", .value = "GLOB", .read = read_args_option, .many = true,
      .help = "record arguments and return values of functions that match, as `run --args`"},
     {"values", .value = "WHICH", .read = option_choice, .to = &given.session.values,
      .words = SESSION_VALUES_WORDS, .help = "all (default), types or off, as `run --values`"},
-    {"redact", .value = "PATTERN", .read = redact_option_read, .many = true,
+    {"redact", .value = "PATTERN", .read = read_redact_option, .many = true,
      .help = "do not keep values whose name matches, as `run --redact`"},
     {"no-redact", .read = option_flag, .to = &given.session.keep_secrets,
      .help = "keep values whose names look secret, too"},
@@ -354,7 +354,7 @@ struct session_options *recording_options(void)
 
 /* Store the absolute path of --metrics in SESSION. Returns false if nothing can be written there,
  * which has been reported. */
-static bool metrics_path_store(struct session *session)
+static bool store_metrics_path(struct session *session)
 {
     char path[2 * PATH_MAX];
     char here[PATH_MAX] = "";
@@ -380,7 +380,7 @@ static bool metrics_path_store(struct session *session)
     return !why;
 }
 
-int trace_begin(struct session *session, const char *name)
+int recording_begin(struct session *session, const char *name)
 {
     char here[PATH_MAX] = "";
     char base[PATH_MAX], path[2 * PATH_MAX];
@@ -411,15 +411,15 @@ int trace_begin(struct session *session, const char *name)
     }
     if (!apart && !rank_locks_work(path))
         apart = strdup(path);
-    if (apart && !rank_place(&place, apart, here, given.force, path, sizeof path)) {
+    if (apart && !rank_choose_output(&place, apart, here, given.force, path, sizeof path)) {
         free(apart);
         return -1;
     }
     free(apart);
-    bounds_memory_needed(false);
+    bounds_allow_memory_failure(false);
     if (session_create(session, path, &given.session))
         return -1;
-    if (!metrics_path_store(session))
+    if (!store_metrics_path(session))
         return -1;
     memcpy(session->destination, place.destination, sizeof session->destination);
     session->clock_offset_ns = place.clock_offset_ns;
@@ -433,7 +433,8 @@ int trace_begin(struct session *session, const char *name)
     return recorder_create(path, session->frames, given.force);
 }
 
-bool trace_end(struct launch *l, volatile sig_atomic_t *interrupted, struct collector_result *said)
+bool recording_finish(struct launch *l, volatile sig_atomic_t *interrupted,
+                      struct collector_result *said)
 {
     if (launch_wait_for_result(l, interrupted, said))
         return true;
@@ -458,7 +459,8 @@ enum {
 };
 
 /* Suggest --frames decided if the trace is large and the program used torch. */
-static void suggest_decided(const struct session *session, const struct collector_result *said)
+static void suggest_frames_decided(const struct session *session,
+                                   const struct collector_result *said)
 {
     struct stat file;
 
@@ -471,7 +473,7 @@ static void suggest_decided(const struct session *session, const struct collecto
 }
 
 /* Print to the terminal what to look at first in the trace. */
-static void say_findings(const struct session *session, const struct collector_result *said)
+static void print_findings(const struct session *session, const struct collector_result *said)
 {
     char *here = getcwd(NULL, 0);
     size_t bytes = here ? strlen(here) : 0;
@@ -497,8 +499,9 @@ static void say_findings(const struct session *session, const struct collector_r
 }
 
 /* Print warnings about the recording at the end of a run. */
-static void say_result(const struct session *session, const struct collector_result *said,
-                       const struct program *t, int ended)
+static void print_recording_warnings(const struct session *session,
+                                     const struct collector_result *said, const struct program *t,
+                                     int ended)
 {
     bool terminal = isatty(2);
     char cpu[80] = "";
@@ -510,15 +513,15 @@ static void say_result(const struct session *session, const struct collector_res
         say_error("%s", said->error);
     if (said->unsupported[0] &&
         sscanf(said->unsupported, "%63s %d.%d at %n", name, &major, &minor, &path) == 3 &&
-        versions_supports(name, major, minor))
+        versions_is_supported(name, major, minor))
         say_error("%s was not recorded: there is no extension of dyntrace " DYNTRACE_VERSION
                   " for it: %s",
-                  said->unsupported, extension_remedy(said->unsupported + path, remedy));
+                  said->unsupported, extension_describe_remedy(said->unsupported + path, remedy));
     else if (said->unsupported[0])
         say_error("%s was not recorded: it is not supported; use " CPYTHON_SUPPORTED,
                   said->unsupported);
     else if (!said->processes && !said->error[0] && given.session.frames != SESSION_NONE)
-        program_say_unrecorded(t, ended);
+        program_report_unrecorded(t, ended);
     if (said->torch_note[0])
         say_error("%s", said->torch_note);
     if (said->missing && !said->error[0])
@@ -538,11 +541,11 @@ static void say_result(const struct session *session, const struct collector_res
                   said->processes, said->processes == 1 ? "" : "es", session->trace, cpu);
 }
 
-static int run_untraced(const struct program *t)
+static int run_unrecorded(const struct program *t)
 {
     int status = job_start(t, NULL, false) == 0 ? job_wait(NULL, NULL) : 126;
 
-    job_end();
+    job_interrupted_flag();
     return status;
 }
 
@@ -553,18 +556,18 @@ static int record_program(const struct program *t, int argc, char **argv)
     struct launch l = {.link = -1};
     struct asked asked = program_ask_version(t, given.session.capture);
     bool redacted = false;
-    char *command = again_command(&given.session, argc, argv, &redacted);
+    char *command = again_make_command(&given.session, argc, argv, &redacted);
     int status = 2;
     int ended;
     bool made = false;
     bool untraced = false;
 
     recover_all_quietly();
-    if (!program_inject() || trace_begin(&session, t->name))
+    if (!program_find_inject_directory() || recording_begin(&session, t->name))
         goto done;
     made = true;
     session.again.redacted = redacted;
-    again_fill(&session.again, t, &given.session);
+    again_read_command(&session.again, t, &given.session);
     if (!program_can_be_recorded(t, &asked, given.session.capture,
                                  given.session.frames == SESSION_NONE)) {
         untraced = given.session.frames == SESSION_NONE;
@@ -572,23 +575,23 @@ static int record_program(const struct program *t, int argc, char **argv)
     }
     if ((given.live && !live_open()) || launch_collector(&l, &session, command))
         goto done;
-    job_snapshot_on(given.snapshot_signal);
+    job_snapshot_on_signal(given.snapshot_signal);
     if (job_start(t, &l, given.live)) {
         status = 126;
         launch_send_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = -1});
-        launch_wait_for_result(&l, job_end(), &said);
+        launch_wait_for_result(&l, job_interrupted_flag(), &said);
         goto done;
     }
     made = false;
     /* the child has sent this order already; `l` keeps it for a collector that may replace this
      * one */
     l.began = (struct collector_order){.what = ORDER_BEGAN, .pid = job_pid()};
-    live_show(session.trace);
+    live_show_screen(session.trace);
     status = job_wait(&l, &ended);
     launch_send_order(
         &l, &(struct collector_order){.what = ORDER_ENDED, .pid = job_pid(), .status = ended});
     /* end the trace; if other processes are still running, Ctrl-C ends the wait for them */
-    if (!trace_end(&l, job_end(), &said))
+    if (!recording_finish(&l, job_interrupted_flag(), &said))
         goto done;
     live_close();
     if (l.replaced)
@@ -597,9 +600,9 @@ static int record_program(const struct program *t, int argc, char **argv)
         /* the trace is not at its old path any more: it was moved to its destination */
         access(session.trace, F_OK) != 0)
         memcpy(session.trace, session.destination, sizeof session.trace);
-    say_result(&session, &said, t, ended);
-    suggest_decided(&session, &said);
-    say_findings(&session, &said);
+    print_recording_warnings(&session, &said, t, ended);
+    suggest_frames_decided(&session, &said);
+    print_findings(&session, &said);
     if (settings_print_unused(said.settings))
         status = 2;
     if (said.error[0] && !said.frames)
@@ -611,7 +614,7 @@ done:
     if (made) { /* the program was not started: remove the trace */
         unlink(session.trace);
         unlink(session.frames);
-        /* remove the directory, too, which rank_place() made only for this trace */
+        /* remove the directory, too, which rank_choose_output() made only for this trace */
         if (*session.destination) {
             *strrchr(session.trace, '/') = 0;
             rmdir(session.trace);
@@ -622,7 +625,7 @@ done:
     session_close(&session);
     launch_close(&l);
     free(command);
-    return untraced ? run_untraced(t) : status;
+    return untraced ? run_unrecorded(t) : status;
 }
 
 /* Can --capture be combined with the other options? */
@@ -674,7 +677,7 @@ static bool can_combine_standby_option(void)
     return false;
 }
 
-static bool options_fit(void)
+static bool can_combine_options(void)
 {
     return can_combine_standby_option() && can_combine_capture_option() &&
            can_combine_set_option() && can_combine_redact_option();
@@ -682,17 +685,17 @@ static bool options_fit(void)
 
 /* Execute T, prepared for a later recording (--standby), in place of this process. Returns only on
  * error, with the exit status. */
-static int run_standby(const struct program *t)
+static int execute_prepared_program(const struct program *t)
 {
     struct asked asked = program_ask_version(t, false);
-    const char *inject = program_inject();
+    const char *inject = program_find_inject_directory();
 
     if (!inject || !program_can_be_recorded(t, &asked, false, false))
         return 2;
-    inject_environment(inject, INJECT_STANDBY);
-    bounds_child();
+    inject_set_environment(inject, INJECT_STANDBY);
+    bounds_reset_in_child();
     execvp(t->path, t->argv); /* `t->path` is a script without "#!", which /bin/sh runs */
-    say_error("%s: %s", t->path, program_why_not(t->path, errno));
+    say_error("%s: %s", t->path, program_find_reason(t->path, errno));
     return 126;
 }
 
@@ -704,18 +707,20 @@ static int run_main(int count, char **operands)
 
     if (!count)
         say_error("run: no program given; `dyntrace run --help` tells more");
-    if (!count || !options_fit() ||
-        program_find(&program, given.python ? given.python : program_python(), count, operands))
+    if (!count || !can_combine_options() ||
+        program_find(&program, given.python ? given.python : program_choose_python(), count,
+                     operands))
         goto done;
-    ignoring = program.python ? python_ignores_us((const char *const *)program.argv + 1) : 0;
+    ignoring =
+        program.python ? python_find_ignoring_option((const char *const *)program.argv + 1) : 0;
     if (ignoring && given.session.frames == SESSION_NONE)
-        status = run_untraced(&program);
+        status = run_unrecorded(&program);
     else if (ignoring)
         say_error("%s: not started: its option -%c makes it ignore the environment, by which it "
                   "would be recorded: leave it out, or run untraced with --frames none",
                   program.argv[0], ignoring);
     else if (given.standby)
-        status = run_standby(&program);
+        status = execute_prepared_program(&program);
     else if (!given.session.setting_count ||
              settings_are_valid(&program, &given.session, "run: --set "))
         status = record_program(&program, count, operands);
@@ -775,8 +780,8 @@ static bool has_mapped_below(uint32_t pid, const char *name)
     return found;
 }
 
-static void recorded_add(void *context, const char *name, enum session_place place,
-                         const struct process_file *header)
+static void note_recorded_process(void *context, const char *name, enum session_place place,
+                                  const struct process_file *header)
 {
     struct recorded *recorded = context;
     bool is_recorded;
@@ -795,7 +800,7 @@ static void recorded_add(void *context, const char *name, enum session_place pla
 }
 
 /* Does the recording still go on? LOOKS is how often this was called before. */
-static bool program_is_recorded(const struct session *session, unsigned looks)
+static bool is_program_recorded(const struct session *session, unsigned looks)
 {
     struct recorded recorded = {
         .name = basename(session->directory),
@@ -803,7 +808,7 @@ static bool program_is_recorded(const struct session *session, unsigned looks)
         .maps = looks % MAPS_LOOKS == 0,
     };
 
-    session_visit_processes(session, recorded_add, &recorded);
+    session_visit_processes(session, note_recorded_process, &recorded);
     return recorded.any && !recorded.left;
 }
 
@@ -833,7 +838,7 @@ static void wait_for_program(struct launch *l, const struct session *session)
         got = fds[0].fd >= 0 && fds[0].revents ? read(0, &byte, 1) : 1;
         if (got == 0 || (got < 0 && errno != EINTR))
             fds[0].fd = -1;
-        if (fds[0].fd < 0 && !program_is_recorded(session, looks++))
+        if (fds[0].fd < 0 && !is_program_recorded(session, looks++))
             return;
     }
 }
@@ -850,7 +855,7 @@ static int collect_main(int count, char **operands)
         return 2;
     }
     signal(SIGPIPE, SIG_IGN); /* the collector may be dead when we write to its pipe */
-    if (trace_begin(&session, NULL))
+    if (recording_begin(&session, NULL))
         goto done;
     status = 1;
     if (launch_collector(&l, &session, "[\"dyntrace.record\"]"))
@@ -862,7 +867,7 @@ static int collect_main(int count, char **operands)
     fflush(stdout);
     wait_for_program(&l, &session);
     launch_send_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = (int32_t)given.pid});
-    if (!trace_end(&l, NULL, &said))
+    if (!recording_finish(&l, NULL, &said))
         goto done;
     if (said.error[0]) {
         say_error("%s", said.error);

@@ -51,7 +51,7 @@ static struct {
 /* ---- reading rows and their columns -------------------------------------- */
 
 /* Bind the parameters from ?3 on. They are the same in all statements; see schemas/show.sql. */
-static void bind_shared(struct query *query)
+static void bind_shared_parameters(struct query *query)
 {
     find_bind(query, 3, &show.code);
     query_bind_text(query, 4, show.code.qualname);
@@ -74,7 +74,7 @@ static struct query *query_section(const char *name, int64_t id, int64_t limit)
     query = db_query(show.db, schema_statement(path));
     query_bind_integer(query, 1, id);
     query_bind_integer(query, 2, given.full ? ALL : limit);
-    bind_shared(query);
+    bind_shared_parameters(query);
     return query;
 }
 
@@ -103,7 +103,7 @@ static int64_t column_integer(struct query *query, const char *name)
 /* ---- printing what templates cannot express ------------------------------ */
 
 /* Print the nodes of the graph in the current row of GRAPH as a table. */
-static void nodes_print(struct query *graph)
+static void print_graph_nodes(struct query *graph)
 {
     static const char *const heads[NODE_CELLS] = {"opcode", "name", "target", "args", "kwargs"};
     size_t columns[NODE_CELLS] = {0};
@@ -140,7 +140,7 @@ static void nodes_print(struct query *graph)
 
 /* Print the phase in the current row, indented below the phase that encloses it. Without --full,
  * phases under one percent of the compile's time are left out. */
-static void phase_print(struct query *query)
+static void print_phase(struct query *query)
 {
     int64_t start = column_integer(query, "start_ns");
     int64_t end = column_integer(query, "end_ns");
@@ -167,7 +167,7 @@ static void phase_print(struct query *query)
         show.ends[show.depth++] = end;
 }
 
-static void listing_print(struct query *query)
+static void print_listing(struct query *query)
 {
     const char *kind = query_text(query, 0, NULL);
     const char *listing = query_whole(query, 1, NULL);
@@ -193,34 +193,34 @@ static void listing_print(struct query *query)
     prose_lines(stdout, listing, 4, given.full ? -1 : LINES);
 }
 
-static void part_print(struct page_text *page, const char *name, struct query *row)
+static void print_part(struct page_text *page, const char *name, struct query *row)
 {
     if (!strcmp(name, "nodes")) {
-        nodes_print(row);
+        print_graph_nodes(row);
     } else if (!strcmp(name, "phase")) {
-        phase_print(row);
+        print_phase(row);
     } else if (!strcmp(name, "listing")) {
-        listing_print(row);
+        print_listing(row);
     } else { /* this phase belongs to another compile */
         show.depth = 0;
         show.longest = 0;
     }
 }
 
-static void page_bind(const void *context, struct query *query)
+static void bind_page_parameters(const void *context, struct query *query)
 {
     query_bind_integer(query, 2, given.full ? ALL : JSON_ROWS);
-    bind_shared(query);
+    bind_shared_parameters(query);
 }
 
-static void show_print(void)
+static void print_page(void)
 {
     struct page_text page = {
         .out = stdout,
         .db = show.db,
         .way = page_text_way(stdout, given.full),
-        .bind = page_bind,
-        .call = part_print,
+        .bind = bind_page_parameters,
+        .call = print_part,
     };
 
     show.settings = doubts_settings(show.db);
@@ -243,7 +243,7 @@ static const struct {
 
 /* Write the current row of QUERY as a JSON object. The object stays open, so that the caller can
  * add members. */
-static void row_json_begin(struct json *json, struct query *query)
+static void begin_row_as_json(struct json *json, struct query *query)
 {
     json_object(json, NULL);
     for (int i = 0; i < query_columns(query); i++)
@@ -252,41 +252,41 @@ static void row_json_begin(struct json *json, struct query *query)
             result_member(json, query_name(query, i), query, i);
 }
 
-static void section_json_write(struct json *json, const char *name, int64_t id, int64_t limit)
+static void write_section_as_json(struct json *json, const char *name, int64_t id, int64_t limit)
 {
     struct query *query = query_section(name, id, limit);
 
-    json_line(json);
+    json_end_line(json);
     json_list(json, name);
-    json_lines(json);
+    json_begin_lines(json);
     while (query_step(query)) {
-        row_json_begin(json, query);
+        begin_row_as_json(json, query);
         if (!strcmp(name, "graphs"))
-            section_json_write(json, "nodes", column_integer(query, "graph_id"), JSON_ROWS);
+            write_section_as_json(json, "nodes", column_integer(query, "graph_id"), JSON_ROWS);
         json_end(json);
     }
     json_end(json);
     query_close(query);
 }
 
-static void show_json_write(void)
+static void write_page_as_json(void)
 {
     struct json *json = &(struct json){.out = stdout};
     struct query *query = query_section("compiles", 0, COMPILES);
 
     json_object(json, NULL);
-    json_lines(json);
+    json_begin_lines(json);
     json_string(json, "file", db_path(show.db));
     doubts_json_settings(show.db, json);
     found_json(json, &show.code);
     json_integer(json, "compile_count", show.code.label ? 1 : show.code.compiles);
     json_list(json, "compiles");
-    json_lines(json);
+    json_begin_lines(json);
     while (query_step(query)) {
-        row_json_begin(json, query);
+        begin_row_as_json(json, query);
         for (size_t i = 0; i < SECTIONS; i++)
-            section_json_write(json, sections[i].name, column_integer(query, "compile_id"),
-                               sections[i].rows);
+            write_section_as_json(json, sections[i].name, column_integer(query, "compile_id"),
+                                  sections[i].rows);
         json_end(json);
     }
     json_end(json);
@@ -322,7 +322,7 @@ static int show_main(int count, char **operands)
         torch = query_section("torch", 0, 1);
         show.torch = query_step(torch);
         query_close(torch);
-        (given.json ? show_json_write : show_print)();
+        (given.json ? write_page_as_json : print_page)();
     }
     status = find_status(show.db, found);
     found_code_free(&show.code);

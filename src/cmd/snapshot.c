@@ -15,7 +15,7 @@ static bool is_number(const char *text)
     return *text && strspn(text, "0123456789") == strlen(text);
 }
 
-static bool has_pid(const struct recording *recording, uint32_t pid)
+static bool is_pid_in_recording(const struct recording *recording, uint32_t pid)
 {
     list_each(own, &recording->pids)
         if (*own == pid)
@@ -23,15 +23,15 @@ static bool has_pid(const struct recording *recording, uint32_t pid)
     return recording->pid == pid;
 }
 
-static struct recording *find_pid(recording_list *list, uint32_t pid)
+static struct recording *find_recording_of_pid(recording_list *list, uint32_t pid)
 {
     list_each(recording, list)
-        if (has_pid(recording, pid))
+        if (is_pid_in_recording(recording, pid))
             return recording;
     return NULL;
 }
 
-static struct recording *find_trace(recording_list *list, const char *path)
+static struct recording *find_recording_of_trace(recording_list *list, const char *path)
 {
     char *full = realpath(path, NULL);
     struct recording *found = NULL;
@@ -44,7 +44,7 @@ static struct recording *find_trace(recording_list *list, const char *path)
 }
 
 /* Report why process PID has no recording. */
-static void say_no_pid(uint32_t pid)
+static void report_pid_not_recorded(uint32_t pid)
 {
     if (kill((pid_t)pid, 0) && errno == ESRCH)
         say_error("process %u: there is no such process", pid);
@@ -55,7 +55,7 @@ static void say_no_pid(uint32_t pid)
 }
 
 /* Report why trace PATH has no recording. */
-static void say_no_trace(const char *path)
+static void report_trace_not_recorded(const char *path)
 {
     char frames[PATH_MAX + 8];
 
@@ -73,17 +73,18 @@ static struct recording *find_recording(recording_list *list, const char *what)
 {
     const bool is_pid = is_number(what);
     const uint32_t pid = is_pid ? (uint32_t)strtoul(what, NULL, 10) : 0;
-    struct recording *found = is_pid ? find_pid(list, pid) : find_trace(list, what);
+    struct recording *found =
+        is_pid ? find_recording_of_pid(list, pid) : find_recording_of_trace(list, what);
 
     if (!found && is_pid)
-        say_no_pid(pid);
+        report_pid_not_recorded(pid);
     else if (!found)
-        say_no_trace(what);
+        report_trace_not_recorded(what);
     return found;
 }
 
 /* Write a snapshot of RECORDING to the file of -o. Returns the exit status. */
-static int snapshot_write(const struct recording *recording)
+static int write_snapshot(const struct recording *recording)
 {
     struct recorder_end end = {0};
     struct out_file out;
@@ -96,7 +97,7 @@ static int snapshot_write(const struct recording *recording)
     }
     if (!out_open(&out, out_given.path, out_given.force))
         return 2;
-    bounds_memory_needed(false);
+    bounds_allow_memory_failure(false);
     done = recorder_snapshot(&recording->session, out.temporary, &end);
     if (!done)
         say_error("%s: no snapshot was taken: %s", recording->session.trace, end.error);
@@ -122,7 +123,7 @@ static int snapshot_main(int count, char **operands)
     recordings_find(&list);
     recording = find_recording(&list, operands[0]);
     if (recording)
-        status = snapshot_write(recording);
+        status = write_snapshot(recording);
     recordings_free(&list);
     return status;
 }

@@ -67,7 +67,7 @@ struct session {
 /* ---- running SQL on one trace -------------------------------------------- */
 
 /* Print the rows of QUERY, and close it. Returns false after reporting an error. */
-static bool result_print(struct session *session, struct query *query)
+static bool print_result(struct session *session, struct query *query)
 {
     struct progress progress = progress_begin("running");
     struct table *table = NULL;
@@ -83,7 +83,7 @@ static bool result_print(struct session *session, struct query *query)
     if (query_columns(query) && !db_failed(session->db)) {
         table = result_open(stdout, session->format, query, NULL);
         if (given.headless)
-            table_headless(table);
+            table_omit_headings(table);
         for (; any; any = query_step(query))
             result_row(table, query);
         ok = table_close(table);
@@ -101,7 +101,7 @@ static enum table_format choose_format(void)
 /* Bind the items of BIND, a JSON array, to the parameters of QUERY. If BIND is NULL, binds nothing.
  * Reports an error and returns false if BIND is not an array, or if QUERY has a different number of
  * parameters. */
-static bool values_bind(struct db *db, struct query *query, const char *bind)
+static bool bind_json_values(struct db *db, struct query *query, const char *bind)
 {
     int wanted = query_parameters(query);
     int count = 0;
@@ -130,17 +130,17 @@ static bool values_bind(struct db *db, struct query *query, const char *bind)
 /* Bind the values of --bind to the parameters of QUERY, a statement of the user's SQL. FIRST: QUERY
  * is the first statement. --arrays and --bind allow only one statement. Reports an error and
  * returns false if QUERY cannot be run. */
-static bool statement_bind(struct session *session, struct query *query, bool first)
+static bool bind_statement(struct session *session, struct query *query, bool first)
 {
     if (first || !(given.arrays || session->bind))
-        return values_bind(session->db, query, session->bind);
+        return bind_json_values(session->db, query, session->bind);
     say_error("sql: one statement at a time, please: --arrays and --bind are for one");
     return false;
 }
 
 /* Run the statements of SQL one after the other until one fails. A line that begins with a dot is a
  * command. */
-static bool sql_run(struct session *session, const char *sql)
+static bool run_sql_statements(struct session *session, const char *sql)
 {
     bool first = true;
     bool ok = true;
@@ -157,12 +157,12 @@ static bool sql_run(struct session *session, const char *sql)
         if (dot && !named)
             say_error("%.*s: no such command; .help lists them", (int)strcspn(sql, " ;\n"), sql);
         if (query)
-            ok = statement_bind(session, query, first);
+            ok = bind_statement(session, query, first);
         if (ok && query && !first && session->format != TABLE_JSON)
             putchar('\n');
         first = first && !query;
         if (query && ok)
-            ok = result_print(session, query);
+            ok = print_result(session, query);
         else
             query_close(query);
         free(named);
@@ -175,7 +175,7 @@ static bool sql_run(struct session *session, const char *sql)
 
 /* Create the table `result` in ALL, with the columns of QUERY. Returns the statement that inserts a
  * row, which the caller closes with query_close. */
-static struct query *result_table_create(struct db *all, struct query *query)
+static struct query *create_result_table(struct db *all, struct query *query)
 {
     struct arena names = {0};
     char *made = arena_print(&names, "CREATE TABLE result(trace");
@@ -201,7 +201,7 @@ static struct query *result_table_create(struct db *all, struct query *query)
 /* Run SQL on DB and add its rows to the table `result` of ALL. *TO is the statement that inserts a
  * row; the call for the first trace creates it. Returns false if SQL is not a query, or if a row
  * could not be added. */
-static bool result_add(struct db *all, struct query **to, struct db *db, const char *sql)
+static bool add_rows_to_result(struct db *all, struct query **to, struct db *db, const char *sql)
 {
     const char *rest = "";
     struct query *query = db_query_next(db, sql, &rest);
@@ -209,9 +209,9 @@ static bool result_add(struct db *all, struct query **to, struct db *db, const c
 
     if (!fits && !db_failed(db))
         say_error("sql: several traces are asked one statement that has rows");
-    fits = fits && values_bind(db, query, given.bind);
+    fits = fits && bind_json_values(db, query, given.bind);
     if (fits && !*to)
-        *to = result_table_create(all, query);
+        *to = create_result_table(all, query);
     query_bind_text(*to, 1, db_path(db));
     while (fits && query_step(query)) {
         query_bind_row(*to, 2, query, query_columns(query));
@@ -235,13 +235,13 @@ static int query_traces(struct traces *traces, const char *sql)
 
     for (struct db *db; ok && (db = traces_next(traces)); db_close(db)) {
         progress_tick(&progress, (int64_t)traces->next, (int64_t)traces->paths.count);
-        ok = result_add(session.db, &to, db, sql);
+        ok = add_rows_to_result(session.db, &to, db, sql);
     }
     progress_end(&progress);
     ok = ok && to;
     query_close(to);
     if (ok)
-        ok = sql_run(&session, given.then ? given.then : "SELECT * FROM result");
+        ok = run_sql_statements(&session, given.then ? given.then : "SELECT * FROM result");
     db_close(session.db);
     return ok ? 0 : 2;
 }
@@ -254,12 +254,12 @@ static const char *const dot_commands[] = {"exit", "help", "queries", "quit", "s
 static struct sql_words words;
 static size_t next_word;
 
-static char *word_match(const char *text, int again)
+static char *match_sql_word(const char *text, int again)
 {
     return sql_match(text, words.words.at, words.words.count, &next_word, again);
 }
 
-static char *dot_match(const char *text, int again)
+static char *match_dot_command(const char *text, int again)
 {
     return sql_match(text, dot_commands, array_count(dot_commands), &next_word, again);
 }
@@ -267,7 +267,8 @@ static char *dot_match(const char *text, int again)
 static char **complete_word(const char *text, int start, int end)
 {
     rl_attempted_completion_over = 1; /* no file names */
-    return rl_completion_matches(text, start == 0 && text[0] == '.' ? dot_match : word_match);
+    return rl_completion_matches(text,
+                                 start == 0 && text[0] == '.' ? match_dot_command : match_sql_word);
 }
 
 /* Add STATEMENT to the history. Its lines are joined into one, unless it has a `--` comment, which
@@ -296,7 +297,7 @@ static bool process_line(struct session *session, char *line)
         remember_statement(session, line);
         if (!strncmp(line, ".quit", 5) || !strncmp(line, ".exit", 5))
             return false;
-        sql_run(session, line[0] == '.' ? line : named);
+        run_sql_statements(session, line[0] == '.' ? line : named);
         free(named);
         return true;
     }
@@ -304,7 +305,7 @@ static bool process_line(struct session *session, char *line)
     free(session->pending);
     session->pending = joined;
     if (db_complete(joined)) {
-        sql_run(session, joined);
+        run_sql_statements(session, joined);
         remember_statement(session, joined);
         *joined = 0;
     }
@@ -348,7 +349,7 @@ static void run_prompt(struct session *session)
 /* ---- the command `sql` --------------------------------------------------- */
 
 /* Read all of standard input. The caller frees the text. Returns NULL after reporting an error. */
-static char *stdin_read(void)
+static char *read_standard_input(void)
 {
     char *text = calloc(1, STDIN_MAX + 2);
     size_t bytes = fread(text, 1, STDIN_MAX + 1, stdin);
@@ -370,14 +371,14 @@ static const char *suggest_query(struct near *near, const char *name)
 {
     *near = near_begin(name);
     for (int i = 0; i < schema_query_count; i++)
-        near_offer(near, schema_queries[i].name);
-    return near_question(near, ";");
+        near_offer_name(near, schema_queries[i].name);
+    return near_make_question(near, ";");
 }
 
 /* Return the SQL that TEXT stands for: TEXT itself if it is SQL, or the query that TEXT names.
  * The caller frees it. If there is no such query, reports an error that ends with WHY and
  * returns NULL. */
-static char *text_resolve(const char *text, const char *why)
+static char *find_sql_of_text(const char *text, const char *why)
 {
     bool is_name = *text && *text != '.' && !strpbrk(text, " \t\n;(");
     char *named = *text == '.' ? NULL : sql_named(text);
@@ -390,12 +391,12 @@ static char *text_resolve(const char *text, const char *why)
     return NULL;
 }
 
-/* Read standard input, which is SQL or the name of a query, and return the SQL (text_resolve). The
- * caller frees it. */
-static char *stdin_resolve(void)
+/* Read standard input, which is SQL or the name of a query, and return the SQL (find_sql_of_text).
+ * The caller frees it. */
+static char *find_sql_of_standard_input(void)
 {
-    char *typed = stdin_read();
-    char *sql = typed ? text_resolve(typed, "no such query") : NULL;
+    char *typed = read_standard_input();
+    char *sql = typed ? find_sql_of_text(typed, "no such query") : NULL;
 
     free(typed);
     return sql;
@@ -408,7 +409,7 @@ static bool is_file(const char *argument)
 
 /* Run the SQL in TEXT on FILES. If TEXT is NULL, read SQL from a prompt or from standard input.
  * Returns the exit status. */
-static int query_files(char **files, const char *text)
+static int query_given_files(char **files, const char *text)
 {
     struct session session = {.format = choose_format(), .bind = given.bind};
     struct traces traces = traces_together(files);
@@ -417,11 +418,11 @@ static int query_files(char **files, const char *text)
 
     if (traces.failed || (*files && !traces.paths.count))
         return 2;
-    bounds_no_time(); /* do not limit the time of queries, because Ctrl-C can end a query */
+    bounds_lift_time_limit(); /* do not limit the time of queries, because Ctrl-C can end a query */
     if (!traces.given && given.then) {
         say_error("sql: --then is for the rows of several traces");
     } else if (traces.given) {
-        if (text || (text = typed = stdin_resolve()))
+        if (text || (text = typed = find_sql_of_standard_input()))
             status = query_traces(&traces, text);
     } else if ((session.db = given.list
                                  ? db_scratch("sql", "")
@@ -432,8 +433,8 @@ static int query_files(char **files, const char *text)
         if (!text && !for_program && terminal) {
             run_prompt(&session);
             status = 0;
-        } else if (text || (text = typed = stdin_resolve())) {
-            bool ok = sql_run(&session, text);
+        } else if (text || (text = typed = find_sql_of_standard_input())) {
+            bool ok = run_sql_statements(&session, text);
             status = prompt_was_interrupted() ? 130 : ok ? 0 : 2;
         }
         db_close(session.db);
@@ -444,7 +445,7 @@ static int query_files(char **files, const char *text)
 }
 
 /* Print the SQL of the query NAME. Returns the exit status. */
-static int text_print(const char *name)
+static int print_sql_of_query(const char *name)
 {
     const char *text = sql_text(name);
     size_t length = text ? strlen(text) : 0;
@@ -470,17 +471,17 @@ static int sql_main(int count, char **operands)
     int status;
 
     if (given.print)
-        return text_print(given.print);
+        return print_sql_of_query(given.print);
     for (int i = 0; i + 1 < count; i++)
         if (!is_file(operands[i])) {
             say_error("sql: %s: no such file; the query stands last, in quotes", operands[i]);
             return 2;
         }
-    if (text && !(sql = text_resolve(text, "no such file and no such query")))
+    if (text && !(sql = find_sql_of_text(text, "no such file and no such query")))
         return 2;
     if (asked)
         operands[count - 1] = NULL;
-    status = query_files(operands, given.list ? ".queries" : sql);
+    status = query_given_files(operands, given.list ? ".queries" : sql);
     free(sql);
     return status;
 }

@@ -54,25 +54,25 @@ static struct {
 
 /* ---- reading frames into the tree ---------------------------------------- */
 
-static bool progress_update(void *context, int64_t frame_id)
+static bool show_progress(void *context, int64_t frame_id)
 {
     progress_tick(&tree.progress, frame_id, tree.last_frame);
     return true;
 }
 
-static bool is_root(void *context, struct open_frame *frame)
+static bool is_root_of_tree(void *context, struct open_frame *frame)
 {
     if (tree.frame_id)
         return frame->id == tree.frame_id;
     return found_ids_has(&tree.ids, frame->code_id);
 }
 
-static void tree_read(void)
+static void read_frames_into_tree(void)
 {
     const struct walk walk = {
         .fold = true,
-        .tick = progress_update,
-        .root = is_root,
+        .tick = show_progress,
+        .root = is_root_of_tree,
         .same = &tree.ids.same,
     };
 
@@ -86,7 +86,7 @@ static void tree_read(void)
 
 /* ---- printing the tree --------------------------------------------------- */
 
-static const struct node *node_at(uint32_t at)
+static const struct node *node_with_index(uint32_t at)
 {
     return &tree.stacks.tree.nodes.at[at];
 }
@@ -94,33 +94,33 @@ static const struct node *node_at(uint32_t at)
 /* Call PUT for each node in the order of a tree: a function comes before its own callees. Nodes
  * with less time than LEAST_NS are left out. After --limit nodes, the others are only counted. Does
  * not recurse, because a tree may be deeper than the C stack allows. */
-static void nodes_visit(int64_t least_ns, void (*put)(void *to, const struct node *), void *to)
+static void visit_nodes(int64_t least_ns, void (*put)(void *to, const struct node *), void *to)
 {
     int64_t limit = given.limit ? given.limit : LIMIT;
-    uint32_t at = node_at(0)->child;
+    uint32_t at = node_with_index(0)->child;
 
     while (at) {
-        bool is_shown = node_at(at)->total_ns >= least_ns;
+        bool is_shown = node_with_index(at)->total_ns >= least_ns;
         bool has_room = limit <= 0 || tree.lines < limit;
         if (is_shown && has_room) {
             tree.lines++;
-            put(to, node_at(at));
+            put(to, node_with_index(at));
         } else if (is_shown) {
             tree.left++;
         }
-        if (is_shown && node_at(at)->child) {
-            at = node_at(at)->child;
+        if (is_shown && node_with_index(at)->child) {
+            at = node_with_index(at)->child;
             continue;
         }
-        while (at && !node_at(at)->sibling)
-            at = node_at(at)->parent;
-        at = node_at(at)->sibling; /* 0 ends the loop here, because node 0 has no sibling */
+        while (at && !node_with_index(at)->sibling)
+            at = node_with_index(at)->parent;
+        at = node_with_index(at)->sibling; /* 0 ends the loop here, because node 0 has no sibling */
     }
 }
 
 static int64_t root_total_ns(void)
 {
-    return node_at(0)->total_ns;
+    return node_with_index(0)->total_ns;
 }
 
 static double node_percent(const struct node *node)
@@ -128,7 +128,7 @@ static double node_percent(const struct node *node)
     return root_total_ns() > 0 ? 100.0 * (double)node->total_ns / (double)root_total_ns() : 0;
 }
 
-static struct query *query_code(const struct node *node)
+static struct query *query_code_of_node(const struct node *node)
 {
     struct query *query = db_query_with(tree.db, schema_statement("tree/code"), node->code_id);
 
@@ -136,35 +136,35 @@ static struct query *query_code(const struct node *node)
     return query;
 }
 
-static void node_print(void *to, const struct node *node)
+static void print_node(void *to, const struct node *node)
 {
-    struct query *code = query_code(node);
+    struct query *code = query_code_of_node(node);
     uint32_t indent = (node->depth - 1) * 2;
     char human[TABLE_HUMAN];
     char share[CELL_TEXT];
     struct value percent = {.type = QUERY_REAL, .real = node_percent(node)};
     char *words;
 
-    table_figure(to, table_duration(human, node->total_ns));
+    table_put_figure(to, table_duration(human, node->total_ns));
     words = say_print("%s %%", value_print(share, &percent, AS_PERCENT, 0));
-    table_figure(to, words);
+    table_put_figure(to, words);
     free(words);
-    table_figure(to, table_duration(human, node->self_ns > 0 ? node->self_ns : 0));
-    table_figure(to, table_count(human, node->calls));
+    table_put_figure(to, table_duration(human, node->self_ns > 0 ? node->self_ns : 0));
+    table_put_figure(to, table_count(human, node->calls));
     words = say_print("%*s%s", (int)(indent < INDENT_MOST ? indent : INDENT_MOST), "",
                       query_text(code, 0, NULL));
-    table_string(to, words);
+    table_put_string(to, words);
     free(words);
     words = say_print("%s:%" PRId64, prose_path(query_text(code, 1, NULL)), query_integer(code, 2));
-    table_string(to, words);
+    table_put_string(to, words);
     free(words);
     query_close(code);
 }
 
-static void node_json_write(void *to, const struct node *node)
+static void write_node_as_json(void *to, const struct node *node)
 {
     struct json *json = to;
-    struct query *code = query_code(node);
+    struct query *code = query_code_of_node(node);
 
     json_object(json, NULL);
     json_integer(json, "depth", node->depth - 1);
@@ -188,27 +188,27 @@ static int64_t least_shown_ns(void)
     return (int64_t)ceil((double)root_total_ns() * least);
 }
 
-static void calls_bind(const void *context, struct query *query)
+static void bind_call_parameters(const void *context, struct query *query)
 {
     if (!tree.frame_id)
         find_bind(query, 1, &tree.code);
 }
 
-static void tree_print(void)
+static void print_tree(void)
 {
     static const char *const names[] = {"total", "share", "self", "calls", "function", "where"};
     struct page_text page = {
         .out = stdout,
         .db = tree.db,
         .way = page_text_way(stdout, false),
-        .bind = calls_bind,
+        .bind = bind_call_parameters,
     };
     struct table *table;
 
     page_text_print(&page, tree.frame_id ? "tree/call" : "tree/calls", tree.frame_id);
     putchar('\n');
     table = table_open(stdout, table_format(stdout, false), 6, names);
-    nodes_visit(least_shown_ns(), node_print, table);
+    visit_nodes(least_shown_ns(), print_node, table);
     table_close(table);
     if (tree.stacks.tree.cut)
         printf("(%" PRIu32 " calls are counted in their callers' own time: there are more than "
@@ -218,18 +218,18 @@ static void tree_print(void)
         printf("(%" PRId64 " more; --limit 0 shows all)\n", tree.left);
 }
 
-static void tree_json_write(void)
+static void write_tree_as_json(void)
 {
     struct json *json = &(struct json){.out = stdout};
 
     json_object(json, NULL);
-    json_lines(json);
+    json_begin_lines(json);
     json_string(json, "file", db_path(tree.db));
     found_json(json, &tree.code);
-    json_maybe(json, "frame_id", tree.frame_id, tree.frame_id);
+    json_integer_or_null(json, "frame_id", tree.frame_id, tree.frame_id);
     json_list(json, "nodes");
-    json_lines(json);
-    nodes_visit(least_shown_ns(), node_json_write, json);
+    json_begin_lines(json);
+    visit_nodes(least_shown_ns(), write_node_as_json, json);
     json_end(json);
     json_integer(json, "left_out", tree.left);
     json_integer(json, "counted_in_callers", tree.stacks.tree.cut);
@@ -296,18 +296,18 @@ static bool tree_build_and_print(void)
 {
     if (!choose_call())
         return false;
-    tree_read();
+    read_frames_into_tree();
     if (db_failed(tree.db))
         return false;
-    if (!node_at(0)->child) {
+    if (!node_with_index(0)->child) {
         report_no_call();
         return false;
     }
     doubts_say_unstored(tree.db, "their time is their callers' own time in the tree");
     if (given.json)
-        tree_json_write();
+        write_tree_as_json();
     else
-        tree_print();
+        print_tree();
     return true;
 }
 

@@ -44,21 +44,21 @@ static struct {
 } given = {.runs = RUNS, .rtol = 1e-5};
 
 /* Read the value of --runs, a number that includes the unchanged run. */
-static const char *runs_read(const struct option *option, const char *value)
+static const char *read_runs_option(const struct option *option, const char *value)
 {
     return !option_count(option, value) && given.runs >= 2
                ? NULL
                : "not a number from 2 on: the unchanged run is one of them";
 }
 
-static const char *rtol_read(const struct option *option, const char *value)
+static const char *read_rtol_option(const struct option *option, const char *value)
 {
     given.has_rtol = true;
     return option_share(option, value);
 }
 
 static const struct option options[] = {
-    {"runs", .value = "N", .read = runs_read, .to = &given.runs,
+    {"runs", .value = "N", .read = read_runs_option, .to = &given.runs,
      .help = "at most so many runs, the unchanged one among them, where no SETTING is given; 8 "
              "unless given"},
     {"calls", .value = "N", .read = option_count, .to = &given.calls,
@@ -68,7 +68,7 @@ static const struct option options[] = {
     {"compare", .read = option_flag, .to = &given.compare,
      .help = "compare what FUNC returns, call by call, with the unchanged run: equal, close, "
              "different"},
-    {"rtol", .value = "SHARE", .read = rtol_read, .to = &given.rtol,
+    {"rtol", .value = "SHARE", .read = read_rtol_option, .to = &given.rtol,
      .help = "of --compare: numbers that differ by this share of them at most are close; 1e-5 "
              "unless given"},
     {"yes", .read = option_flag, .to = &given.yes, .help = "do not ask before the first run"},
@@ -103,7 +103,7 @@ struct trying {
     bool stopped;                /* the user pressed Ctrl-C: no further run is started */
 };
 
-static void spin_progress(void *context)
+static void turn_progress_mark(void *context)
 {
     struct trying *trying = context;
 
@@ -118,13 +118,13 @@ static int remove_folder_entry(const char *path, const struct stat *status, int 
     return remove(path);
 }
 
-static void folder_remove(const char *path)
+static void remove_folder(const char *path)
 {
     if (*path)
         nftw(path, remove_folder_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-static bool folder_make(struct trying *trying)
+static bool make_folder(struct trying *trying)
 {
     const char *places[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
 
@@ -144,7 +144,7 @@ static bool folder_make(struct trying *trying)
 
 /* Copy our standard input to a file in the folder, so that each run can read it. Returns the file,
  * or -1 if there is no standard input or if it is the terminal. */
-static int stdin_copy(const struct trying *trying)
+static int copy_standard_input(const struct trying *trying)
 {
     char path[PATH_MAX + 16];
     char part[1 << 16];
@@ -165,7 +165,7 @@ static int stdin_copy(const struct trying *trying)
 
 /* ---- telling the user what will run -------------------------------------- */
 
-static void words_print(FILE *out, const struct words *words)
+static void print_words(FILE *out, const struct words *words)
 {
     for (size_t i = 0; i < words->count; i++) {
         const char *word = words->at[i];
@@ -189,16 +189,16 @@ static size_t count_planned_runs(const struct plan *plan)
     return plan->chosen && all > (size_t)given.runs ? (size_t)given.runs : all;
 }
 
-static void plan_print(const struct trying *trying)
+static void print_plan(const struct trying *trying)
 {
     const struct plan *plan = &trying->plan;
     char human[TABLE_HUMAN];
 
     fputs("Runs", stderr);
-    words_print(stderr, &plan->launcher);
+    print_words(stderr, &plan->launcher);
     if (plan->launcher.count)
         fputs(" dyntrace run ...", stderr);
-    words_print(stderr, &plan->command);
+    print_words(stderr, &plan->command);
     fputs("\n  in ", stderr);
     say_escaped(stderr, plan->directory, strlen(plan->directory));
     fprintf(stderr, "\n  %s%zu times: unchanged, then with\n",
@@ -257,7 +257,8 @@ struct seen {
 };
 
 /* Read the counts in the trace of the run ATTEMPT into SEEN. */
-static void trace_read(struct trying *trying, const struct attempt *attempt, struct seen *seen)
+static void read_trace_counts(struct trying *trying, const struct attempt *attempt,
+                              struct seen *seen)
 {
     char *files[] = {(char *)attempt->trace, NULL};
     struct arena *arena = &trying->plan.arena;
@@ -329,8 +330,8 @@ static const char *strip_setting(const char *why, const char *setting)
 }
 
 /* Return the reason why the counts of ATTEMPT cannot be used, or NULL if they can. */
-static const char *attempt_error(struct trying *trying, const struct attempt *attempt,
-                                 const struct seen *seen, const char *setting)
+static const char *find_error_of_attempt(struct trying *trying, const struct attempt *attempt,
+                                         const struct seen *seen, const char *setting)
 {
     struct arena *arena = &trying->plan.arena;
     const struct trial_row *base = trying->results.count ? &trying->baseline_row : NULL;
@@ -343,7 +344,7 @@ static const char *attempt_error(struct trying *trying, const struct attempt *at
         return arena_print(arena, "stopped after %s (--timeout)",
                            table_duration(human, (int64_t)given.timeout_ns));
     if (!seen->traced) {
-        const char *said = output_own_message(arena, attempt->err);
+        const char *said = output_find_own_message(arena, attempt->err);
         why = said ? said : why ? why : last_error_line(trying, attempt);
         why = why ? why : "it left no trace";
     }
@@ -383,10 +384,12 @@ static const char *describe_difference(struct trying *trying, const struct attem
 
     if (!trying->plan.values_get_session_option)
         return NULL;
-    words = output_difference(arena, attempt->out, base->out, again ? again->out : NULL, job);
+    words =
+        output_describe_difference(arena, attempt->out, base->out, again ? again->out : NULL, job);
     if (words)
         return arena_print(arena, "stdout: %s", words);
-    words = output_difference(arena, attempt->err, base->err, again ? again->err : NULL, job);
+    words =
+        output_describe_difference(arena, attempt->err, base->err, again ? again->err : NULL, job);
     return words ? arena_print(arena, "stderr: %s", words) : NULL;
 }
 
@@ -399,7 +402,8 @@ static void run_baseline_again(struct trying *trying)
         return;
     trying->progress.what = "trying: unchanged once more, as the output differs";
     attempts.against = attempts.compare ? trying->baseline.values : NULL;
-    if (!attempt_run(&trying->plan, &attempts, "again", "", &trying->again, spin_progress, trying))
+    if (!attempt_run_command(&trying->plan, &attempts, "again", "", &trying->again,
+                             turn_progress_mark, trying))
         return;
     trying->stopped = trying->again.stopped;
     trying->has_again = !trying->again.stopped && !trying->again.timed_out;
@@ -407,7 +411,7 @@ static void run_baseline_again(struct trying *trying)
 
 /* Is the output of ATTEMPT equal to the baseline's? Returns 1 or 0, or UNKNOWN if two unchanged
  * runs write different lines. */
-static int64_t output_judge(struct trying *trying, const struct attempt *attempt)
+static int64_t judge_output(struct trying *trying, const struct attempt *attempt)
 {
     if (!output_differs(trying, attempt))
         return 1;
@@ -419,19 +423,20 @@ static int64_t output_judge(struct trying *trying, const struct attempt *attempt
 
 /* Compare ATTEMPT's return values with those of the baseline, and return the worst verdict. Returns
  * NULL if they were not compared. */
-static const char *values_judge(struct trying *trying, const struct attempt *attempt)
+static const char *judge_values(struct trying *trying, const struct attempt *attempt)
 {
     const char *found;
 
     if (!trying->attempts.compare)
         return NULL;
-    found = values_compare(trying->baseline.values, attempt->values);
+    found = values_worst_verdict(trying->baseline.values, attempt->values);
     if (!found || strcmp(found, "different") != 0)
         return found;
     run_baseline_again(trying);
     if (!trying->has_again)
         return found;
-    return prose_equal(values_compare(trying->baseline.values, trying->again.values), "different")
+    return prose_equal(values_worst_verdict(trying->baseline.values, trying->again.values),
+                       "different")
                ? NULL
                : found;
 }
@@ -483,12 +488,13 @@ static bool try_setting(struct trying *trying, const char *setting)
         progress_begin(arena_print(arena, "trying: run %zu of %zu, %.60s", trying->made,
                                    trying->wanted, baseline ? "unchanged" : setting));
     attempts.against = attempts.compare && !baseline ? trying->baseline.values : NULL;
-    if (!attempt_run(&trying->plan, &attempts, name, setting, &attempt, spin_progress, trying))
+    if (!attempt_run_command(&trying->plan, &attempts, name, setting, &attempt, turn_progress_mark,
+                             trying))
         return false;
     trying->stopped = attempt.stopped;
     if (trying->stopped)
         return false;
-    trace_read(trying, &attempt, &seen);
+    read_trace_counts(trying, &attempt, &seen);
     read_program_end(&trying->plan, &attempt, &seen);
     if (baseline)
         trying->baseline = attempt;
@@ -502,21 +508,21 @@ static bool try_setting(struct trying *trying, const char *setting)
         .exit_code = seen.exit_code,
         .exit_signal = seen.exit_signal,
         .output_same = UNKNOWN,
-        .error = attempt_error(trying, &attempt, &seen, setting),
+        .error = find_error_of_attempt(trying, &attempt, &seen, setting),
     };
     if (!baseline && seen.traced && !attempt.timed_out) {
-        row.output_same = output_judge(trying, &attempt);
+        row.output_same = judge_output(trying, &attempt);
         row.difference = row.output_same ? NULL : describe_difference(trying, &attempt);
-        row.values_same = values_judge(trying, &attempt);
+        row.values_same = judge_values(trying, &attempt);
     }
     progress_end(&trying->progress);
     if (trying->stopped)
         return false;
     if (baseline)
         trying->baseline_row = row;
-    folder_remove(attempt.trace);
+    remove_folder(attempt.trace);
     if (!baseline)
-        folder_remove(attempt.values);
+        remove_folder(attempt.values);
     result = list_add(&trying->results);
     result->setting = setting;
     result->counts = choose_counts(trying, &seen);
@@ -597,69 +603,69 @@ static void try_all_settings(struct trying *trying)
 
 /* ---- printing the trials ----------------------------------------------------- */
 
-static void number_put(struct table *table, int64_t value)
+static void put_number_cell(struct table *table, int64_t value)
 {
     if (value == UNKNOWN)
-        table_null(table);
+        table_put_null(table);
     else
-        table_integer(table, value);
+        table_put_integer(table, value);
 }
 
-static void time_put(struct table *table, int64_t ns)
+static void put_time_cell(struct table *table, int64_t ns)
 {
     char human[TABLE_HUMAN];
 
     if (ns == UNKNOWN)
-        table_null(table);
+        table_put_null(table);
     else
-        table_figure(table, table_duration(human, ns));
+        table_put_figure(table, table_duration(human, ns));
 }
 
-static void output_put(struct table *table, const struct trial *trial)
+static void put_output_cell(struct table *table, const struct trial *trial)
 {
-    table_string(table, trial->output_same == 1   ? "same"
-                        : trial->output_same == 0 ? "differs"
-                                                  : NULL);
+    table_put_string(table, trial->output_same == 1   ? "same"
+                            : trial->output_same == 0 ? "differs"
+                                                      : NULL);
 }
 
-static void eager_put(struct table *table, const struct trial *trial)
+static void put_eager_cell(struct table *table, const struct trial *trial)
 {
     bool given_up = trial->eager == UNKNOWN && trial->compiles != UNKNOWN;
 
     if (given_up)
-        table_figure(table, "not counted");
+        table_put_figure(table, "not counted");
     else
-        number_put(table, trial->eager);
+        put_number_cell(table, trial->eager);
 }
 
-static void trial_print(struct table *table, const struct trial *trial, bool compared)
+static void print_trial(struct table *table, const struct trial *trial, bool compared)
 {
     const char *note = trial->note;
 
     if (!trial->works)
         table_mark_row_red(table);
-    table_string(table, *trial->setting ? trial->setting : "(unchanged)");
-    number_put(table, trial->compiles);
-    number_put(table, trial->recompiles);
-    number_put(table, trial->breaks);
-    eager_put(table, trial);
-    number_put(table, trial->hits);
-    time_put(table, trial->compile_ns);
-    time_put(table, trial->step_ns);
+    table_put_string(table, *trial->setting ? trial->setting : "(unchanged)");
+    put_number_cell(table, trial->compiles);
+    put_number_cell(table, trial->recompiles);
+    put_number_cell(table, trial->breaks);
+    put_eager_cell(table, trial);
+    put_number_cell(table, trial->hits);
+    put_time_cell(table, trial->compile_ns);
+    put_time_cell(table, trial->step_ns);
     if (trial->exit_signal != UNKNOWN) {
         char *words = say_print("signal %lld", (long long)trial->exit_signal);
-        table_figure(table, words);
+        table_put_figure(table, words);
         free(words);
     } else {
-        number_put(table, trial->exit_code);
+        put_number_cell(table, trial->exit_code);
     }
-    output_put(table, trial);
+    put_output_cell(table, trial);
     if (compared)
-        table_string(table, trial->values_same);
-    table_text(table, note ? note : "", note ? prose_cut(note, NOTE_MOST) : 0);
+        table_put_string(table, trial->values_same);
+    table_put_text(table, note ? note : "", note ? prose_cut(note, NOTE_MOST) : 0);
 }
 
-static void trials_print(const struct trying *trying, const struct trials *trials)
+static void print_trials(const struct trying *trying, const struct trials *trials)
 {
     static const char *const names[] = {"setting", "compiles", "recompiles", "breaks",
                                         "eager",   "hits",     "compile",    "step",
@@ -674,11 +680,11 @@ static void trials_print(const struct trying *trying, const struct trials *trial
             shown[columns++] = names[i];
     table = table_open(stdout, table_format(stdout, false), columns, shown);
     for (size_t i = 0; i < trials->count; i++)
-        trial_print(table, &trials->at[i], compared);
+        print_trial(table, &trials->at[i], compared);
     table_close(table);
 }
 
-static void trial_json_write(struct json *json, const struct trial *trial)
+static void write_trial_as_json(struct json *json, const struct trial *trial)
 {
     const struct {
         const char *key;
@@ -703,7 +709,7 @@ static void trial_json_write(struct json *json, const struct trial *trial)
     json_bool(json, "works", trial->works);
     json_bool(json, "gain", trial->gain);
     for (size_t i = 0; i < array_count(numbers); i++)
-        json_maybe(json, numbers[i].key, numbers[i].value != UNKNOWN, numbers[i].value);
+        json_integer_or_null(json, numbers[i].key, numbers[i].value != UNKNOWN, numbers[i].value);
     if (known)
         json_bool(json, "same_output", trial->output_same);
     else
@@ -714,13 +720,13 @@ static void trial_json_write(struct json *json, const struct trial *trial)
     json_end(json);
 }
 
-static void trials_json_write(const struct trying *trying, const struct trials *trials)
+static void write_trials_as_json(const struct trying *trying, const struct trials *trials)
 {
     const struct plan *plan = &trying->plan;
     struct json json = {.out = stdout};
 
     json_object(&json, NULL);
-    json_lines(&json);
+    json_begin_lines(&json);
     json_string(&json, "file", plan->path);
     if (plan->named)
         found_json(&json, &plan->code);
@@ -733,16 +739,16 @@ static void trials_json_write(const struct trying *trying, const struct trials *
     json_string(&json, "directory", plan->directory);
     json_bool(&json, "interrupted", trying->stopped);
     json_list(&json, "trials");
-    json_lines(&json);
+    json_begin_lines(&json);
     for (size_t i = 0; i < trials->count; i++)
-        trial_json_write(&json, &trials->at[i]);
+        write_trial_as_json(&json, &trials->at[i]);
     json_end(&json);
     json_end(&json);
     putc('\n', stdout);
 }
 
 /* Print the trials that this `dyntrace try` has stored, as the trace has them. */
-static void batch_print(struct trying *trying)
+static void print_batch(struct trying *trying)
 {
     struct trials all = {0};
     struct trials batch = {0};
@@ -761,9 +767,9 @@ static void batch_print(struct trying *trying)
         trials_read(trying->db, &arena, NULL, &batch);
     }
     if (given.json)
-        trials_json_write(trying, &batch);
+        write_trials_as_json(trying, &batch);
     else if (batch.count)
-        trials_print(trying, &batch);
+        print_trials(trying, &batch);
     list_free(&all);
     list_free(&batch);
     arena_free(&arena);
@@ -799,11 +805,11 @@ static bool prepare_plan(struct trying *trying, char *const *files, const char *
     db = find_open(files);
     if (!db)
         return false;
-    found = plan_find(plan, db, name);
+    found = plan_find_function(plan, db, name);
     for (; found && *settings; settings++)
         *list_add(&plan->settings) = *settings;
     if (found && !plan->settings.count && given.runs > 1)
-        plan_choose(plan, files, db, (size_t)given.runs - 1);
+        plan_choose_settings(plan, files, db, (size_t)given.runs - 1);
     found = found && !db_failed(db);
     db_close(db);
     if (found && (given.calls || given.compare) && !plan->known)
@@ -823,7 +829,7 @@ static int try_command(char *const *files, const char *name, char *const *settin
     static struct trying trying;
     int status = 2;
 
-    bounds_no_time(); /* no time limit, because a run takes as long as the program */
+    bounds_lift_time_limit(); /* no time limit, because a run takes as long as the program */
     trying = (struct trying){.attempts = {.stdin_file = -1,
                                           .timeout_ns = given.timeout_ns,
                                           .calls = given.calls,
@@ -833,23 +839,23 @@ static int try_command(char *const *files, const char *name, char *const *settin
         goto done;
     trying.wanted = count_planned_runs(&trying.plan);
     trying.db = db_open_for_trials(trying.plan.path);
-    if (!trying.db || !folder_make(&trying))
+    if (!trying.db || !make_folder(&trying))
         goto done;
-    plan_print(&trying);
+    print_plan(&trying);
     if (!ask_to_continue())
         goto done;
-    trying.attempts.stdin_file = stdin_copy(&trying);
+    trying.attempts.stdin_file = copy_standard_input(&trying);
     try_all_settings(&trying);
     progress_end(&trying.progress);
     if (print && trying.results.count)
-        batch_print(&trying);
+        print_batch(&trying);
     status = trying.stopped ? 128 + SIGINT : trying.results.count && !db_failed(trying.db) ? 0 : 2;
     if (trying.results.count && !trying.results.at[0].works)
         status = 2;
 done:
     if (trying.attempts.stdin_file >= 0)
         close(trying.attempts.stdin_file);
-    folder_remove(trying.folder);
+    remove_folder(trying.folder);
     list_free(&trying.results);
     db_close(trying.db);
     plan_free(&trying.plan);

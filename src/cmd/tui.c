@@ -13,7 +13,7 @@
 /* the values of the options; `rows` is 0 if --screen was not given */
 static struct tui_options given;
 
-static const char *size_read(const struct option *option, const char *value)
+static const char *read_size_option(const struct option *option, const char *value)
 {
     char rest;
 
@@ -35,7 +35,7 @@ static const struct option options[] = {
          "Right PgUp PgDn Home End Backspace Delete F1 C-l Click:X,Y WheelUp WheelDown Resize:WxH"},
     {"dump", .read = option_flag, .to = &given.dump,
      .help = "then print the screen as text and end; needs no terminal"},
-    {"screen", .value = "WxH", .read = size_read,
+    {"screen", .value = "WxH", .read = read_size_option,
      .help = "the size of that screen; 80x24 unless given"},
     OPTION_END,
 };

@@ -42,7 +42,7 @@ static const struct option options[] = {
 };
 
 /* Print the functions to look at first. Called if the user named no function. */
-static void worst_functions_print(struct db *db, const char *file)
+static void print_worst_functions(struct db *db, const char *file)
 {
     struct json *json = &(struct json){.out = stdout};
 
@@ -52,7 +52,7 @@ static void worst_functions_print(struct db *db, const char *file)
         return;
     }
     json_object(json, NULL);
-    json_lines(json);
+    json_begin_lines(json);
     json_string(json, "file", db_path(db));
     findings_json(db, json);
     json_end(json);
@@ -101,7 +101,7 @@ static int why_main(int count, char **operands)
     else if (found == FIND_ONE && !db_failed(why.db))
         why_page_print(&why, given.all);
     if (!name)
-        worst_functions_print(why.db, *files);
+        print_worst_functions(why.db, *files);
     status = find_status(why.db, found);
     why_free(&why);
     return status ? status : measured;

@@ -546,7 +546,7 @@ static void serve_snapshot_request(struct run *run)
     lookup_pages_store_unfinished_pages(&c->lookups);
     frame_pages_write_window(&c->pages);
     commit_if_time_has_come(run, true);
-    header->snapshot_held = recorder_is_held(c->recorder);
+    header->snapshot_held = recorder_is_log_held(c->recorder);
     header->snapshot_ns = c->decode.last_ns;
     atomic_store(&header->snapshot_ready, asked);
     for (int i = 0; i < SNAPSHOT_WAITS && atomic_load(&header->snapshot_taken) != asked; i++)
@@ -892,7 +892,7 @@ static void write_job_ids(struct recorder *r)
     static const char *const keys[JOB_FACTS] = {JOB_KEYS};
 
     for (int i = 0; i < JOB_FACTS; i++) {
-        const char *fact = job_fact((enum job_fact)i);
+        const char *fact = job_read_fact((enum job_fact)i);
         if (fact)
             recorder_set_meta(r, keys[i], fact, 0);
     }
@@ -926,10 +926,10 @@ static bool write_first_rows(struct collector *c, const char *argv)
                      .process_id = COMMAND_ID,
                      .pid = ROW_NONE,
                      .own_pid = ROW_NONE,
-                     .mode = fact_string("none"),
+                     .mode = fact_make_text("none"),
                  });
     recorder_put(r, PROCESS_SAYS,
-                 {.process_id = COMMAND_ID, .argv = fact_string(file->no_argv ? NULL : argv)});
+                 {.process_id = COMMAND_ID, .argv = fact_make_text(file->no_argv ? NULL : argv)});
     recorder_set_meta(r, "dyntrace_version", DYNTRACE_VERSION, 0);
     recorder_set_meta(r, "state", "recording", 0);
     recorder_set_meta(r, "host", host, 0);

@@ -240,8 +240,8 @@ static void store_compile_mark(struct traced *t, const struct fact_MARK *fact, s
                      .rowid = row,
                      .code_id = code,
                      .at_ns = clock_to_session_ns(t, fact->clock),
-                     .action = fact_string(own),
-                     .recursive_action = fact_string(callees),
+                     .action = fact_make_text(own),
+                     .recursive_action = fact_make_text(callees),
                      .region_id = number_or_null(fact->region),
                      .reason = fact->reason,
                  });
@@ -362,7 +362,7 @@ static void store_command_line(struct traced *t, const struct fact_ARGV *fact)
     char *argv = json_array(fact->argv.text, (size_t)fact->argv.bytes);
 
     recorder_put(t->collector->recorder, PROCESS_SAYS,
-                 {.process_id = t->row.process_id, .argv = fact_string(argv)});
+                 {.process_id = t->row.process_id, .argv = fact_make_text(argv)});
     free(argv);
 }
 
@@ -528,7 +528,7 @@ static void store_code(struct traced *t, const struct fact_CODE *fact, struct fa
                      .filename = fact->filename,
                      .qualname = fact->qualname,
                      .first_line = fact->first_line,
-                     .kind = fact_string(name_of_code_kind(fact)),
+                     .kind = fact_make_text(name_of_code_kind(fact)),
                      .fingerprint = fact->fingerprint,
                  });
 }
@@ -587,7 +587,7 @@ static void store_cause(struct traced *t, const struct fact_CAUSE *fact, uint32_
                      .expected = fact->expected,
                      .actual = fact->actual,
                      .text = fact->words,
-                     .how = fact_string(how),
+                     .how = fact_make_text(how),
                  });
 }
 
@@ -866,9 +866,9 @@ uint32_t traced_row_id_of_code(struct traced *t, uint32_t local)
                      {
                          .code_id = t->unknown_code,
                          .process_id = t->row.process_id,
-                         .filename = fact_string(""),
-                         .qualname = fact_string("(unknown code)"),
-                         .kind = fact_string("function"),
+                         .filename = fact_make_text(""),
+                         .qualname = fact_make_text("(unknown code)"),
+                         .kind = fact_make_text("function"),
                      });
         collector_record_loss(
             c, t->row.process_id, 0,
@@ -947,7 +947,7 @@ void traced_write_span(struct traced *t, const struct decoder *d, const struct d
                      .name = span->name,
                      .start_ns = (int64_t)span->start_ns,
                      .attributes = span->attributes,
-                     .kind = fact_string(span_words[span->kind]),
+                     .kind = fact_make_text(span_words[span->kind]),
                  });
 }
 
@@ -979,8 +979,8 @@ bool traced_write_long_frame(struct traced *t, uint64_t frame_id, struct frame_r
 
     if (!keep_is_set(&t->collector->keep))
         return false;
-    if (!recorder_find(t->collector->recorder, schema_statement("recorder/long_frame"),
-                       (int64_t)frame_id, found, array_count(found)))
+    if (!recorder_query_row(t->collector->recorder, schema_statement("recorder/long_frame"),
+                            (int64_t)frame_id, found, array_count(found)))
         return false;
     *row = (struct frame_row){.parent_id = (uint64_t)found[0],
                               .start_ns = (uint64_t)found[1],
@@ -1063,7 +1063,7 @@ static void add_lookup_row(struct collector *c, enum lookup_table table, const i
 /* Must lookups go without rows, because a reader keeps SQLite from reusing its log? */
 static bool must_lookups_go_without_rows(const struct collector *c)
 {
-    return keep_is_set(&c->keep) && recorder_is_held(c->recorder);
+    return keep_is_set(&c->keep) && recorder_is_log_held(c->recorder);
 }
 
 /* Write the check of one entry, which has POSITION in the lookup. */

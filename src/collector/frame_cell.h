@@ -54,15 +54,15 @@ static inline uint64_t frame_id(uint32_t page, uint32_t slot)
 static inline unsigned frame_bytes_of_open_cell(uint64_t id, uint64_t parent_id, uint32_t thread_id,
                                                 uint32_t code_id, unsigned kind, uint64_t start_ns)
 {
-    return 1 + varint_bytes(id) + 1 + FRAME_OPEN_COLUMNS + frame_bytes_of(start_ns) +
-           (parent_id ? frame_bytes_of(id - parent_id) : 0) + frame_bytes_of(code_id) +
-           frame_bytes_of(thread_id) + (kind > 1) + FRAME_OPEN_BYTES;
+    return 1 + varint_bytes(id) + 1 + FRAME_OPEN_COLUMNS + number_count_bytes(start_ns) +
+           (parent_id ? number_count_bytes(id - parent_id) : 0) + number_count_bytes(code_id) +
+           number_count_bytes(thread_id) + (kind > 1) + FRAME_OPEN_BYTES;
 }
 
 /* Return how many bytes longer a cell becomes when it gets a cache_entry_id. */
 static inline unsigned frame_bytes_of_entry_column(uint32_t cache_entry_id)
 {
-    return 1 + frame_bytes_of(cache_entry_id);
+    return 1 + number_count_bytes(cache_entry_id);
 }
 
 /* Write BYTE at BODY as a whole byte, even if it is 0 or 1, which write_small_column() would store
@@ -129,18 +129,18 @@ frame_write_cell(uint8_t *p, uint64_t id, const struct frame_row *row, bool is_p
     *p++ = (uint8_t)(1 + columns);
     type = p;
     body = p + columns;
-    body = put_positive(body, row->start_ns, &type[COLUMN_START]);
+    body = put_positive_number(body, row->start_ns, &type[COLUMN_START]);
     if (is_plain || row->ended) {
-        body = put_positive(body, row->end_ns - row->start_ns, &type[COLUMN_TOOK]);
+        body = put_positive_number(body, row->end_ns - row->start_ns, &type[COLUMN_TOOK]);
     } else {
         type[COLUMN_TOOK] = 6;
         body = put_big_endian(body, UINT64_MAX, 8);
     }
     type[COLUMN_PARENT] = 0;
     if (row->parent_id)
-        body = put_positive(body, id - row->parent_id, &type[COLUMN_PARENT]);
-    body = put_positive(body, row->code_id, &type[COLUMN_CODE]);
-    body = put_positive(body, row->thread_id, &type[COLUMN_THREAD]);
+        body = put_positive_number(body, id - row->parent_id, &type[COLUMN_PARENT]);
+    body = put_positive_number(body, row->code_id, &type[COLUMN_CODE]);
+    body = put_positive_number(body, row->thread_id, &type[COLUMN_THREAD]);
     if (columns > FRAME_COLUMNS_LEAST)
         body = write_optional_columns(body, type, columns, row);
     cell[0] = (uint8_t)(body - type + 1);

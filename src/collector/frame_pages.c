@@ -155,10 +155,11 @@ struct cell {
 
 uint8_t *page_find_row_cell(uint8_t *page, unsigned slot, uint64_t *id)
 {
-    uint8_t *p = page + get16(page + 8 + 2 * (slot % FRAME_PAGE_ROWS));
+    uint8_t *p = page + get_two_bytes(page + 8 + 2 * (slot % FRAME_PAGE_ROWS));
     uint8_t *end = page + FRAME_PAGE_BYTES;
 
-    if (page[0] != PAGE_TABLE || slot >= get16(page + 3) || slot >= FRAME_PAGE_ROWS || p < page + 8)
+    if (page[0] != PAGE_TABLE || slot >= get_two_bytes(page + 3) || slot >= FRAME_PAGE_ROWS ||
+        p < page + 8)
         return NULL;
     for (*id = 0, p++; p < end && *p & 0x80; p++)
         *id = (*id | (*p & 0x7f)) << 7;
@@ -177,7 +178,7 @@ static bool parse_cell(uint8_t *page, unsigned slot, struct cell *cell)
     uint64_t id;
     bool is_ours;
 
-    cell->start = page + get16(page + 8 + 2 * (slot % FRAME_PAGE_ROWS));
+    cell->start = page + get_two_bytes(page + 8 + 2 * (slot % FRAME_PAGE_ROWS));
     p = page_find_row_cell(page, slot, &id);
     if (!p)
         return false;
@@ -645,8 +646,8 @@ static void find_stored_pages(struct frame_pages *w)
          * begins with a smaller id than a page of frames in the same place. */
         if (page_find_row_cell(held, 0, &id) && id != frame_id(n, 0))
             *address_of_row_count(w, n) = w->keep.on ? 0 : FRAME_PAGE_OTHER;
-        else if (get16(held + 3) <= FRAME_PAGE_ROWS && parse_cell(held, 0, &cell))
-            *address_of_row_count(w, n) = (uint8_t)get16(held + 3);
+        else if (get_two_bytes(held + 3) <= FRAME_PAGE_ROWS && parse_cell(held, 0, &cell))
+            *address_of_row_count(w, n) = (uint8_t)get_two_bytes(held + 3);
     }
 }
 
@@ -813,10 +814,10 @@ static bool make_frame_page(uint8_t made[FRAME_PAGE_BYTES], uint32_t page, struc
     content = FRAME_PAGE_BYTES - at;
     memset(made, 0, content);
     made[0] = PAGE_TABLE;
-    put16(made + 3, count);
-    put16(made + 5, content);
+    put_two_bytes(made + 3, count);
+    put_two_bytes(made + 5, content);
     for (uint32_t i = 0; i < count; i++)
-        put16(made + 8 + 2 * i, content + fill->cell[i] - 1);
+        put_two_bytes(made + 8 + 2 * i, content + fill->cell[i] - 1);
     memcpy(made + content, fill->cell_bytes, at);
     return true;
 }
@@ -975,7 +976,7 @@ uint64_t frame_pages_find_last_row(struct frame_pages *w, uint32_t thread_id, ui
         data = page == except || page >= end_of_known_pages(w) || !*address_of_row_count(w, page)
                    ? NULL
                    : find_page_of_frame(w, frame_id(page, 0), copy);
-        for (unsigned slot = data ? get16(data + 3) : 0; slot--;)
+        for (unsigned slot = data ? get_two_bytes(data + 3) : 0; slot--;)
             if (parse_cell(data, slot, &cell) &&
                 read_cell_column(&cell, COLUMN_THREAD) == thread_id)
                 return frame_id(page, slot);
@@ -1051,10 +1052,10 @@ void frame_pages_remove_row(struct frame_pages *w, uint64_t id)
     struct cell cell;
     unsigned content, start, bytes;
 
-    if (!data || !*address_of_row_count(w, page) || slot + 1 != get16(data + 3) ||
+    if (!data || !*address_of_row_count(w, page) || slot + 1 != get_two_bytes(data + 3) ||
         !parse_cell(data, slot, &cell))
         return;
-    content = get16(data + 5);
+    content = get_two_bytes(data + 5);
     start = (unsigned)(cell.start - data);
     bytes = (unsigned)(cell.end - cell.start);
     if (content > start)
@@ -1063,13 +1064,13 @@ void frame_pages_remove_row(struct frame_pages *w, uint64_t id)
     memmove(made + content + bytes, made + content, start - content);
     memset(made + content, 0, bytes);
     for (uint32_t i = 0; i < slot; i++) {
-        unsigned other = get16(made + 8 + 2 * i);
+        unsigned other = get_two_bytes(made + 8 + 2 * i);
         if (other < start)
-            put16(made + 8 + 2 * i, other + bytes);
+            put_two_bytes(made + 8 + 2 * i, other + bytes);
     }
-    put16(made + 8 + 2 * slot, 0);
-    put16(made + 3, slot);
-    put16(made + 5, content + bytes);
+    put_two_bytes(made + 8 + 2 * slot, 0);
+    put_two_bytes(made + 3, slot);
+    put_two_bytes(made + 5, content + bytes);
     if (write_page(w, page, made))
         return; /* the row stays, because the page could not be written */
     if (data != made) {
@@ -1093,14 +1094,14 @@ static void make_interior_page(uint8_t *page, enum page_tree_of tree,
     for (size_t i = 0; i + 1 < count; i++) {
         uint8_t cell[40];
         uint8_t *p = put_big_endian(cell, children[i].page, 4);
-        p = tree >= TREE_LOOKUP_CODE ? put_key(p, children[i].key, children[i].id)
+        p = tree >= TREE_LOOKUP_CODE ? put_index_record(p, children[i].key, children[i].id)
                                      : put_varint(p, children[i].key);
         content -= (unsigned)(p - cell);
         memcpy(page + content, cell, (size_t)(p - cell));
-        put16(page + 12 + 2 * i, content);
+        put_two_bytes(page + 12 + 2 * i, content);
     }
-    put16(page + 3, (unsigned)count - 1);
-    put16(page + 5, content);
+    put_two_bytes(page + 3, (unsigned)count - 1);
+    put_two_bytes(page + 5, content);
     patch_big_endian(page + 8, children[count - 1].page, 4);
 }
 

@@ -206,7 +206,7 @@ void keep_drop_old_rows(struct collector *c)
     if (!keep_is_set(keep) || keep->ended)
         return;
     keep->rows = 0;
-    if (recorder_is_held(c->recorder))
+    if (recorder_is_log_held(c->recorder))
         return; /* deleting rows would only make the log longer, because SQLite cannot reuse it */
     keep->live_bytes = size_of_live_trace(c);
     set_page_limit(c);
@@ -226,7 +226,7 @@ void keep_end(struct collector *c)
 
     if (!keep_is_set(keep))
         return;
-    if (recorder_is_held(c->recorder))
+    if (recorder_is_log_held(c->recorder))
         recorder_bound_log(c->recorder, INT_MAX);
     /* make room for the tables, because the disk was full */
     if (!keep->ended && c->pages.keep.shrunk)

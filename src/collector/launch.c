@@ -89,7 +89,7 @@ static int fork_collector(struct launch *l, const char *argv, bool alone)
             /* no harm: only the filesystem of this directory cannot be unmounted while we run */
         }
         close(ends[0]);
-        bounds_memory_needed(false);
+        bounds_allow_memory_failure(false);
         _exit(collector_run(session, argv, alone ? -1 : ends[1], ends[1]));
     }
     close(ends[1]);

@@ -27,7 +27,7 @@ static void begin_empty_page(uint8_t *page)
 {
     memset(page, 0, FRAME_PAGE_BYTES);
     page[0] = PAGE_TABLE;
-    put16(page + 5, FRAME_PAGE_BYTES);
+    put_two_bytes(page + 5, FRAME_PAGE_BYTES);
 }
 
 /* ---- make the leaves of the two indexes ---- */
@@ -44,13 +44,13 @@ static void make_index_leaf(struct lookup_pages *l, page_leaves *leaves,
     struct page_leaf *leaf;
 
     for (size_t i = 0; i < count; i++) {
-        size_t bytes = (size_t)(put_key(cell, keys[i].key, keys[i].id) - cell);
+        size_t bytes = (size_t)(put_index_record(cell, keys[i].key, keys[i].id) - cell);
         content -= (unsigned)bytes;
         memcpy(page + content, cell, bytes);
-        put16(page + 8 + 2 * i, content);
+        put_two_bytes(page + 8 + 2 * i, content);
     }
-    put16(page + 3, (unsigned)count);
-    put16(page + 5, content);
+    put_two_bytes(page + 3, (unsigned)count);
+    put_two_bytes(page + 5, content);
     leaf = frame_pages_store_made_page(l->pages, at, page, 0) ? list_add(leaves) : NULL;
     l->pages->indexed &= !!leaf;
     if (leaf)
@@ -60,7 +60,7 @@ static void make_index_leaf(struct lookup_pages *l, page_leaves *leaves,
 /* Return how many of RUN's keys to put into a leaf: two fewer than would fit. */
 static size_t number_of_keys_in_leaf(const struct index_run *run)
 {
-    unsigned number_bytes = frame_bytes_of(run->key_bits) + frame_bytes_of(run->id_bits);
+    unsigned number_bytes = number_count_bytes(run->key_bits) + number_count_bytes(run->id_bits);
 
     return FRAME_PAGE_ROOM / (KEY_BYTES + number_bytes) - 2;
 }
@@ -151,7 +151,7 @@ static void store_unfinished_page(struct lookup_pages *l, enum lookup_table tabl
 {
     uint8_t *page = l->window->page[table];
     uint32_t at = frame_pages_reserve_page(l->pages);
-    unsigned rows = get16(page + 3);
+    unsigned rows = get_two_bytes(page + 3);
     struct page_leaf *leaf = NULL;
 
     if (frame_pages_store_made_page(l->pages, at, page, rows))
@@ -193,8 +193,8 @@ static unsigned make_cell(uint8_t cell[CELL_MAX], enum lookup_table table, uint6
 /* Has PAGE room for one more cell of BYTES? */
 static bool page_has_room(const uint8_t *page, unsigned bytes)
 {
-    unsigned rows = get16(page + 3);
-    unsigned content = get16(page + 5);
+    unsigned rows = get_two_bytes(page + 3);
+    unsigned content = get_two_bytes(page + 5);
     unsigned slots_end = 8 + 2 * (rows + 1);
 
     return rows != ROWS_MAX && content >= slots_end + bytes;
@@ -203,12 +203,12 @@ static bool page_has_room(const uint8_t *page, unsigned bytes)
 /* Append the cell to PAGE. The row count is set last, so that a kill leaves a valid page. */
 static void append_cell_to_page(uint8_t *page, const uint8_t *cell, unsigned bytes)
 {
-    unsigned rows = get16(page + 3);
-    unsigned content = get16(page + 5) - bytes;
+    unsigned rows = get_two_bytes(page + 3);
+    unsigned content = get_two_bytes(page + 5) - bytes;
 
     memcpy(page + content, cell, bytes);
-    put16(page + 8 + 2 * rows, content);
-    put16(page + 5, content);
+    put_two_bytes(page + 8 + 2 * rows, content);
+    put_two_bytes(page + 5, content);
     atomic_signal_fence(memory_order_release);
     page[4] = (uint8_t)(rows + 1);
 }
@@ -322,8 +322,8 @@ static unsigned cut_invalid_rows_from_page(uint8_t *page, enum lookup_table tabl
         *last = id;
         rows++;
     }
-    put16(page + 3, rows);
-    put16(page + 5, rows ? get16(page + 8 + 2 * (rows - 1)) : FRAME_PAGE_BYTES);
+    put_two_bytes(page + 3, rows);
+    put_two_bytes(page + 5, rows ? get_two_bytes(page + 8 + 2 * (rows - 1)) : FRAME_PAGE_BYTES);
     return rows;
 }
 
@@ -342,7 +342,7 @@ static void take_over_stored_page(struct lookup_pages *l, uint32_t n, uint8_t *p
         return;
     if (*record == CHECK_COLUMNS + 1)
         table = PAGES_CHECK;
-    had = get16(page + 3);
+    had = get_two_bytes(page + 3);
     rows = cut_invalid_rows_from_page(page, table, l->next[table], &last[table]);
     leaf = rows ? list_add(&l->pages->leaves[TREE_LOOKUP + table]) : NULL;
     if (leaf)
@@ -408,7 +408,7 @@ void lookup_pages_close(struct lookup_pages *l)
 void lookup_pages_store_unfinished_pages(struct lookup_pages *l)
 {
     for (int table = 0; table < LOOKUP_TABLES; table++)
-        if (get16(l->window->page[table] + 3))
+        if (get_two_bytes(l->window->page[table] + 3))
             store_unfinished_page(l, table);
 }
 

@@ -166,7 +166,7 @@ static enum answer does_process_match_claim(const struct process_claim *claim, u
     enum answer mapped;
 
     snprintf(name, sizeof name, "%u", pid);
-    namespace = namespace_of_pids(name);
+    namespace = namespace_read_pid_namespace(name);
     known = namespace && claim->namespace;
     if (own_pid && own_pid != claim->pid)
         return ANSWER_NO;
@@ -255,7 +255,7 @@ static enum process_sight find_process_in_own_namespace(const struct process_cla
 
 enum process_sight process_find(const struct process_claim *claim, struct process_found *found)
 {
-    uint64_t ours = namespace_of_pids("self");
+    uint64_t ours = namespace_read_pid_namespace("self");
 
     if (ours && claim->namespace == ours)
         return find_process_in_own_namespace(claim, found);

@@ -101,7 +101,7 @@ static bool attach_snapshot_file(struct copying *c, const char *path)
     bool attached = attach && execute_sql(c->db, attach);
 
     sqlite3_free(attach);
-    return attached || set_snapshot_error(c, recorder_why(c->db));
+    return attached || set_snapshot_error(c, recorder_error_message(c->db));
 }
 
 /* Begin a transaction on trace.db, and note where the pages of frames are, while the collector
@@ -117,7 +117,7 @@ static bool begin_snapshot_transaction(struct copying *c, bool *late)
     c->until_ns = header->snapshot_ns;
     c->began_ns = clock_monotonic_ns();
     if (!begun)
-        return set_snapshot_error(c, recorder_why(c->db));
+        return set_snapshot_error(c, recorder_error_message(c->db));
     if (header->snapshot_held)
         return set_snapshot_error(c,
                                   "a reader holds a transaction on the trace open; end it first");
@@ -140,7 +140,7 @@ static bool begin_snapshot_while_collector_waits(struct copying *c)
         if (!late)
             return true;
         if (!execute_sql(c->db, "ROLLBACK"))
-            return set_snapshot_error(c, recorder_why(c->db));
+            return set_snapshot_error(c, recorder_error_message(c->db));
     }
     return set_snapshot_error(c, "this machine is too busy to read it in time; try again");
 }
@@ -267,7 +267,7 @@ static bool copy_tables(struct copying *c)
 
     sqlite3_free(meta);
     sqlite3_free(late);
-    return done || set_snapshot_error(c, recorder_why(c->db));
+    return done || set_snapshot_error(c, recorder_error_message(c->db));
 }
 
 bool recorder_snapshot(const struct session *session, const char *path, struct recorder_end *end)
@@ -289,7 +289,7 @@ bool recorder_snapshot(const struct session *session, const char *path, struct r
     else if (c.from < 0 || c.to < 0)
         set_snapshot_error(&c, strerror(errno));
     else if (sqlite3_open_v2(session->trace, &c.db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
-        set_snapshot_error(&c, recorder_why(c.db));
+        set_snapshot_error(&c, recorder_error_message(c.db));
     else
         done = copy_schema(&c, c.state->window.first - 1) && attach_snapshot_file(&c, path) &&
                begin_snapshot_while_collector_waits(&c) && copy_frame_pages(&c) && copy_tables(&c);

@@ -315,7 +315,7 @@ bool recorder_join_files(struct recorder *r, const char *live, const char *frame
 
     end->cpu_ns += recorder_cpu_ns();
     joined = joined && write_last_meta_rows(db, how, end->cpu_ns);
-    end->error = recorder_why(db);
+    end->error = recorder_error_message(db);
     end->full = !joined && was_disk_full(db);
     sqlite3_free(attach);
     recorder_close(r);

@@ -36,7 +36,7 @@ void collector_write_loss_row(struct collector *c, uint64_t loss_id, uint32_t pr
                      .thread_id = thread_id,
                      .at_ns = (int64_t)at_ns,
                      .events = (int64_t)events,
-                     .cause = fact_string(cause),
+                     .cause = fact_make_text(cause),
                  });
     if (!c->in_words) { /* no decoder is reading words, so the rows of all decoders are committed */
         recorder_commit_if_unrepeatable(c->recorder);
@@ -508,7 +508,7 @@ void traced_write_row(struct traced *t)
                      .pid = pid_or_null(t),
                      .own_pid = t->row.own_pid ? t->row.own_pid : ROW_NONE,
                      .parent_process_id = t->row.parent_process_id,
-                     .mode = fact_string(t->row.mode),
+                     .mode = fact_make_text(t->row.mode),
                      .start_ns = (int64_t)t->row.start_ns,
                  });
 }

@@ -36,7 +36,7 @@ static char name[600], memory_words[300], time_words[300];
 static void (*at_end[AT_END])(void);
 static atomic_flag ending = ATOMIC_FLAG_INIT;
 
-static int64_t time_used(void)
+static int64_t processor_time_used(void)
 {
     struct timespec now;
 
@@ -61,16 +61,16 @@ static _Noreturn void end_process(const char *words)
     _exit(2);
 }
 
-static void on_time(int unused)
+static void end_when_time_is_over(int unused)
 {
     if (mode == TIMED)
         end_process(time_words);
 }
 
 /* Start the timer with the time that is left, or stop it if the time is not limited. */
-static void timer_set(void)
+static void set_timer(void)
 {
-    int64_t left = atomic_load(&time_ns) - (time_used() - atomic_load(&since_ns));
+    int64_t left = atomic_load(&time_ns) - (processor_time_used() - atomic_load(&since_ns));
     /* The signal is repeated every second, because a signal during an interactive wait is
      * ignored. */
     struct itimerval timer = {{1, 0}, {0, 0}};
@@ -84,7 +84,7 @@ static void timer_set(void)
 }
 
 /* Read DYNTRACE_LIMITS. Returns false if it says "off". */
-static bool limits_read(int64_t *seconds, int64_t *megabytes)
+static bool read_limits(int64_t *seconds, int64_t *megabytes)
 {
     const char *text = getenv("DYNTRACE_LIMITS");
     long long s, mb;
@@ -98,7 +98,7 @@ static bool limits_read(int64_t *seconds, int64_t *megabytes)
     return !text || strcmp(text, "off") != 0;
 }
 
-static void memory_limit_set(int64_t bytes)
+static void set_memory_limit(int64_t bytes)
 {
 #ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer's shadow memory alone would exceed the limit */
     struct rlimit limit = data_before;
@@ -118,16 +118,16 @@ static int64_t allocated_bytes(const struct stat *st)
     return blocks < st->st_size ? blocks : st->st_size;
 }
 
-void bounds_trace(const char *path)
+void bounds_set_for_trace(const char *path)
 {
-    struct sigaction action = {.sa_handler = on_time, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = end_when_time_is_over, .sa_flags = SA_RESTART};
     int64_t seconds = BASE_S;
     int64_t megabytes = BASE_MB;
     int64_t bytes, *known;
     char *log, *safe;
     struct stat file, logged;
 
-    if (!limits_read(&seconds, &megabytes) || stat(path, &file) != 0)
+    if (!read_limits(&seconds, &megabytes) || stat(path, &file) != 0)
         return;
     log = say_print("%s-wal", path);
     bytes = allocated_bytes(&file) + (stat(log, &logged) == 0 ? allocated_bytes(&logged) : 0);
@@ -153,36 +153,36 @@ void bounds_trace(const char *path)
         sigaction(SIGPROF, &action, NULL);
     }
     armed = true;
-    memory_limit_set(megabytes * 1000000);
+    set_memory_limit(megabytes * 1000000);
     atomic_store(&time_ns, seconds * 1000000000);
-    timer_set();
+    set_timer();
     pthread_mutex_unlock(&lock);
     free(safe);
 }
 
-void bounds_no_time(void)
+void bounds_lift_time_limit(void)
 {
     mode = TIMELESS;
     if (armed)
-        timer_set();
+        set_timer();
 }
 
-void bounds_attended(void)
+void bounds_wait_for_interrupt(void)
 {
-    atomic_store(&since_ns, time_used());
+    atomic_store(&since_ns, processor_time_used());
     if (atomic_exchange(&mode, ATTENDED) != ATTENDED && armed)
-        timer_set();
+        set_timer();
 }
 
-const char *bounds_time_over(void)
+const char *bounds_get_time_message(void)
 {
-    bool over =
-        armed && mode == ATTENDED && time_used() - atomic_load(&since_ns) > atomic_load(&time_ns);
+    bool over = armed && mode == ATTENDED &&
+                processor_time_used() - atomic_load(&since_ns) > atomic_load(&time_ns);
 
     return over ? time_words : NULL;
 }
 
-void bounds_memory_over(void)
+void bounds_end_without_memory(void)
 {
     if (armed)
         end_process(memory_words);
@@ -190,12 +190,12 @@ void bounds_memory_over(void)
         end_process("out of memory");
 }
 
-void bounds_memory_needed(bool is)
+void bounds_allow_memory_failure(bool is)
 {
     needed = is;
 }
 
-void bounds_at_end(void (*call)(void))
+void bounds_call_at_end(void (*call)(void))
 {
     for (int i = 0; i < AT_END && at_end[i] != call; i++)
         if (!at_end[i]) {
@@ -204,7 +204,7 @@ void bounds_at_end(void (*call)(void))
         }
 }
 
-void bounds_child(void)
+void bounds_reset_in_child(void)
 {
     if (armed)
         setrlimit(RLIMIT_DATA, &data_before);
@@ -215,29 +215,29 @@ void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *old, size_t size);
 char *__real_strdup(const char *text);
 
-static void *require_memory(void *made, size_t wanted)
+static void *end_without_memory(void *made, size_t wanted)
 {
     if (!made && wanted)
-        bounds_memory_over();
+        bounds_end_without_memory();
     return made;
 }
 
 void *__wrap_malloc(size_t size)
 {
-    return require_memory(__real_malloc(size), size);
+    return end_without_memory(__real_malloc(size), size);
 }
 
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return require_memory(__real_calloc(count, size), count && size);
+    return end_without_memory(__real_calloc(count, size), count && size);
 }
 
 void *__wrap_realloc(void *old, size_t size)
 {
-    return require_memory(__real_realloc(old, size), size);
+    return end_without_memory(__real_realloc(old, size), size);
 }
 
 char *__wrap_strdup(const char *text)
 {
-    return require_memory(__real_strdup(text), 1);
+    return end_without_memory(__real_strdup(text), 1);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-size_t json_rune(const unsigned char *text, size_t bytes, unsigned long *rune)
+size_t json_decode_character(const unsigned char *text, size_t bytes, unsigned long *rune)
 {
     static const unsigned long least[] = {0, 0, 0x80, 0x800, 0x10000};
     unsigned char c = text[0];
@@ -29,7 +29,7 @@ size_t json_rune(const unsigned char *text, size_t bytes, unsigned long *rune)
 }
 
 /* Would a terminal that gets RUNE move its cursor or change the direction of its text? */
-static bool is_control(unsigned long rune)
+static bool is_control_character(unsigned long rune)
 {
     const bool turns = rune == 0x061c || rune == 0x200e || rune == 0x200f ||
                        (rune >= 0x2028 && rune <= 0x202e) || (rune >= 0x2066 && rune <= 0x2069);
@@ -50,12 +50,12 @@ void json_escape(FILE *out, const char *text, size_t bytes, enum json_escape for
         bytes -= length;
         if (!bytes)
             return;
-        length = json_rune((const unsigned char *)text, bytes, &rune);
+        length = json_decode_character((const unsigned char *)text, bytes, &rune);
         if (form != ESCAPE_JSON && (rune == '\n' || rune == '\t')) {
             fputs(rune == '\n' ? "\\n" : "\\t", out);
         } else if (rune == '"' || rune == '\\') {
             fprintf(out, "\\%c", (int)rune);
-        } else if (length && !is_control(rune)) {
+        } else if (length && !is_control_character(rune)) {
             fwrite_unlocked(text, 1, length, out);
         } else if (form == ESCAPE_BYTES || !length) {
             fprintf(out, form == ESCAPE_BYTES ? "\\x%02x" : "\\udc%02x", (unsigned char)*text);
@@ -124,12 +124,12 @@ void json_end(struct json *json)
     putc_unlocked(level->close, json->out);
 }
 
-void json_lines(struct json *json)
+void json_begin_lines(struct json *json)
 {
     json->levels[json->depth].lines = true;
 }
 
-void json_line(struct json *json)
+void json_end_line(struct json *json)
 {
     json->broken = true;
 }
@@ -157,13 +157,13 @@ void json_string(struct json *json, const char *key, const char *text)
 void json_integer(struct json *json, const char *key, int64_t value)
 {
     char digits[JSON_DIGITS];
-    size_t length = json_decimal(digits, value);
+    size_t length = json_format_decimal(digits, value);
 
     json_key(json, key);
     fwrite_unlocked(digits, 1, length, json->out);
 }
 
-void json_maybe(struct json *json, const char *key, bool known, int64_t value)
+void json_integer_or_null(struct json *json, const char *key, bool known, int64_t value)
 {
     if (known)
         json_integer(json, key, value);
@@ -177,7 +177,7 @@ void json_bool(struct json *json, const char *key, bool value)
     fputs(value ? "true" : "false", json->out);
 }
 
-size_t json_decimal(char *made, int64_t value)
+size_t json_format_decimal(char *made, int64_t value)
 {
     char reversed[JSON_DIGITS];
     uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
@@ -195,7 +195,7 @@ size_t json_decimal(char *made, int64_t value)
     return at;
 }
 
-const char *json_digits(char *made, double value)
+const char *json_format_digits(char *made, double value)
 {
     for (int precision = 6; precision <= 17; precision++) {
         snprintf(made, JSON_DIGITS, "%.*g", precision, value);
@@ -217,7 +217,7 @@ void json_real(struct json *json, const char *key, double value, int precision)
     if (precision)
         fprintf(json->out, "%.*g", precision, value);
     else
-        fputs(json_digits(digits, value), json->out);
+        fputs(json_format_digits(digits, value), json->out);
 }
 
 void json_hex(struct json *json, const char *key, const void *bytes, size_t count)

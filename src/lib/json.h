@@ -3,7 +3,7 @@
  * Runs in: the collector and the viewer.
  *
  *     struct json j = {.out = stdout};
- *     json_object(&j, NULL), json_lines(&j);         {"file": "a.db",
+ *     json_object(&j, NULL), json_begin_lines(&j);         {"file": "a.db",
  *     json_string(&j, "file", path);                 "rows": {"frames": 12},
  *     json_object(&j, "rows");                       "names": ["f", null]}
  *     json_integer(&j, "frames", 12);
@@ -32,7 +32,7 @@ enum { JSON_DEPTH = 8 }; /* greatest depth of nested objects and lists */
 struct json {
     FILE *out;    /* borrowed */
     bool compact; /* write no blanks between tokens */
-    bool broken;  /* json_line was called, so the next member begins on a new line */
+    bool broken;  /* json_end_line was called, so the next member begins on a new line */
     int depth;
     struct json_level {
         char close; /* '}' or ']' */
@@ -45,17 +45,17 @@ void json_list(struct json *json, const char *key);
 void json_end(struct json *json); /* End the innermost open object or list. */
 
 /* Print each member of the innermost open object or list on its own line. */
-void json_lines(struct json *json);
+void json_begin_lines(struct json *json);
 
 /* Begin a new line before the next member or the closing bracket. */
-void json_line(struct json *json);
+void json_end_line(struct json *json);
 
 /* Write TEXT as a string, or null if TEXT is NULL. */
 void json_string(struct json *json, const char *key, const char *text);
 void json_bytes(struct json *json, const char *key, const char *text, size_t bytes);
 void json_integer(struct json *json, const char *key, int64_t value);
 /* Write VALUE if it is KNOWN, otherwise null. */
-void json_maybe(struct json *json, const char *key, bool known, int64_t value);
+void json_integer_or_null(struct json *json, const char *key, bool known, int64_t value);
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
 /* Write VALUE with PRECISION digits, or with the fewest digits that read back as the same number if
@@ -71,12 +71,12 @@ void json_key(struct json *json, const char *key);
 
 /* ---- parts of the writer that other code uses, too ---------------------------- */
 
-/* Format VALUE into MADE, which has JSON_DIGITS bytes. json_digits writes the fewest digits that
- * read back as VALUE, and returns MADE. json_decimal writes a whole number, much faster than
- * printf, and returns the length. */
+/* Format VALUE into MADE, which has JSON_DIGITS bytes. json_format_digits writes the fewest digits
+ * that read back as VALUE, and returns MADE. json_format_decimal writes a whole number, much faster
+ * than printf, and returns the length. */
 enum { JSON_DIGITS = 40 };
-const char *json_digits(char *made, double value);
-size_t json_decimal(char *made, int64_t value);
+const char *json_format_digits(char *made, double value);
+size_t json_format_decimal(char *made, int64_t value);
 
 /* Write TEXT with control characters, bidirectional overrides and invalid UTF-8 escaped.
  *
@@ -87,7 +87,7 @@ void json_escape(FILE *out, const char *text, size_t bytes, enum json_escape for
 
 /* Decode the UTF-8 character at TEXT into *RUNE and return its length. Returns 0 if TEXT is not
  * valid UTF-8. */
-size_t json_rune(const unsigned char *text, size_t bytes, unsigned long *rune);
+size_t json_decode_character(const unsigned char *text, size_t bytes, unsigned long *rune);
 
 /* Return the NUL-separated STRINGS (BYTES long) as a JSON array, which the caller frees. Returns
  * NULL if memory has run out. */

@@ -17,7 +17,7 @@ static int smaller_of(int a, int b)
     return a < b ? a : b;
 }
 
-static int cost_of_change(char from, char to)
+static int cost_of_letter_change(char from, char to)
 {
     int lower_from = tolower((unsigned char)from);
     int lower_to = tolower((unsigned char)to);
@@ -29,7 +29,7 @@ static int cost_of_change(char from, char to)
 
 /* Are the two letters before A[I] the same as the two before B[J], but swapped, such as "rw" and
  * "wr"? */
-static bool are_swapped(const char *a, int i, const char *b, int j)
+static bool are_letters_swapped(const char *a, int i, const char *b, int j)
 {
     if (i < 2)
         return false;
@@ -58,13 +58,13 @@ static int cost_of_edits(const char *a, const char *b)
         memcpy(before, row, sizeof before);
         row[0] = i * EDIT;
         for (int j = 1; j <= b_length; j++) {
-            int cost = cost_of_change(a[i - 1], b[j - 1]);
+            int cost = cost_of_letter_change(a[i - 1], b[j - 1]);
             int changed = before[j - 1] + cost;
             int inserted = row[j - 1] + EDIT;
             int left_out = before[j] + EDIT;
             row[j] = smaller_of(changed, inserted);
             row[j] = smaller_of(row[j], left_out);
-            if (are_swapped(a, i, b, j)) {
+            if (are_letters_swapped(a, i, b, j)) {
                 int swapped = earlier[j - 2] + EDIT;
                 row[j] = smaller_of(row[j], swapped);
             }
@@ -75,7 +75,7 @@ static int cost_of_edits(const char *a, const char *b)
 
 /* Return how far TYPED is from NAME. If NAME begins with TYPED, the distance is that of one letter
  * in the other case. */
-static int distance_of(const char *typed, const char *name)
+static int distance_of_names(const char *typed, const char *name)
 {
     const char *dot = strrchr(name, '.');
     int distance = cost_of_edits(typed, name);
@@ -92,7 +92,7 @@ struct near near_begin(const char *typed)
     return (struct near){.typed = typed};
 }
 
-static bool is_kept(const struct near *near, const char *name)
+static bool is_suggestion_kept(const struct near *near, const char *name)
 {
     for (int i = 0; i < near->count; i++)
         if (!strcmp(near->kept[i].text, name))
@@ -100,15 +100,15 @@ static bool is_kept(const struct near *near, const char *name)
     return false;
 }
 
-void near_offer(struct near *near, const char *name)
+void near_offer_name(struct near *near, const char *name)
 {
     /* a change costs 2, so up to half of the typed letters may be wrong */
     int worst = (int)strnlen(near->typed, NEAR_BYTES);
-    int distance = distance_of(near->typed, name);
+    int distance = distance_of_names(near->typed, name);
     bool is_like = strlen(name) <= NEAR_BYTES && distance <= worst;
     int at = near->count;
 
-    if (!is_like || is_kept(near, name))
+    if (!is_like || is_suggestion_kept(near, name))
         return;
     while (at > 0 && near->kept[at - 1].distance > distance)
         at--;
@@ -122,7 +122,7 @@ void near_offer(struct near *near, const char *name)
     snprintf(near->kept[at].text, sizeof near->kept[at].text, "%s", name);
 }
 
-const char *near_question(struct near *near, const char *otherwise)
+const char *near_make_question(struct near *near, const char *otherwise)
 {
     size_t used = 0;
 

@@ -2,8 +2,8 @@
  *
  *     struct near near = near_begin("reprot");
  *     for each name that exists
- *         near_offer(&near, name);
- *     near_question(&near, "")     "; did you mean report?", or "" if no name is like it */
+ *         near_offer_name(&near, name);
+ *     near_make_question(&near, "")     "; did you mean report?", or "" if no name is like it */
 #ifndef DYNTRACE_NEAR_H
 #define DYNTRACE_NEAR_H
 
@@ -24,15 +24,15 @@ struct near {
     char question[NEAR_KEPT * (NEAR_BYTES + 8) + 32];
 };
 
-/* Begin to look for names like TYPED, which is borrowed until near_question. */
+/* Begin to look for names like TYPED, which is borrowed until near_make_question. */
 struct near near_begin(const char *typed);
 
 /* If NAME is like the typed name, and among the nearest so far, keep a copy of NAME. The user may
  * have meant the last part of a dotted NAME ("Net.forward"). */
-void near_offer(struct near *near, const char *name);
+void near_offer_name(struct near *near, const char *name);
 
 /* Return "; did you mean a, b or c?", which lives as long as NEAR. Returns OTHERWISE if no offered
  * name is like the typed one. */
-const char *near_question(struct near *near, const char *otherwise);
+const char *near_make_question(struct near *near, const char *otherwise);
 
 #endif

@@ -90,7 +90,7 @@ const char *option_duration(const struct option *option, const char *value)
 {
     char *end;
     double number = strtod(value, &end);
-    double unit_ns = times_unit(end, strlen(end));
+    double unit_ns = times_parse_unit(end, strlen(end));
     double ns = number * unit_ns;
     bool fits = ns >= 0 && ns <= 1e19;             /* false for nan */
     bool has_unit = unit_ns || (!*end && !number); /* 0 needs none */
@@ -172,11 +172,11 @@ static void report_unknown_option(const char *command, const struct option *opti
 
     for (const struct option *o = options; o->name || o->letter; o++) {
         char *name = say_print("--%s", o->name ? o->name : "");
-        near_offer(&near, name);
+        near_offer_name(&near, name);
         free(name);
     }
     say_error("%s: %s: no such option%s `dyntrace %s --help` lists them", command, argument,
-              near_question(&near, ";"), command);
+              near_make_question(&near, ";"), command);
     free(typed);
 }
 

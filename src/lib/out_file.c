@@ -29,7 +29,7 @@ static void remove_unfinished(void)
         unlink(unfinished);
 }
 
-static void on_signal(int number)
+static void remove_file_and_end(int number)
 {
     remove_unfinished();
     sigaction(number, &before[number], NULL);
@@ -40,26 +40,26 @@ static void on_signal(int number)
  * file. */
 static void remove_on_signal(char *path)
 {
-    struct sigaction act = {.sa_handler = on_signal};
+    struct sigaction act = {.sa_handler = remove_file_and_end};
     struct sigaction old;
 
     unfinished = path;
-    bounds_at_end(remove_unfinished);
+    bounds_call_at_end(remove_unfinished);
     for (int i = 0; i < ENDING; i++) {
         int number = ending[i];
         sigaction(number, NULL, &old);
         /* do not handle a signal that is ignored, as SIGHUP is under nohup */
-        if (path && old.sa_handler != SIG_IGN && old.sa_handler != on_signal) {
+        if (path && old.sa_handler != SIG_IGN && old.sa_handler != remove_file_and_end) {
             before[number] = old;
             sigaction(number, &act, NULL);
-        } else if (!path && old.sa_handler == on_signal) {
+        } else if (!path && old.sa_handler == remove_file_and_end) {
             sigaction(number, &before[number], NULL);
         }
     }
 }
 
 /* Return NULL if PATH may be written, or the reason why not. */
-static const char *why_not_writable(const char *path, bool force)
+static const char *find_reason_not_writable(const char *path, bool force)
 {
     struct stat st;
 
@@ -74,7 +74,7 @@ static const char *why_not_writable(const char *path, bool force)
     return NULL;
 }
 
-const char *out_scratch(struct arena *arena)
+const char *out_make_scratch_file(struct arena *arena)
 {
     const char *places[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
     int fd = -1;
@@ -102,7 +102,7 @@ bool out_open(struct out_file *out, const char *path, bool force)
     *out = (struct out_file){.force = force, .file = stdout};
     if (!out_is_named(path))
         return true;
-    if ((why = why_not_writable(path, force))) {
+    if ((why = find_reason_not_writable(path, force))) {
         say_error("%s: %s", path, why);
         return false;
     }

@@ -32,7 +32,7 @@ bool out_open(struct out_file *out, const char *path, bool force);
 
 /* Create an empty file without a name, which is deleted when this process ends. Returns a path by
  * which this process and its children can open it, or NULL after reporting an error. */
-const char *out_scratch(struct arena *arena);
+const char *out_make_scratch_file(struct arena *arena);
 
 /* Flush standard output. Returns false after reporting an error. */
 bool out_flush(void);

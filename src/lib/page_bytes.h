@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum {
-    /* free bytes needed behind the last cell, because put_big_endian and get_signed access 8 bytes
-     * even for shorter numbers */
+    /* free bytes needed behind the last cell, because put_big_endian and get_signed_big_endian
+     * access 8 bytes even for shorter numbers */
     PAGE_SLACK = 8,
     PAGE_TABLE = 13,
     /* PAGE_TABLE and PAGE_INDEX are the first byte of a leaf page. The first byte of an interior
@@ -43,20 +43,20 @@ extern const struct number_form {
 /* The size in bytes of a stored value, by its serial type (0 to 9). */
 static const uint8_t frame_bytes_of_type[10] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
 
-static inline unsigned frame_bits(uint64_t value)
+static inline unsigned number_count_bits(uint64_t value)
 {
     return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
 }
 
-/* Like frame_bits for a VALUE below 2^63, in fewer instructions. */
-static inline unsigned positive_bits(uint64_t value)
+/* Like number_count_bits for a VALUE below 2^63, in fewer instructions. */
+static inline unsigned number_count_bits_of_positive(uint64_t value)
 {
     return (unsigned)__builtin_clzll(2 * value + 1) ^ 63;
 }
 
-static inline unsigned frame_bytes_of(uint64_t value)
+static inline unsigned number_count_bytes(uint64_t value)
 {
-    return number_form_of_bits[frame_bits(value)].bytes;
+    return number_form_of_bits[number_count_bits(value)].bytes;
 }
 
 /* Store the low BYTES of VALUE at P. Always writes 8 bytes, so P must have room for 8. */
@@ -85,7 +85,7 @@ static inline uint64_t get_big_endian(const uint8_t *p, unsigned bytes)
 }
 
 /* Read a signed number of 1 to 8 bytes. Always reads 8 bytes. */
-static inline int64_t get_signed(const uint8_t *p, unsigned bytes)
+static inline int64_t get_signed_big_endian(const uint8_t *p, unsigned bytes)
 {
     uint64_t stored;
 
@@ -115,13 +115,13 @@ static inline uint8_t *put_varint(uint8_t *p, uint64_t value)
     return put_big_endian(p, spread | UINT64_C(0x8080808080808000), varint_bytes(value));
 }
 
-static inline void put16(uint8_t *p, unsigned value)
+static inline void put_two_bytes(uint8_t *p, unsigned value)
 {
     p[0] = (uint8_t)(value >> 8);
     p[1] = (uint8_t)value;
 }
 
-static inline unsigned get16(const uint8_t *p)
+static inline unsigned get_two_bytes(const uint8_t *p)
 {
     return (unsigned)p[0] << 8 | p[1];
 }
@@ -140,17 +140,17 @@ static inline uint8_t *put_number_bits(uint8_t *p, uint64_t value, unsigned bits
 
 static inline uint8_t *put_number(uint8_t *p, uint64_t value, uint8_t *type)
 {
-    return put_number_bits(p, value, frame_bits(value), type);
+    return put_number_bits(p, value, number_count_bits(value), type);
 }
 
 /* Like put_number for a VALUE below 2^63, in fewer instructions. */
-static inline uint8_t *put_positive(uint8_t *p, uint64_t value, uint8_t *type)
+static inline uint8_t *put_positive_number(uint8_t *p, uint64_t value, uint8_t *type)
 {
-    return put_number_bits(p, value, positive_bits(value), type);
+    return put_number_bits(p, value, number_count_bits_of_positive(value), type);
 }
 
 /* Write a record of an index: KEY, and the rowid ID of the table's row. Returns its end. */
-static inline uint8_t *put_key(uint8_t *cell, uint64_t key, uint64_t id)
+static inline uint8_t *put_index_record(uint8_t *cell, uint64_t key, uint64_t id)
 {
     uint8_t *p = put_number(cell + 4, key, &cell[2]);
 

@@ -70,7 +70,7 @@ enum table_format table_format(FILE *out, bool json)
 }
 
 /* Print the column names of a TABLE_ARRAYS as its first line, even if the result has no rows. */
-static void arrays_head_print(struct table *table)
+static void print_column_names_as_array(struct table *table)
 {
     json_list(&table->json, NULL);
     for (int i = 0; i < table->count; i++)
@@ -92,14 +92,14 @@ struct table *table_open(FILE *out, enum table_format format, int columns, const
         table->columns[i].name = strdup(names[i]);
     if (format == TABLE_JSON) {
         json_list(&table->json, NULL);
-        json_lines(&table->json);
+        json_begin_lines(&table->json);
     }
     if (format == TABLE_ARRAYS)
-        arrays_head_print(table);
+        print_column_names_as_array(table);
     return table;
 }
 
-void table_headless(struct table *table)
+void table_omit_headings(struct table *table)
 {
     table->headless = true;
 }
@@ -111,7 +111,7 @@ void table_mark_row_red(struct table *table)
 
 /* ---- print aligned tables for people ----------------------------------------- */
 
-size_t text_room(const char *text, int most, int *width)
+size_t text_bytes_that_fit(const char *text, int most, int *width)
 {
     size_t bytes = strlen(text);
     size_t at = 0;
@@ -119,7 +119,7 @@ size_t text_room(const char *text, int most, int *width)
     *width = 0;
     while (at < bytes) {
         unsigned long rune = 0;
-        size_t length = json_rune((const unsigned char *)text + at, bytes - at, &rune);
+        size_t length = json_decode_character((const unsigned char *)text + at, bytes - at, &rune);
         int columns = rune < 0x80 ? 1 : wcwidth((wchar_t)rune);
         if (text[at] == '\x01' && text[at + 1]) {
             length = 2;
@@ -135,63 +135,63 @@ size_t text_room(const char *text, int most, int *width)
     return at;
 }
 
-static void cell_cut(struct cell *cell, int most)
+static void shorten_cell(struct cell *cell, int most)
 {
     char *whole = cell->text;
 
     if (cell->width <= most)
         return;
-    cell->text = say_print("%.*s…", (int)text_room(whole, most - 1, &cell->width), whole);
+    cell->text = say_print("%.*s…", (int)text_bytes_that_fit(whole, most - 1, &cell->width), whole);
     cell->width++;
     free(whole);
 }
 
 /* Shorten a cell to MOST screen columns from its beginning, because a path ends with the file's
  * name and the line. */
-static void cell_cut_front(struct cell *cell, int most)
+static void shorten_cell_at_front(struct cell *cell, int most)
 {
     char *whole = cell->text;
     int over = cell->width - most + 1;
     int gone;
-    size_t bytes = text_room(whole, over, &gone);
+    size_t bytes = text_bytes_that_fit(whole, over, &gone);
 
     if (cell->width <= most)
         return;
     if (gone < over) /* the cut would split a character of two columns: cut it off completely */
-        bytes = text_room(whole, over + 1, &gone);
+        bytes = text_bytes_that_fit(whole, over + 1, &gone);
     cell->text = say_print("…%s", whole + bytes);
     cell->width += 1 - gone;
     free(whole);
 }
 
 /* Shorten CELL of COLUMN to MOST screen columns. */
-static void column_cut(const struct column *column, struct cell *cell, int most)
+static void shorten_cell_of_column(const struct column *column, struct cell *cell, int most)
 {
     if (!strcmp(column->name, "where"))
-        cell_cut_front(cell, most);
+        shorten_cell_at_front(cell, most);
     else
-        cell_cut(cell, most);
+        shorten_cell(cell, most);
 }
 
 /* May long texts be cut? No, if the table has only one column, or with --wide. */
-static bool may_cut(const struct table *table)
+static bool may_texts_be_cut(const struct table *table)
 {
     return table->count > 1 && !table_wide;
 }
 
-static struct cell cell_make(enum kind kind, const char *text, size_t bytes)
+static struct cell make_cell(enum kind kind, const char *text, size_t bytes)
 {
     struct cell cell = {.kind = kind,
                         .text = say_escape(text, bytes < CELL_BYTES ? bytes : CELL_BYTES)};
 
-    text_room(cell.text, INT_MAX, &cell.width);
+    text_bytes_that_fit(cell.text, INT_MAX, &cell.width);
     if (bytes > CELL_BYTES)
-        cell_cut(&cell, cell.width - 1);
+        shorten_cell(&cell, cell.width - 1);
     return cell;
 }
 
 /* Print one row in STYLE, a terminal's colour code such as "31" for red; NULL: without a colour. */
-static void row_print(struct table *table, struct cell *cells, const char *style)
+static void print_aligned_row(struct table *table, struct cell *cells, const char *style)
 {
     FILE *out = table->out;
 
@@ -214,7 +214,7 @@ static void row_print(struct table *table, struct cell *cells, const char *style
 
 /* Return the index of the widest column that may be narrowed, or -1 if there is none. Columns of
  * numbers may not, because a number keeps all its digits. */
-static int widest_text_find(const struct table *table)
+static int find_widest_text_column(const struct table *table)
 {
     int widest = -1;
     int width = CELL_WIDTH;
@@ -240,67 +240,68 @@ static int screen_width(FILE *out)
 
 /* Narrow the widest text columns until a row fits the screen. A column is never narrower than
  * CELL_WIDTH. */
-static void widths_fit(struct table *table)
+static void fit_widths_to_screen(struct table *table)
 {
     int over = -screen_width(table->out);
-    int widest = widest_text_find(table);
+    int widest = find_widest_text_column(table);
 
     for (int i = 0; i < table->count; i++)
         over += table->columns[i].width + (i ? 2 : 0);
     while (over > 0 && widest >= 0) {
         table->columns[widest].width--;
         over--;
-        widest = widest_text_find(table);
+        widest = find_widest_text_column(table);
     }
 }
 
 /* Print HEADS, the line of column names, and free it. */
-static void heads_print(struct table *table, struct cell *heads)
+static void print_headings(struct table *table, struct cell *heads)
 {
-    for (int i = 0; i < table->count && may_cut(table); i++)
-        cell_cut(&heads[i], table->columns[i].width);
-    row_print(table, heads, "1");
+    for (int i = 0; i < table->count && may_texts_be_cut(table); i++)
+        shorten_cell(&heads[i], table->columns[i].width);
+    print_aligned_row(table, heads, "1");
 }
 
 /* Fix the widths, then print the heading and the kept rows. */
-static void kept_print(struct table *table)
+static void print_kept_rows(struct table *table)
 {
     struct cell *heads = calloc((size_t)table->count + 1, sizeof *heads);
 
     table->streaming = true;
     for (int i = 0; i < table->count && !table->headless; i++) {
         struct column *column = &table->columns[i];
-        heads[i] = cell_make(column->right ? FIGURE : TEXT, column->name, strlen(column->name));
+        heads[i] = make_cell(column->right ? FIGURE : TEXT, column->name, strlen(column->name));
         if (heads[i].width > column->width)
             column->width = heads[i].width;
     }
-    if (may_cut(table))
-        widths_fit(table);
+    if (may_texts_be_cut(table))
+        fit_widths_to_screen(table);
     if (!table->headless)
-        heads_print(table, heads);
-    for (size_t i = 0; i < table->cells.count && may_cut(table); i++) {
+        print_headings(table, heads);
+    for (size_t i = 0; i < table->cells.count && may_texts_be_cut(table); i++) {
         const struct column *column = &table->columns[i % (size_t)table->count];
-        column_cut(column, &table->cells.at[i], column->width);
+        shorten_cell_of_column(column, &table->cells.at[i], column->width);
     }
     for (size_t row = 0; row < table->cells.count; row += (size_t)table->count)
-        row_print(table, &table->cells.at[row], table->cells.at[row].alarm ? "31" : NULL);
+        print_aligned_row(table, &table->cells.at[row], table->cells.at[row].alarm ? "31" : NULL);
     table->cells.count = 0;
     free(heads);
 }
 
 /* Keep a cell of an aligned table. If it ends its row and the widths are known, print the row. */
-static void aligned_put(struct table *table, enum kind kind, const char *text, size_t bytes)
+static void keep_aligned_cell(struct table *table, enum kind kind, const char *text, size_t bytes)
 {
     struct column *column = &table->columns[table->filled];
     struct cell *cell = list_add(&table->cells);
     bool is_number = kind == NUMBER || kind == FIGURE;
 
-    *cell = cell_make(kind, text, bytes);
+    *cell = make_cell(kind, text, bytes);
     cell->alarm = table->alarm;
     table->bytes += strlen(cell->text);
     if (table->streaming) {
-        if (may_cut(table) && !is_number)
-            column_cut(column, cell, column->width > LATE_WIDTH ? column->width : LATE_WIDTH);
+        if (may_texts_be_cut(table) && !is_number)
+            shorten_cell_of_column(column, cell,
+                                   column->width > LATE_WIDTH ? column->width : LATE_WIDTH);
     } else {
         if (cell->width > column->width)
             column->width = cell->width;
@@ -313,11 +314,11 @@ static void aligned_put(struct table *table, enum kind kind, const char *text, s
         return;
     table->alarm = false;
     if (table->streaming) {
-        row_print(table, table->cells.at, table->cells.at->alarm ? "31" : NULL);
+        print_aligned_row(table, table->cells.at, table->cells.at->alarm ? "31" : NULL);
         table->cells.count = 0;
     } else if (table->cells.count == (size_t)table->count * KEPT_ROWS ||
                table->bytes > KEPT_BYTES) {
-        kept_print(table);
+        print_kept_rows(table);
     }
 }
 
@@ -325,7 +326,7 @@ static void aligned_put(struct table *table, enum kind kind, const char *text, s
 
 /* Write a cell in the form of RFC 4180, in quotes if necessary. An empty text is always in quotes,
  * because an empty cell without quotes is NULL. */
-static void csv_put(const struct table *table, const char *text, size_t bytes)
+static void write_csv_cell(const struct table *table, const char *text, size_t bytes)
 {
     bool quoted = !bytes || memchr(text, '"', bytes) || memchr(text, ',', bytes) ||
                   memchr(text, '\n', bytes) || memchr(text, '\r', bytes);
@@ -346,19 +347,19 @@ static void csv_put(const struct table *table, const char *text, size_t bytes)
         putc_unlocked('"', table->out);
 }
 
-/* Like csv_put, but escape control characters if the output is a terminal. In files and pipes,
- * which programs read, a cell has the text byte for byte. */
-static void csv_put_escaped(const struct table *table, const char *text, size_t bytes)
+/* Like write_csv_cell, but escape control characters if the output is a terminal. In files and
+ * pipes, which programs read, a cell has the text byte for byte. */
+static void write_escaped_csv_cell(const struct table *table, const char *text, size_t bytes)
 {
     char *safe = say_escape(text, bytes);
 
-    csv_put(table, safe, strlen(safe));
+    write_csv_cell(table, safe, strlen(safe));
     free(safe);
 }
 
 /* Write one cell in TABLE_TSV or a CSV format, and the separator after it. */
-static void plain_put(struct table *table, enum kind kind, const char *text, size_t bytes,
-                      bool last)
+static void write_plain_cell(struct table *table, enum kind kind, const char *text, size_t bytes,
+                             bool last)
 {
     bool tsv = table->format == TABLE_TSV;
 
@@ -367,20 +368,21 @@ static void plain_put(struct table *table, enum kind kind, const char *text, siz
     else if (kind == NUMBER)
         fwrite(text, 1, bytes, table->out);
     else if (kind != NONE && table->terminal)
-        csv_put_escaped(table, text, bytes);
+        write_escaped_csv_cell(table, text, bytes);
     else if (kind != NONE)
-        csv_put(table, text, bytes);
+        write_csv_cell(table, text, bytes);
     fputs(!last ? tsv ? "\t" : "," : tsv ? "\n" : "\r\n", table->out);
 }
 
-static void plain_head_print(struct table *table)
+static void print_plain_headings(struct table *table)
 {
     for (int i = 0; i < table->count && !table->headless; i++)
-        plain_put(table, TEXT, table->columns[i].name, strlen(table->columns[i].name),
-                  i + 1 == table->count);
+        write_plain_cell(table, TEXT, table->columns[i].name, strlen(table->columns[i].name),
+                         i + 1 == table->count);
 }
 
-static void json_put(struct table *table, enum kind kind, const char *text, size_t bytes, bool last)
+static void write_json_cell(struct table *table, enum kind kind, const char *text, size_t bytes,
+                            bool last)
 {
     bool arrays = table->format == TABLE_ARRAYS;
     const char *name = arrays ? NULL : table->columns[table->filled].name;
@@ -403,50 +405,50 @@ static void json_put(struct table *table, enum kind kind, const char *text, size
 
 /* ---- write a cell, in any format ------------------------------------------------ */
 
-static void put_cell(struct table *table, enum kind kind, const char *text, size_t bytes)
+static void write_cell(struct table *table, enum kind kind, const char *text, size_t bytes)
 {
     bool last = table->filled + 1 == table->count;
 
     if (table->format == TABLE_ALIGNED) {
-        aligned_put(table, kind, text, bytes);
+        keep_aligned_cell(table, kind, text, bytes);
     } else if (table->format >= TABLE_JSON) {
-        json_put(table, kind, text, bytes, last);
+        write_json_cell(table, kind, text, bytes, last);
     } else {
         if (!table->rows && !table->filled)
-            plain_head_print(table);
-        plain_put(table, kind, text, bytes, last);
+            print_plain_headings(table);
+        write_plain_cell(table, kind, text, bytes, last);
     }
     table->filled = last ? 0 : table->filled + 1;
     table->rows += last;
 }
 
-void table_text(struct table *table, const char *text, size_t bytes)
+void table_put_text(struct table *table, const char *text, size_t bytes)
 {
-    put_cell(table, TEXT, text, bytes);
+    write_cell(table, TEXT, text, bytes);
 }
 
-void table_string(struct table *table, const char *text)
+void table_put_string(struct table *table, const char *text)
 {
     if (text)
-        put_cell(table, TEXT, text, strlen(text));
+        write_cell(table, TEXT, text, strlen(text));
     else
-        table_null(table);
+        table_put_null(table);
 }
 
-void table_figure(struct table *table, const char *text)
+void table_put_figure(struct table *table, const char *text)
 {
-    put_cell(table, FIGURE, text, strlen(text));
+    write_cell(table, FIGURE, text, strlen(text));
 }
 
-void table_integer(struct table *table, int64_t value)
+void table_put_integer(struct table *table, int64_t value)
 {
     char digits[JSON_DIGITS];
-    size_t length = json_decimal(digits, value);
+    size_t length = json_format_decimal(digits, value);
 
-    put_cell(table, NUMBER, digits, length);
+    write_cell(table, NUMBER, digits, length);
 }
 
-void table_real(struct table *table, double value)
+void table_put_real(struct table *table, double value)
 {
     char digits[JSON_DIGITS];
     bool json = table->format >= TABLE_JSON;
@@ -454,14 +456,14 @@ void table_real(struct table *table, double value)
     /* JSON has no infinity. TABLE_ARRAYS writes a number that is too large for a double, which
      * readers take for infinity */
     if (!isfinite(value) && table->format == TABLE_ARRAYS)
-        table_json(table, value > 0 ? "9e999" : "-9e999");
+        table_put_json(table, value > 0 ? "9e999" : "-9e999");
     else if (!isfinite(value) && json)
-        table_null(table);
+        table_put_null(table);
     else
-        put_cell(table, NUMBER, digits, strlen(json_digits(digits, value)));
+        write_cell(table, NUMBER, digits, strlen(json_format_digits(digits, value)));
 }
 
-void table_blob(struct table *table, const void *bytes, size_t count)
+void table_put_blob(struct table *table, const void *bytes, size_t count)
 {
     const unsigned char *p = bytes;
     bool arrays = table->format == TABLE_ARRAYS;
@@ -471,18 +473,18 @@ void table_blob(struct table *table, const void *bytes, size_t count)
     for (size_t i = 0; i < count; i++)
         end += sprintf(end, "%02x", p[i]);
     end += sprintf(end, arrays ? "\"}" : "");
-    put_cell(table, arrays ? JSON : TEXT, text, (size_t)(end - text));
+    write_cell(table, arrays ? JSON : TEXT, text, (size_t)(end - text));
     free(text);
 }
 
-void table_null(struct table *table)
+void table_put_null(struct table *table)
 {
-    put_cell(table, NONE, "NULL", 4);
+    write_cell(table, NONE, "NULL", 4);
 }
 
-void table_json(struct table *table, const char *json)
+void table_put_json(struct table *table, const char *json)
 {
-    put_cell(table, JSON, json, strlen(json));
+    write_cell(table, JSON, json, strlen(json));
 }
 
 bool table_close(struct table *table)
@@ -492,12 +494,12 @@ bool table_close(struct table *table)
     if (!table)
         return false;
     if (table->format == TABLE_ALIGNED && !table->streaming) {
-        kept_print(table);
+        print_kept_rows(table);
     } else if (table->format == TABLE_JSON) {
         json_end(&table->json);
         putc('\n', table->out);
     } else if (table->format < TABLE_LINES && !table->rows) {
-        plain_head_print(table);
+        print_plain_headings(table);
     }
     ok = !ferror(table->out);
     for (int i = 0; i < table->count; i++)
@@ -513,7 +515,7 @@ bool table_close(struct table *table)
 /* Print N with three digits and the unit that fits best. N counts thousandths of the first unit of
  * UNITS, and each unit is 1000 times the unit before it. Final zeros are left out if the number is
  * exact: "4.2 ms" is exact, "4.20 ms" was rounded. */
-static const char *print_human(char *made, int64_t n, const char *const *units)
+static const char *format_with_unit(char *made, int64_t n, const char *const *units)
 {
     int64_t one = 1000;
     double size = fabs((double)n);
@@ -533,7 +535,7 @@ const char *table_duration(char *made, int64_t nanoseconds)
     double size = fabs((double)nanoseconds);
 
     if (size < 99.95e9 && size >= 1e3)
-        return print_human(made, nanoseconds, (const char *[]){"us", "ms", "s", NULL});
+        return format_with_unit(made, nanoseconds, (const char *[]){"us", "ms", "s", NULL});
     if (size < 1e3)
         snprintf(made, TABLE_HUMAN, "%" PRId64 " ns", nanoseconds);
     else if (size < 3600e9)
@@ -551,5 +553,5 @@ const char *table_count(char *made, int64_t count)
         snprintf(made, TABLE_HUMAN, "%" PRId64, count);
         return made;
     }
-    return print_human(made, count, (const char *[]){"k", "M", "G", NULL});
+    return format_with_unit(made, count, (const char *[]){"k", "M", "G", NULL});
 }

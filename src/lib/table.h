@@ -5,8 +5,8 @@
  *     struct table *t = table_open(stdout, table_format(stdout, json), 2,
  *                                  (const char *[]){"pid", "name"});
  *     for each row:
- *         table_integer(t, pid);
- *         table_text(t, name, strlen(name));
+ *         table_put_integer(t, pid);
+ *         table_put_text(t, name, strlen(name));
  *     ok = table_close(t);
  *
  * TABLE_ALIGNED   aligned columns, texts cut where a row would not fit the terminal
@@ -59,21 +59,21 @@ struct table *table_open(FILE *out, enum table_format format, int columns,
                          const char *const *names);
 
 /* Do not print the line of column names. */
-void table_headless(struct table *table);
+void table_omit_headings(struct table *table);
 
 /* Write the next cell of the current row. The cell of the last column ends the row. TEXT
  * is copied. */
-void table_text(struct table *table, const char *text, size_t bytes);
+void table_put_text(struct table *table, const char *text, size_t bytes);
 /* Write a text cell. A TEXT of NULL is a NULL cell. */
-void table_string(struct table *table, const char *text);
+void table_put_string(struct table *table, const char *text);
 /* Write a text cell that is aligned right, like a number. */
-void table_figure(struct table *table, const char *text);
-void table_integer(struct table *table, int64_t value);
-void table_real(struct table *table, double value);
-void table_blob(struct table *table, const void *bytes, size_t count);
-void table_null(struct table *table);
+void table_put_figure(struct table *table, const char *text);
+void table_put_integer(struct table *table, int64_t value);
+void table_put_real(struct table *table, double value);
+void table_put_blob(struct table *table, const void *bytes, size_t count);
+void table_put_null(struct table *table);
 /* Write a cell whose text is JSON. The JSON formats do not quote it. */
-void table_json(struct table *table, const char *json);
+void table_put_json(struct table *table, const char *json);
 
 /* Print the current row in red if the output is a terminal with colours. */
 void table_mark_row_red(struct table *table);
@@ -90,6 +90,6 @@ const char *table_count(char *made, int64_t count);
 
 /* Return how many bytes of TEXT fit into MOST screen columns. *WIDTH becomes the number of columns
  * that these bytes take. Style marks (lib/style.h) take no column. */
-size_t text_room(const char *text, int most, int *width);
+size_t text_bytes_that_fit(const char *text, int most, int *width);
 
 #endif

@@ -9,7 +9,7 @@
 
 /* Return how many nanoseconds the unit WORD has, such as "ms" (BYTES long); 0 if it is not a unit
  * that a user may type. */
-static inline double times_unit(const char *word, size_t bytes)
+static inline double times_parse_unit(const char *word, size_t bytes)
 {
     static const struct {
         const char *word;
@@ -23,14 +23,14 @@ static inline double times_unit(const char *word, size_t bytes)
 }
 
 /* Return A + B, or the nearest int64_t if the sum overflows. */
-static inline int64_t times_sum(int64_t a, int64_t b)
+static inline int64_t times_add(int64_t a, int64_t b)
 {
     int64_t made;
 
     return __builtin_add_overflow(a, b, &made) ? (a < 0 ? INT64_MIN : INT64_MAX) : made;
 }
 
-static inline int64_t times_difference(int64_t a, int64_t b)
+static inline int64_t times_subtract(int64_t a, int64_t b)
 {
     int64_t made;
 
@@ -38,7 +38,7 @@ static inline int64_t times_difference(int64_t a, int64_t b)
 }
 
 /* Return END - START. Returns 0 if END is before START, or if the difference overflows. */
-static inline int64_t times_span(int64_t start, int64_t end)
+static inline int64_t times_span_or_zero(int64_t start, int64_t end)
 {
     int64_t made;
 

@@ -100,7 +100,7 @@ static bool count_call(void *context, const int64_t *values, unsigned nulls)
     int64_t code_id = (int64_t)l->code_id;
     int64_t thread_id = (int64_t)l->thread_id;
     struct counts *counts = context;
-    enum outcome outcome = outcome_of(l->outcome);
+    enum outcome outcome = outcome_from_number(l->outcome);
     struct count_decided *decided;
     struct count *count;
     bool looked_up;
@@ -122,7 +122,7 @@ static bool count_call(void *context, const int64_t *values, unsigned nulls)
     }
     decided = find_or_add_outcome(counts, count, outcome);
     decided->calls++;
-    decided->time_ns = times_sum(decided->time_ns, l->duration_ns);
+    decided->time_ns = times_add(decided->time_ns, l->duration_ns);
     if (counts->each)
         counts->each(counts->context,
                      &(struct counted_call){id, thread_id, code_id, l->start_ns, outcome});
@@ -139,19 +139,19 @@ static void count_dropped(struct counts *counts)
     {
         struct count *count =
             find_or_add_count(counts, query_integer(row, 1), query_integer(row, 0));
-        enum outcome outcome = outcome_of(query_integer(row, 2));
+        enum outcome outcome = outcome_from_number(query_integer(row, 2));
         int64_t lookups = query_integer(row, 3);
         int64_t warming = counts->warmup - count->seen;
         bool is_miss = outcome_facts[outcome].missed && outcome != OUTCOME_DECLINED;
         struct count_decided *decided;
         if (outcome == OUTCOME_HIT || is_miss)
             count->turned_away = false;
-        count->seen = times_sum(count->seen, lookups);
+        count->seen = times_add(count->seen, lookups);
         if (warming >= lookups)
             continue;
         decided = find_or_add_outcome(counts, count, outcome);
-        decided->calls = times_sum(decided->calls, lookups - (warming > 0 ? warming : 0));
-        decided->time_ns = times_sum(decided->time_ns, query_integer(row, 4));
+        decided->calls = times_add(decided->calls, lookups - (warming > 0 ? warming : 0));
+        decided->time_ns = times_add(decided->time_ns, query_integer(row, 4));
     }
 }
 

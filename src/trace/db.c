@@ -124,7 +124,7 @@ void db_damage_words(const char *words)
 /* Return the message for an SQLite error: SQLite's own, or a clearer one. Borrowed. */
 static const char *error_message(sqlite3 *handle, int status)
 {
-    const char *over = bounds_time_over();
+    const char *over = bounds_get_time_message();
 
     switch (status & 0xff) {
     case SQLITE_NOTADB:
@@ -142,7 +142,7 @@ static const char *error_message(sqlite3 *handle, int status)
     case SQLITE_AUTH:
         return "only reading is allowed here";
     case SQLITE_NOMEM:
-        bounds_memory_over();
+        bounds_end_without_memory();
         return sqlite3_errstr(status);
     default:
         return sqlite3_errmsg(handle);
@@ -157,7 +157,7 @@ static int on_progress(void *context)
 
     if (db->progress)
         db->progress(db->progress_context);
-    return bounds_time_over() != NULL;
+    return bounds_get_time_message() != NULL;
 }
 
 static struct db *db_new(const char *path)
@@ -280,7 +280,7 @@ static char *open_file(struct db *db, enum how how)
         return say_print("is empty: it has no bytes, so it is not a dyntrace trace");
     if (access(db->path, R_OK) != 0 || !(absolute = db_absolute(db->path)))
         return say_print("%s", strerror(errno));
-    bounds_trace(absolute);
+    bounds_set_for_trace(absolute);
     if ((new = !db->handle || !file_switch(db, absolute)))
         status = file_connect(db, absolute, how);
     free(absolute);
@@ -385,19 +385,19 @@ bool db_is_here(void)
 
 struct db *db_open(const char *path)
 {
-    bounds_memory_needed(true);
+    bounds_allow_memory_failure(true);
     return path ? open_path(path, VIEWS) : open_newest();
 }
 
 struct db *db_open_each(const char *path, bool views)
 {
-    bounds_memory_needed(true);
+    bounds_allow_memory_failure(true);
     return open_path(path, EACH | (views ? VIEWS : 0));
 }
 
 struct db *db_open_for_trials(const char *path)
 {
-    bounds_memory_needed(true);
+    bounds_allow_memory_failure(true);
     return open_path(path, TRIALS);
 }
 
@@ -491,7 +491,7 @@ static void offer_names(struct db *db, struct near *near, const char *statement,
         return;
     sqlite3_bind_text(names, 1, sql, -1, SQLITE_STATIC);
     while (sqlite3_step(names) == SQLITE_ROW)
-        near_offer(near, (const char *)sqlite3_column_text(names, 0));
+        near_offer_name(near, (const char *)sqlite3_column_text(names, 0));
     sqlite3_finalize(names);
 }
 
@@ -518,7 +518,7 @@ static void report_unprepared(struct db *db, const char *message, const char *sq
             offer_names(db, &near, unknown[i].names, sql);
         }
     }
-    say_error("%s: %s%s", db_path(db), said, near_question(&near, ""));
+    say_error("%s: %s%s", db_path(db), said, near_make_question(&near, ""));
     free(said);
 }
 

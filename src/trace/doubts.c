@@ -140,7 +140,8 @@ const char *doubts_window_text(struct db *db)
     if (from_ns <= 0)
         return NULL;
     snprintf(words, sizeof words, "frames and lookups of the last %s, from %s on (--keep)",
-             table_duration(last, times_span(from_ns, span_ns)), table_duration(from, from_ns));
+             table_duration(last, times_span_or_zero(from_ns, span_ns)),
+             table_duration(from, from_ns));
     return words;
 }
 

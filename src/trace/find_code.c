@@ -135,7 +135,7 @@ static void list_print(struct query *query, int64_t count, const char *name, con
         columns[i] = query_name(query, i);
     if (json) {
         json_object(&j, NULL);
-        json_lines(&j);
+        json_begin_lines(&j);
         json_string(&j, "name", name);
         json_key(&j, "matches");
     } else {
@@ -165,7 +165,7 @@ static void offer_functions(struct db *db, struct near *near)
 {
     db_rows(query, db, schema_statement("find/names"))
     {
-        near_offer(near, query_text(query, 0, NULL));
+        near_offer_name(near, query_text(query, 0, NULL));
     }
 }
 
@@ -202,7 +202,7 @@ static void report_none(struct db *db, const char *name)
         struct near near = near_begin(name);
         const char *help;
         offer_functions(db, &near);
-        help = near_question(&near, "");
+        help = near_make_question(&near, "");
         if (is_label)
             help = "; `dyntrace sql compiles` lists them";
         else if (!*help && strrchr(name, ':'))

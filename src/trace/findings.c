@@ -42,7 +42,7 @@ void findings_json(struct db *db, struct json *json)
         row_to_json(json, "time", row);
     }
     json_list(json, "findings");
-    json_lines(json);
+    json_begin_lines(json);
     db_rows(row, db, "SELECT * FROM findings")
     {
         row_to_json(json, NULL, row);

@@ -76,7 +76,7 @@ static void caller_add(struct reading *reading, int64_t code_id, bool is_call, i
     }
     caller = &profile->callers.at[*place - 1];
     caller->calls += is_call;
-    caller->ns = times_sum(caller->ns, ns);
+    caller->ns = times_add(caller->ns, ns);
 }
 
 static void note_call_begin(void *context, struct track *track)
@@ -84,7 +84,7 @@ static void note_call_begin(void *context, struct track *track)
     struct reading *reading = context;
     const struct open_frame *frame = track_top(track);
     int64_t caller = track->stack.count > 1 ? frame[-1].code_id : 0;
-    int64_t ns = times_span(frame->start_ns, frame->end_ns);
+    int64_t ns = times_span_or_zero(frame->start_ns, frame->end_ns);
     int64_t *open;
     bool is_outermost;
 
@@ -280,7 +280,7 @@ static void bars_json(const struct profile *profile, struct json *json)
         const struct duration_bar *bar = &bars[i];
         json_object(json, NULL);
         json_integer(json, "from_ns", bar->from_ns);
-        json_maybe(json, "to_ns", bar->to_ns != INT64_MAX, bar->to_ns);
+        json_integer_or_null(json, "to_ns", bar->to_ns != INT64_MAX, bar->to_ns);
         json_integer(json, "calls", bar->calls);
         json_end(json);
     }
@@ -323,7 +323,7 @@ static void callers_json(const struct profile *profile, struct json *json)
     json_list(json, "callers");
     list_each(caller, &profile->callers) {
         json_object(json, NULL);
-        json_maybe(json, "code_id", caller->code_id, caller->code_id);
+        json_integer_or_null(json, "code_id", caller->code_id, caller->code_id);
         json_integer(json, "calls", caller->calls);
         json_integer(json, "total_ns", caller->ns);
         json_end(json);

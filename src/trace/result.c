@@ -31,21 +31,21 @@ void result_cell(struct table *table, struct query *query, int column)
 
     switch (query_type(query, column)) {
     case QUERY_NULL:
-        table_null(table);
+        table_put_null(table);
         break;
     case QUERY_INTEGER:
-        table_integer(table, query_integer(query, column));
+        table_put_integer(table, query_integer(query, column));
         break;
     case QUERY_REAL:
-        table_real(table, query_real(query, column));
+        table_put_real(table, query_real(query, column));
         break;
     case QUERY_TEXT:
         text = query_whole(query, column, &bytes);
-        table_text(table, text, bytes);
+        table_put_text(table, text, bytes);
         break;
     case QUERY_BLOB:
         text = query_whole(query, column, &bytes);
-        table_blob(table, text, bytes);
+        table_put_blob(table, text, bytes);
         break;
     }
 }

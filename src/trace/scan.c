@@ -66,7 +66,7 @@ static bool number_scan(unsigned type, const uint8_t **p, const uint8_t *end, in
     bytes = frame_bytes_of_type[type];
     if (bytes > end - *p)
         return false;
-    *value = bytes ? get_signed(*p, bytes) : type == 9;
+    *value = bytes ? get_signed_big_endian(*p, bytes) : type == 9;
     *p += bytes;
     return true;
 }
@@ -187,7 +187,7 @@ static bool leaf_scan(struct scan *scan, const uint8_t *page, unsigned cells)
     if (!cells || 8 + 2 * cells > PAGE_BYTES)
         return false;
     for (unsigned cell = 0; cell < cells; cell++) {
-        unsigned at = get16(page + 8 + 2 * cell);
+        unsigned at = get_two_bytes(page + 8 + 2 * cell);
         if (at > PAGE_BYTES - 10)
             return false;
         if (!row_scan(scan, page + at, page + PAGE_BYTES))
@@ -201,7 +201,7 @@ static bool leaf_scan(struct scan *scan, const uint8_t *page, unsigned cells)
 static bool tree_scan(struct scan *scan, uint64_t number, int depth)
 {
     const uint8_t *page = page_at(scan, number);
-    unsigned cells = page ? get16(page + 3) : 0;
+    unsigned cells = page ? get_two_bytes(page + 3) : 0;
     uint8_t inner[PAGE_BYTES];
 
     if (page && page[0] == PAGE_TABLE)
@@ -217,7 +217,7 @@ static bool tree_scan(struct scan *scan, uint64_t number, int depth)
     }
     memcpy(inner, page, sizeof inner);
     for (unsigned cell = 0; cell < cells; cell++) {
-        unsigned at = get16(inner + 12 + 2 * cell);
+        unsigned at = get_two_bytes(inner + 12 + 2 * cell);
         if (at > PAGE_BYTES - 4)
             return false;
         if (!tree_scan(scan, get_big_endian(inner + at, 4), depth + 1))

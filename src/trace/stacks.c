@@ -71,8 +71,8 @@ void tree_link(struct tree *tree)
         struct node *node = &nodes[i];
         struct node *caller = &nodes[node->parent];
         if (node->self_ns > 0)
-            node->total_ns = times_sum(node->total_ns, node->self_ns);
-        caller->total_ns = times_sum(caller->total_ns, node->total_ns);
+            node->total_ns = times_add(node->total_ns, node->self_ns);
+        caller->total_ns = times_add(caller->total_ns, node->total_ns);
         order[i] = i;
     }
     qsort_r(order + 1, count - 1, sizeof *order, node_compare, nodes);
@@ -104,7 +104,7 @@ static void frame_fold(const struct walk *walk, struct tree *tree, struct track 
 {
     struct open_frame *frame = track_top(track);
     uint32_t caller = track->stack.count > 1 ? frame[-1].what : track->what;
-    int64_t length = times_span(frame->start_ns, frame->end_ns);
+    int64_t length = times_span_or_zero(frame->start_ns, frame->end_ns);
     bool is_below = caller || !walk->root;
     struct node *node;
 
@@ -117,10 +117,10 @@ static void frame_fold(const struct walk *walk, struct tree *tree, struct track 
         node->longest_ns = length;
         node->longest_id = frame->id;
     }
-    node->self_ns = times_sum(node->self_ns, length);
+    node->self_ns = times_add(node->self_ns, length);
     if (track->stack.count > 1 && caller) {
         struct node *of_caller = &tree->nodes.at[caller];
-        of_caller->self_ns = times_difference(of_caller->self_ns, length);
+        of_caller->self_ns = times_subtract(of_caller->self_ns, length);
     }
 }
 

@@ -314,8 +314,8 @@ void html_text(FILE *out, const char *text, size_t width)
 const char *text_fit(struct arena *arena, const char *text, int columns)
 {
     int used;
-    bool cut = text[text_room(text, columns, &used)];
-    size_t bytes = text_room(text, columns - cut, &used);
+    bool cut = text[text_bytes_that_fit(text, columns, &used)];
+    size_t bytes = text_bytes_that_fit(text, columns - cut, &used);
 
     return arena_print(arena, "%.*s%s%*s", (int)bytes, text, cut ? "…" : "", columns - used - cut,
                        "");
@@ -688,7 +688,7 @@ static const char *field_filled(const struct printer *p, const struct field *fie
         return text;
     if (!field->width)
         return text_fit(p->arena, text, field->fill);
-    text_room(text, INT_MAX, &used);
+    text_bytes_that_fit(text, INT_MAX, &used);
     return arena_print(p->arena, "%s%*s", text, used < field->fill ? field->fill - used : 0, "");
 }
 

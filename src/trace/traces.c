@@ -205,7 +205,7 @@ const char *traces_file(char *const *words, enum merge_frames frames, const char
     *name = NULL;
     if (traces.paths.count == 1) {
         path = arena_print(&names, "%s", traces.paths.at[0]);
-    } else if (traces.paths.count && (path = out_scratch(&names))) {
+    } else if (traces.paths.count && (path = out_make_scratch_file(&names))) {
         *name = name_of_several(words, traces.paths.count);
         if (!merge_traces(path, traces.given, frames, &merged, &lost))
             path = NULL;

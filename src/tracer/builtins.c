@@ -83,7 +83,7 @@ struct start {
 static void report_unrecordable_python(const char *const *words, struct start start)
 {
     const char *program = basename(words[0]);
-    char option = python_ignores_us(words + 1);
+    char option = python_find_ignoring_option(words + 1);
     char how[120] = "";
     char cause[300];
 
@@ -208,7 +208,7 @@ static void check_program_of_command_line(const char *const *words, struct start
     if (start.depth++ >= DEPTH_MOST)
         return;
     if (launcher)
-        found = launcher_words(launcher, words);
+        found = launcher_find_program(launcher, words);
     if (found.cleared)
         start.by = launcher->name;
     start.paths |= found.paths;
@@ -218,7 +218,7 @@ static void check_program_of_command_line(const char *const *words, struct start
         check_program_of_shell_text(found.script ? found.script : script, start);
     else if (launcher && *found.program)
         check_program_of_command_line(found.program, start);
-    else if (!launcher && python_is(words[0]))
+    else if (!launcher && python_is_interpreter_name(words[0]))
         report_unrecordable_python(words, start);
     else if (!launcher)
         check_program_in_file(words[0], start);
@@ -362,7 +362,7 @@ static PyObject *copy_list_with_session(PyObject *list, const struct joining *to
         else if (!value_of_variable(entry, INJECT_SESSION))
             mended = PyList_Append(copy, entry) == 0;
     }
-    paths = mended ? inject_paths(to->inject, old) : NULL;
+    paths = mended ? inject_make_pythonpath(to->inject, old) : NULL;
     if (!paths || !add_variable_to_list(copy, INJECT_PATHS, paths) ||
         !add_variable_to_list(copy, INJECT_SESSION, to->session))
         Py_CLEAR(copy);
@@ -399,7 +399,7 @@ static PyObject *copy_mapping_with_session(PyObject *mapping, const struct joini
     if (mended && PyDict_Contains(copy, path_key))
         mended = PyUnicode_FSConverter(PyDict_GetItemWithError(copy, path_key), &old);
     if (mended) {
-        paths = inject_paths(to->inject, old ? PyBytes_AS_STRING(old) : NULL);
+        paths = inject_make_pythonpath(to->inject, old ? PyBytes_AS_STRING(old) : NULL);
         mended = paths && set_mapping_item(copy, INJECT_PATHS, paths) == 0 &&
                  set_mapping_item(copy, INJECT_SESSION, to->session) == 0;
     }
@@ -447,7 +447,7 @@ static PyObject *call_with_session_in_environment(const struct wrapped *f, PyObj
         else if (f->program < 0 && given)
             check_program_of_shell_text(read_word_as_utf8(args[0]), (struct start){0});
         if (at < 0 || args[at] == Py_None)
-            inject_environment(to.inject, to.session);
+            inject_set_environment(to.inject, to.session);
         else if (PyList_CheckExact(args[at]) || PyTuple_CheckExact(args[at]))
             mended = copy_list_with_session(args[at], &to);
         else if (PyMapping_Check(args[at]))

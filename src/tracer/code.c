@@ -372,7 +372,7 @@ static uintptr_t give_id_to_code(PyCodeObject *code, const struct described *is)
     from = origin ? tracer_mark_code_with_id(origin) : CODE_SKIP;
     tracer_fact(ORIGIN, .code = id,
                 .from = tracer_has_id(from) ? (int64_t)(from >> CODE_SHIFT) : -1,
-                .kind = fact_string("resume"));
+                .kind = fact_make_text("resume"));
     Py_XDECREF(origin);
     return (uintptr_t)id << CODE_SHIFT;
 }

@@ -245,7 +245,7 @@ void tracer_put_fact(enum fact_kind kind, const void *given)
 {
     struct redacted redacted;
     const void *fact = redact_fact(kind, given, &redacted);
-    size_t size = fact_bytes(kind, fact);
+    size_t size = fact_size(kind, fact);
     struct fact *made;
 
     tracer_lock();
@@ -260,13 +260,13 @@ void tracer_put_fact(enum fact_kind kind, const void *given)
 void tracer_write_loss(const char *cause)
 {
     tracer_fact(LOSS, .clock = (int64_t)tracer_read_session_clock(), .events = 1,
-                .cause = fact_string(cause));
+                .cause = fact_make_text(cause));
 }
 
 /* Return the number that the job's launcher has set for fact WHICH; -1 if it has set none. */
 static int64_t read_rank_of_job(enum job_fact which)
 {
-    const char *text = job_fact(which);
+    const char *text = job_read_fact(which);
 
     return text && *text >= '0' && *text <= '9' ? atoll(text) : -1;
 }
@@ -414,7 +414,7 @@ static uint64_t find_pid_namespace(void)
 {
     static uint64_t last;
     static pid_t last_pid;
-    uint64_t found = namespace_of_pids("self");
+    uint64_t found = namespace_read_pid_namespace("self");
 
     if (!found && last_pid == getppid())
         found = last;

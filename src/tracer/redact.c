@@ -30,7 +30,7 @@ enum secret redact_name(const char *name, size_t bytes)
     if (!is_redacting())
         return SECRET_NO;
     rules = rules_of_session();
-    return secret_name(&rules, name, bytes);
+    return secret_classify_name(&rules, name, bytes);
 }
 
 enum secret redact_source(struct fact_text source)
@@ -40,7 +40,7 @@ enum secret redact_source(struct fact_text source)
     if (!is_redacting() || !source.bytes)
         return SECRET_NO;
     rules = rules_of_session();
-    return secret_source(&rules, source.text, (size_t)source.bytes);
+    return secret_classify_source(&rules, source.text, (size_t)source.bytes);
 }
 
 /* If the redacted text in TO differs from TEXT, make TEXT the redacted text. If memory ran out,
@@ -48,7 +48,7 @@ enum secret redact_source(struct fact_text source)
 static void replace_with_redacted(struct fact_text *text, const struct secret_text *to)
 {
     if (to->failed)
-        *text = fact_string(SECRET_WORD);
+        *text = fact_make_text(SECRET_WORD);
     else if (to->changed)
         *text = (struct fact_text){to->text, (int64_t)to->bytes};
 }
@@ -58,7 +58,7 @@ struct secret_text redact_literals_of_value(struct fact_text *text, enum secret 
     struct secret_text to = {0};
 
     if (level && text->bytes)
-        secret_literals(&to, level, text->text, text->text + text->bytes);
+        secret_copy_without_literals(&to, level, text->text, text->text + text->bytes);
     replace_with_redacted(text, &to);
     return to;
 }
@@ -84,7 +84,7 @@ static struct secret_text redact_argv(struct fact_ARGV *fact)
     struct secret_text to = {0};
 
     if (fact->argv.bytes)
-        secret_command(&rules, fact->argv.text, (size_t)fact->argv.bytes, &to);
+        secret_redact_command(&rules, fact->argv.text, (size_t)fact->argv.bytes, &to);
     replace_with_redacted(&fact->argv, &to);
     return to;
 }

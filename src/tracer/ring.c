@@ -379,7 +379,8 @@ static bool write_stack_switch(struct tracer *t, uint64_t *now)
         tracer_lock();
         snprintf(name, sizeof name, "greenlet %u", P.threads);
         here->thread = P.threads;
-        tracer_fact(THREAD, .thread = P.threads++, .os_tid = t->os_tid, .name = fact_string(name));
+        tracer_fact(THREAD, .thread = P.threads++, .os_tid = t->os_tid,
+                    .name = fact_make_text(name));
         tracer_unlock();
         here->rings = t->rings;
     }
@@ -463,7 +464,8 @@ static bool give_ring_to_thread(struct tracer *t, PyThreadState *ts, compat_fram
     ring = P.file ? get_ring_for_thread() : NULL;
     id = P.threads;
     if (ring)
-        tracer_fact(THREAD, .thread = P.threads++, .os_tid = t->os_tid, .name = fact_string(name));
+        tracer_fact(THREAD, .thread = P.threads++, .os_tid = t->os_tid,
+                    .name = fact_make_text(name));
     tracer_unlock();
     if (!ring) {
         t->gone = true;

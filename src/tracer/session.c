@@ -33,7 +33,7 @@ static void measure_clock_of_namespace(void)
 
     if (P.clock != SESSION_MONOTONIC)
         return;
-    own_ahead = namespace_clock_ahead(own_ahead);
+    own_ahead = namespace_read_clock_offset(own_ahead);
     P.clock_ahead_ns = own_ahead - P.session->clock_ahead_ns;
 }
 
@@ -267,9 +267,9 @@ static void restore_environment(void)
     if (strcmp(session, P.session_directory))
         return;
     if (P.standby)
-        inject_environment(P.inject_directory, INJECT_STANDBY);
+        inject_set_environment(P.inject_directory, INJECT_STANDBY);
     else if (P.inherits)
-        inject_environment_undo(P.inject_directory);
+        inject_restore_environment(P.inject_directory);
 }
 
 /* Leave the session. No other thread is writing, because the GIL is held or the world is stopped. A

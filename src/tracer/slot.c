@@ -104,7 +104,8 @@ static void describe_evaluator(_PyFrameEvalFunction evaluate, char *words, size_
 static void write_loss_row(uint64_t clock, int64_t events, const char *cause)
 {
     if (watch.rows++ < ROWS_MAX)
-        tracer_fact(LOSS, .clock = (int64_t)clock, .events = events, .cause = fact_string(cause));
+        tracer_fact(LOSS, .clock = (int64_t)clock, .events = events,
+                    .cause = fact_make_text(cause));
 }
 
 static void report_lost_hook(void)

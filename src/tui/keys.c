@@ -84,7 +84,7 @@ bool script_key(const char **at, struct key *key)
     if (!length)
         return false;
     if (!begins || !named_key_read(word, length, key)) {
-        length = json_rune((const unsigned char *)word, strlen(word), &rune);
+        length = json_decode_character((const unsigned char *)word, strlen(word), &rune);
         key->code = length ? (int)rune : (unsigned char)*word;
         length = length ? length : 1;
     }

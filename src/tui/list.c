@@ -188,7 +188,7 @@ static void difference_print(char made[CELL_TEXT], const struct list *list,
         return;
     while (text[same] && text[same] == other[same])
         same++;
-    room = text_room(text, width / 2, &used);
+    room = text_bytes_that_fit(text, width / 2, &used);
     if (same <= room || screen_width(screen, text, TEXT_WIDEST * 8) <= width)
         return;
     same -= room;
@@ -536,7 +536,7 @@ static size_t write_number_of_unit(FILE *out, const char *text)
     else if (letters == 1 && *unit == 'M')
         factor = 1e6;
     else
-        factor = times_unit(unit, letters);
+        factor = times_parse_unit(unit, letters);
     if (!factor)
         return 0;
     fprintf(out, "%.0f", number * factor);

@@ -93,7 +93,7 @@ static int glyph_read(const struct screen *screen, const char **text, wchar_t ma
         made[1] = 0;
         return 1;
     }
-    bytes = json_rune(p, strnlen(*text, 4), &rune);
+    bytes = json_decode_character(p, strnlen(*text, 4), &rune);
     *text += bytes ? bytes : 1;
     if (!bytes)
         return swprintf(made, GLYPH, L"\\x%02x", *p);
@@ -349,7 +349,7 @@ static void signals_install(void)
         if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
             sigaction(deadly[i], &action, NULL);
     }
-    bounds_at_end(terminal_restore);
+    bounds_call_at_end(terminal_restore);
     sigaction(SIGWINCH, &resize, NULL);
     sigaction(SIGCONT, &resize, NULL);
 }
@@ -583,7 +583,7 @@ bool screen_shell(const char *const *command)
     terminal_lend();
     child = fork();
     if (child == 0) {
-        bounds_child();
+        bounds_reset_in_child();
         signal(SIGINT, SIG_DFL);
         signal(SIGQUIT, SIG_DFL);
         execv("/bin/sh", (char **)(uintptr_t)command);

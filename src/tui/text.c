@@ -75,7 +75,7 @@ void doc_wrap(struct doc *doc, const char *text, struct target target)
     char style = 'n';
 
     for (;;) {
-        size_t room = text_room(text, width, &used);
+        size_t room = text_bytes_that_fit(text, width, &used);
         size_t cut = text_cut(text, room);
         size_t leading = strspn(text, " ");
         const char *rest;
@@ -85,7 +85,7 @@ void doc_wrap(struct doc *doc, const char *text, struct target target)
         if (cut <= leading) {
             const char *word = text + leading;
             cut = room;
-            if (leading && text_room(word, width, &used) >= strcspn(word, " ")) {
+            if (leading && text_bytes_that_fit(word, width, &used) >= strcspn(word, " ")) {
                 text = word;
                 continue;
             }

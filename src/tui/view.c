@@ -203,14 +203,14 @@ bool moment_read(const char *text, bool sure, int64_t from_ns, int64_t *ns)
     number = strtod(text, &end);
     is_number = end != text && !isalpha((unsigned char)*text);
     end += strspn(end, " ");
-    unit_ns = *end ? times_unit(end, strlen(end)) : 1e9;
+    unit_ns = *end ? times_parse_unit(end, strlen(end)) : 1e9;
     if (!asked || !is_number)
         return false;
     number *= unit_ns;
     if (!unit_ns || !(fabs(number) < 4e18))
         return false;
     relative = *text == '+' || *text == '-';
-    *ns = times_sum(relative ? from_ns : 0, (int64_t)llround(number));
+    *ns = times_add(relative ? from_ns : 0, (int64_t)llround(number));
     return true;
 }
 
@@ -335,7 +335,7 @@ void view_words_draw(struct view *view, struct screen *screen, int style, const 
     int used;
 
     for (int y = view->y + view->head + 1; *words && y <= last; y++) {
-        size_t room = text_room(words, width, &used);
+        size_t room = text_bytes_that_fit(words, width, &used);
         size_t cut = text_cut(words, room);
         if (!cut)
             cut = room ? room : strlen(words);

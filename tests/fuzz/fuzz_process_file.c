@@ -21,7 +21,7 @@ static struct session_file options = {.clock = SESSION_MONOTONIC};
 
 static uint32_t fact_add(struct facts *facts, uint32_t used, enum fact_kind kind, const void *fact)
 {
-    size_t size = fact_bytes(kind, fact);
+    size_t size = fact_size(kind, fact);
 
     fact_write((struct fact *)(facts->data + used), kind, fact, size);
     return used + (uint32_t)size;
@@ -45,13 +45,13 @@ static void good_make(void)
     file->ready = 1;
     facts->bytes = more->bytes = 4096 - sizeof *facts;
     used = FACT(facts, used, ARGV, .argv = {"python3\0-c\0pass", 16});
-    used = FACT(facts, used, PYTHON, .version = fact_string("3.11.7"));
-    used = FACT(facts, used, EXECUTABLE, .path = fact_string("/usr/bin/python3"));
-    used = FACT(facts, used, THREAD, .thread = 0, .os_tid = 7, .name = fact_string("MainThread"));
-    used = FACT(facts, used, CODE, .code = 0, .first_line = 7, .flags = 3, .qualname = fact_string("f"), .filename = fact_string("/x.py"));
+    used = FACT(facts, used, PYTHON, .version = fact_make_text("3.11.7"));
+    used = FACT(facts, used, EXECUTABLE, .path = fact_make_text("/usr/bin/python3"));
+    used = FACT(facts, used, THREAD, .thread = 0, .os_tid = 7, .name = fact_make_text("MainThread"));
+    used = FACT(facts, used, CODE, .code = 0, .first_line = 7, .flags = 3, .qualname = fact_make_text("f"), .filename = fact_make_text("/x.py"));
     facts->used = used;
     facts->next_off = HEADER + 4096;
-    used = FACT(more, 0, CODE, .code = 1, .first_line = 7, .flags = 3, .qualname = fact_string("g<locals>"), .filename = fact_string("/y.py"));
+    used = FACT(more, 0, CODE, .code = 1, .first_line = 7, .flags = 3, .qualname = fact_make_text("g<locals>"), .filename = fact_make_text("/y.py"));
     used = FACT(more, used, RANK, .rank = 6, .local_rank = 2);
     used = FACT(more, used, ENTRY, .entry = 0, .code = 1, .clock = 9, .guards = 3, .region = -1);
     more->used = used;

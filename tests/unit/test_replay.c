@@ -110,7 +110,7 @@ static void same_state(const struct replay *r, uint32_t lookup, struct replay_st
 {
     const struct model *m = &seen[r->lookups.at[lookup].id];
 
-    replay_state_at(r, lookup, state);
+    replay_get_state_at_lookup(r, lookup, state);
     EXPECT((int)state->count == m->count);
     for (int i = 0; i < m->count && i < (int)state->count; i++) {
         EXPECT(r->entries.at[state->at[i].entry].id == m->order[i]);
@@ -139,12 +139,12 @@ static void test_states(const char *path)
         same_state(r, (uint32_t)(rand() % CALLS), &state);
     for (size_t i = 0; i < r->events.count; i++) {
         EXPECT(replay_event_of(r, r->events.at[i].kind, r->events.at[i].index) == i);
-        EXPECT(replay_seek(r, r->events.at[i].at_ns) <= i);
+        EXPECT(replay_find_event_at_time(r, r->events.at[i].at_ns) <= i);
         EXPECT(!i || r->events.at[i - 1].at_ns <= r->events.at[i].at_ns);
     }
-    EXPECT(replay_lookup_at(r, 1) == 0 && replay_lookup_at(r, CALLS) == CALLS - 1);
-    EXPECT(replay_lookup_at(r, 0) == REPLAY_NONE && replay_lookup_at(r, CALLS + 1) == REPLAY_NONE);
-    EXPECT(replay_seek(r, 0) == 0 && replay_seek(r, INT64_MAX) == r->events.count);
+    EXPECT(replay_find_lookup(r, 1) == 0 && replay_find_lookup(r, CALLS) == CALLS - 1);
+    EXPECT(replay_find_lookup(r, 0) == REPLAY_NONE && replay_find_lookup(r, CALLS + 1) == REPLAY_NONE);
+    EXPECT(replay_find_event_at_time(r, 0) == 0 && replay_find_event_at_time(r, INT64_MAX) == r->events.count);
     replay_verify(r, &verdict);
     EXPECT(verdict.findings.count == 0 && verdict.whole == CALLS && verdict.orphans == 0);
     list_free(&verdict.findings);

@@ -12,8 +12,8 @@ static void names(enum secret level, const char *list)
 
     snprintf(copy, sizeof copy, "%s", list);
     for (char *name = strtok(copy, " "); name; name = strtok(NULL, " "))
-        if (secret_name(NULL, name, strlen(name)) != level) {
-            fprintf(stderr, "%s: %d, not %d\n", name, (int)secret_name(NULL, name, strlen(name)), (int)level);
+        if (secret_classify_name(NULL, name, strlen(name)) != level) {
+            fprintf(stderr, "%s: %d, not %d\n", name, (int)secret_classify_name(NULL, name, strlen(name)), (int)level);
             abort();
         }
 }
@@ -41,7 +41,7 @@ static void command(const char *words, const char *expected)
     snprintf(copy, sizeof copy, "%s", words);
     for (size_t i = 0; i < bytes; i++)
         copy[i] = copy[i] == '|' ? 0 : copy[i];
-    secret_command(NULL, copy, bytes, &to);
+    secret_redact_command(NULL, copy, bytes, &to);
     for (size_t i = 0; i + 1 < to.bytes; i++)
         to.text[i] = to.text[i] ? to.text[i] : '|';
     if (strcmp(to.text, expected)) {
@@ -68,8 +68,8 @@ int main(void)
                      "key_padding_mask attention keyboard author authors authority PWD OLDPWD compass "
                      "password_length len_password has_password password_file cookie_name forward_pass bypass x L self "
                      "passing session id public_key max_new_tokens monkey turkey");
-    assert(secret_name(&rules, "PIN", 3) == SECRET_ALL && secret_name(&rules, "iban_from", 9) == SECRET_ALL);
-    assert(secret_name(&rules, "pins", 4) == SECRET_NO && secret_name(&rules, "token", 5) == SECRET_STRINGS);
+    assert(secret_classify_name(&rules, "PIN", 3) == SECRET_ALL && secret_classify_name(&rules, "iban_from", 9) == SECRET_ALL);
+    assert(secret_classify_name(&rules, "pins", 4) == SECRET_NO && secret_classify_name(&rules, "token", 5) == SECRET_STRINGS);
 
     is("L['password'] == 'hunter2'", "L['password'] == '<redacted>'");
     is("L['self'].password == \"hun'ter2\" and x", "L['self'].password == \"<redacted>\" and x");

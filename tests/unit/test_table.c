@@ -25,13 +25,13 @@ static char *printed(enum table_format format, int rows)
     struct table *table = table_open(out, format, 2, (const char *[]){"name", "n"});
 
     for (int i = 0; i < rows; i++) {
-        table_string(table, "x");
-        table_integer(table, 7);
+        table_put_string(table, "x");
+        table_put_integer(table, 7);
     }
     memset(longer, 'y', 200);
     longer[200] = 0;
-    table_text(table, longer, 200);
-    table_null(table);
+    table_put_text(table, longer, 200);
+    table_put_null(table);
     if (!table_close(table))
         failures++;
     fclose(out);
@@ -98,8 +98,8 @@ static void test_reals(void)
         size_t bytes;
         FILE *out = open_memstream(&text, &bytes);
         struct table *table = table_open(out, TABLE_TSV, 1, (const char *[]){"r"});
-        table_headless(table);
-        table_real(table, cases[i].value);
+        table_omit_headings(table);
+        table_put_real(table, cases[i].value);
         table_close(table);
         fclose(out);
         text[strcspn(text, "\n")] = 0;

@@ -76,10 +76,11 @@ void inject_close(struct injector *injector);
 /* Make TARGET join the session in DIRECTORY, a path as TARGET sees it; if DIRECTORY is NULL, make
  * it leave its session. If BLOCKED, use only a thread that sleeps in a system call. WHY (of 600
  * bytes) gets the reason for INJECT_CANNOT. */
-enum inject_result inject_run(const struct injector *injector, const struct target *target,
-                              const char *directory, bool blocked, char *why);
+enum inject_result inject_make_process_run(const struct injector *injector,
+                                           const struct target *target, const char *directory,
+                                           bool blocked, char *why);
 /* To be called after INJECT_LATER: cancel the lines that TARGET is going to run, unless they have
  * run already. */
-void inject_cancel(const struct injector *injector, const struct target *target);
+void inject_cancel_pending(const struct injector *injector, const struct target *target);
 
 #endif

@@ -70,7 +70,7 @@ static void write_as_hex(FILE *out, const char *text)
 
 /* Return the path of inject/, the directory of sitecustomize.py, as TARGET sees it. Returns NULL if
  * TARGET does not see it. Owned by the callee. */
-static const char *find_inject(const struct target *target)
+static const char *find_directory_of_sitecustomize(const struct target *target)
 {
     static const char *const places[] = {
         "/usr/lib/dyntrace/inject",
@@ -166,7 +166,7 @@ static void read_until_end(int fd, char *text, size_t room)
 
 /* In a child: execute ARGV, with SOURCE as descriptor 3. If AS is not NULL, run ARGV as the user of
  * the process AS, and in that process's namespaces if they are not ours. */
-static void execute_as(const char *const *argv, int source, const struct target *as)
+static void execute_as_user_of_process(const char *const *argv, int source, const struct target *as)
 {
     const bool enters = as && *as->root;
     int pidfd = enters ? (int)syscall(SYS_pidfd_open, as->pid, 0) : -1;
@@ -195,7 +195,8 @@ static void execute_as(const char *const *argv, int source, const struct target 
 
 /* Run ARGV, which reads CODE from descriptor 3, and store the program's output in TEXT. The program
  * runs in a new terminal session. Otherwise Ctrl-C could kill it while it has stopped the traced
- * process. AS: see execute_as(). Returns the program's waitpid() status, or -1 with errno. */
+ * process. AS: see execute_as_user_of_process(). Returns the program's waitpid() status, or -1 with
+ * errno. */
 static int run_program(const char *const *argv, const char *code, const struct target *as,
                        char *text, size_t room)
 {
@@ -213,7 +214,7 @@ static int run_program(const char *const *argv, const char *code, const struct t
         dup2(null, 0);
         dup2(ends[1], 1);
         dup2(ends[1], 2);
-        execute_as(argv, source, as);
+        execute_as_user_of_process(argv, source, as);
     }
     close(ends[1]);
     close(source);
@@ -249,8 +250,8 @@ static bool is_tracing_allowed(pid_t pid, char *why)
  * none. */
 static uint64_t pending_page;
 
-static enum inject_result run_gdb(const struct target *target, const char *before,
-                                  const char *after, bool blocked, char *why)
+static enum inject_result run_by_gdb(const struct target *target, const char *before,
+                                     const char *after, bool blocked, char *why)
 {
     static const char start[] = "python exec(open('/proc/self/fd/3').read())";
     int made = memfd_create("gdb_ptrace", MFD_CLOEXEC);
@@ -309,8 +310,8 @@ static enum inject_result run_gdb(const struct target *target, const char *befor
 
 /* Make TARGET run BEFORE and AFTER by sys.remote_exec(), from a file in the session's DIRECTORY.
  * Returns false if this way does not work. */
-static bool run_remote(const struct target *target, const char *directory, const char *before,
-                       const char *after)
+static bool run_by_remote_exec(const struct target *target, const char *directory,
+                               const char *before, const char *after)
 {
     static const char start[] = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])";
     const bool elsewhere = *target->root;
@@ -339,11 +340,11 @@ static bool run_remote(const struct target *target, const char *directory, const
 
 /* ---- choosing between sys.remote_exec() and gdb -------------------------- */
 
-static enum inject_result run_remote_or_gdb(const struct target *target,
-                                            const struct request *request, char *why)
+static enum inject_result run_by_remote_exec_or_gdb(const struct target *target,
+                                                    const struct request *request, char *why)
 {
     const char *session = *request->directory ? request->directory : target->session;
-    const char *inject = find_inject(target);
+    const char *inject = find_directory_of_sitecustomize(target);
     enum inject_result result;
     char *before, *after;
 
@@ -356,19 +357,19 @@ static enum inject_result run_remote_or_gdb(const struct target *target,
         return INJECT_CANNOT;
     }
     before = make_python_code(request->directory, inject, &after);
-    if (!request->blocked && run_remote(target, session, before, after))
+    if (!request->blocked && run_by_remote_exec(target, session, before, after))
         result = INJECT_LATER;
     else if (!is_tracing_allowed(target->pid, why))
         result = INJECT_CANNOT;
     else
-        result = run_gdb(target, before, after, request->blocked, why);
+        result = run_by_gdb(target, before, after, request->blocked, why);
     free(before);
     free(after);
     return result;
 }
 
-/* Cancel the pending call that run_gdb() added to the process: replace the call's code by the empty
- * string. */
+/* Cancel the pending call that run_by_gdb() added to the process: replace the call's code by the
+ * empty string. */
 static void cancel_pending_call(const struct target *target)
 {
     char path[64];
@@ -398,7 +399,7 @@ static void serve_requests(int link, const struct target *target)
         if (request.cancel)
             cancel_pending_call(target);
         else if (target_read_same_user(&other, target, request.pid))
-            reply.result = run_remote_or_gdb(&other, &request, reply.why);
+            reply.result = run_by_remote_exec_or_gdb(&other, &request, reply.why);
         send(link, &reply, sizeof reply, MSG_NOSIGNAL);
     }
 }
@@ -440,15 +441,16 @@ void inject_close(struct injector *injector)
     injector->link = -1;
 }
 
-static enum inject_result request_run(const struct injector *injector, const struct target *target,
-                                      const struct request *request, char *why)
+static enum inject_result send_request_and_wait(const struct injector *injector,
+                                                const struct target *target,
+                                                const struct request *request, char *why)
 {
     struct reply reply = {INJECT_CANNOT, "is out of reach"};
 
     if (injector->link < 0) {
         if (request->cancel)
             cancel_pending_call(target);
-        return request->cancel ? INJECT_DONE : run_remote_or_gdb(target, request, why);
+        return request->cancel ? INJECT_DONE : run_by_remote_exec_or_gdb(target, request, why);
     }
     if (send(injector->link, request, sizeof *request, MSG_NOSIGNAL) < 0 ||
         recv(injector->link, &reply, sizeof reply, 0) != sizeof reply)
@@ -457,8 +459,9 @@ static enum inject_result request_run(const struct injector *injector, const str
     return reply.result;
 }
 
-enum inject_result inject_run(const struct injector *injector, const struct target *target,
-                              const char *directory, bool blocked, char *why)
+enum inject_result inject_make_process_run(const struct injector *injector,
+                                           const struct target *target, const char *directory,
+                                           bool blocked, char *why)
 {
     struct request request = {.pid = target->pid, .blocked = blocked};
 
@@ -468,13 +471,13 @@ enum inject_result inject_run(const struct injector *injector, const struct targ
             return INJECT_LATER;
     }
     snprintf(request.directory, sizeof request.directory, "%s", directory ? directory : "");
-    return request_run(injector, target, &request, why);
+    return send_request_and_wait(injector, target, &request, why);
 }
 
-void inject_cancel(const struct injector *injector, const struct target *target)
+void inject_cancel_pending(const struct injector *injector, const struct target *target)
 {
     const struct request request = {.cancel = true};
     char why[WHY_BYTES];
 
-    request_run(injector, target, &request, why);
+    send_request_and_wait(injector, target, &request, why);
 }

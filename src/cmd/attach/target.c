@@ -193,7 +193,7 @@ static const char *find_refusal(const struct target *target, const struct status
         return "does not let its own user look at it (it is not dumpable): attach to it as root";
     if (!has_cpython(target))
         return "is not Python";
-    if (target->minor && !versions_supports("cpython", 3, target->minor)) {
+    if (target->minor && !versions_is_supported("cpython", 3, target->minor)) {
         snprintf(text, sizeof text,
                  "is CPython 3.%d, which is not supported; use " CPYTHON_SUPPORTED, target->minor);
         return text;
@@ -234,7 +234,7 @@ static void target_fill(struct target *target, const struct status *status)
     snprintf(path, sizeof path, "/proc/%d/exe", (int)target->pid);
     if (readlink(path, target->exe, sizeof target->exe - 1) < 0)
         target->exe[0] = 0;
-    target->python = python_is(target->exe);
+    target->python = python_is_interpreter_name(target->exe);
     sscanf(basename(target->exe), "python3.%d", &target->minor);
     target_reread_session(target);
     if (sees_other_files(target->pid))

@@ -51,7 +51,7 @@ struct writer {
 /* ---- writing numbers ----------------------------------------------------- */
 
 /* Write NUMBER in decimal to AT. Returns the end of the text, which has no NUL. */
-static char *number_put(char *at, int64_t number)
+static char *format_number(char *at, int64_t number)
 {
     uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
     char digits[DIGITS];
@@ -72,16 +72,16 @@ static char *number_put(char *at, int64_t number)
     return at;
 }
 
-static void number_write(FILE *out, int64_t number)
+static void write_number(FILE *out, int64_t number)
 {
     char digits[DIGITS];
-    char *end = number_put(digits, number);
+    char *end = format_number(digits, number);
 
     fwrite_unlocked(digits, 1, (size_t)(end - digits), out);
 }
 
 /* Write NS as microseconds with three decimals. */
-static void microseconds_write(FILE *out, int64_t ns)
+static void write_as_microseconds(FILE *out, int64_t ns)
 {
     uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
     unsigned rest = (unsigned)(size % 1000);
@@ -90,7 +90,7 @@ static void microseconds_write(FILE *out, int64_t ns)
 
     if (ns < 0)
         *at++ = '-';
-    at = number_put(at, (int64_t)(size / 1000));
+    at = format_number(at, (int64_t)(size / 1000));
     *at++ = '.';
     *at++ = (char)('0' + rest / 100);
     *at++ = (char)('0' + rest / 10 % 10);
@@ -98,7 +98,7 @@ static void microseconds_write(FILE *out, int64_t ns)
     fwrite_unlocked(digits, 1, (size_t)(at - digits), out);
 }
 
-static void piece_write(FILE *out, const struct piece *piece)
+static void write_piece(FILE *out, const struct piece *piece)
 {
     fwrite_unlocked(piece->text, 1, piece->bytes, out);
 }
@@ -152,7 +152,7 @@ static struct piece make_csv_cells(const struct writer *w, struct query *query, 
 
 /* Make the texts of the thread in QUERY's row from the first COLUMNS columns. The next column is
  * the thread's end. */
-static struct pieces thread_pieces_make(const struct writer *w, struct query *query, int columns)
+static struct pieces make_pieces_of_thread(const struct writer *w, struct query *query, int columns)
 {
     struct pieces made = {
         .has_end = query_type(query, columns) != QUERY_NULL,
@@ -165,7 +165,7 @@ static struct pieces thread_pieces_make(const struct writer *w, struct query *qu
 }
 
 /* Make the texts of the code object in QUERY's row. */
-static struct pieces code_pieces_make(const struct writer *w, struct query *query)
+static struct pieces make_pieces_of_code(const struct writer *w, struct query *query)
 {
     enum { NAMED = 2, PLACED = 2, CELLS = 5 };
     struct pieces made = {0};
@@ -181,7 +181,7 @@ static struct pieces code_pieces_make(const struct writer *w, struct query *quer
 
 /* Return the texts of ID, a code object or a thread, borrowed until the next call. IDS maps ids to
  * texts that were made before; for other ids QUERY reads the row to make them from. */
-static const struct pieces *pieces_get(struct writer *w, struct map *ids, struct query *query,
+static const struct pieces *get_pieces(struct writer *w, struct map *ids, struct query *query,
                                        int64_t id)
 {
     enum { THREAD_MEMBERS = 2, THREAD_CELLS = 4 };
@@ -193,9 +193,9 @@ static const struct pieces *pieces_get(struct writer *w, struct map *ids, struct
         query_bind_integer(query, 1, id);
         query_step(query);
         if (query == w->code)
-            *made = code_pieces_make(w, query);
+            *made = make_pieces_of_code(w, query);
         else
-            *made = thread_pieces_make(w, query, w->format ? THREAD_CELLS : THREAD_MEMBERS);
+            *made = make_pieces_of_thread(w, query, w->format ? THREAD_CELLS : THREAD_MEMBERS);
         *index = (int64_t)w->all.count;
     }
     return &w->all.at[*index - 1];
@@ -216,14 +216,14 @@ static void read_vocabulary(struct writer *w, const char *kind, const char *word
     query_close(query);
 }
 
-static const char *vocabulary_word(const char *const words[WORDS], bool is_null, int64_t value)
+static const char *word_of_number(const char *const words[WORDS], bool is_null, int64_t value)
 {
     bool is_known = !is_null && value >= 0 && value < WORDS;
 
     return is_known ? words[value] : NULL;
 }
 
-static struct writer writer_open(const struct frames_to *to, enum table_format format)
+static struct writer open_writer(const struct frames_to *to, enum table_format format)
 {
     bool is_csv = format;
     const char *code = is_csv ? "export/frame_code_cells" : "export/frame_code";
@@ -238,7 +238,7 @@ static struct writer writer_open(const struct frames_to *to, enum table_format f
     return w;
 }
 
-static void writer_close(struct writer *w)
+static void close_writer(struct writer *w)
 {
     query_close(w->code);
     query_close(w->thread);
@@ -252,7 +252,7 @@ static void writer_close(struct writer *w)
     arena_free(&w->arena);
 }
 
-static int64_t id_or_none(bool is_null, uint64_t id)
+static int64_t id_or_no_id(bool is_null, uint64_t id)
 {
     return is_null ? NO_ID : (int64_t)id;
 }
@@ -266,20 +266,21 @@ struct about {
     bool is_open;
 };
 
-static struct about about_read(struct writer *w, const struct row_frame *frame, unsigned nulls)
+static struct about read_texts_of_frame(struct writer *w, const struct row_frame *frame,
+                                        unsigned nulls)
 {
-    int64_t thread_id = id_or_none(row_null(nulls, frame, thread_id), frame->thread_id);
-    int64_t code_id = id_or_none(row_null(nulls, frame, code_id), frame->code_id);
+    int64_t thread_id = id_or_no_id(row_null(nulls, frame, thread_id), frame->thread_id);
+    int64_t code_id = id_or_no_id(row_null(nulls, frame, code_id), frame->code_id);
     /* reading the thread may move the array, so keep the index of the code object */
-    size_t code_at = (size_t)(pieces_get(w, &w->codes, w->code, code_id) - w->all.at);
-    const struct pieces *thread = pieces_get(w, &w->threads, w->thread, thread_id);
+    size_t code_at = (size_t)(get_pieces(w, &w->codes, w->code, code_id) - w->all.at);
+    const struct pieces *thread = get_pieces(w, &w->threads, w->thread, thread_id);
 
     return (struct about){
         .code = &w->all.at[code_at],
         .thread = thread,
-        .kind = vocabulary_word(w->kinds, row_null(nulls, frame, kind), frame->kind),
-        .outcome = vocabulary_word(w->outcomes, row_null(nulls, frame, outcome), frame->outcome),
-        .exit = vocabulary_word(w->exits, row_null(nulls, frame, exit), frame->exit),
+        .kind = word_of_number(w->kinds, row_null(nulls, frame, kind), frame->kind),
+        .outcome = word_of_number(w->outcomes, row_null(nulls, frame, outcome), frame->outcome),
+        .exit = word_of_number(w->exits, row_null(nulls, frame, exit), frame->exit),
         .is_open = row_null(nulls, frame, end_ns),
     };
 }
@@ -294,7 +295,7 @@ static bool count_written_frame(struct writer *w, int64_t frame_id)
 
 /* ---- writing frames as Chrome's trace events ----------------------------- */
 
-static void word_write(FILE *out, const char *key, const char *word)
+static void write_word_member(FILE *out, const char *key, const char *word)
 {
     if (!word)
         return;
@@ -303,94 +304,94 @@ static void word_write(FILE *out, const char *key, const char *word)
     putc_unlocked('"', out);
 }
 
-static bool event_write(void *context, const int64_t *values, unsigned nulls)
+static bool write_frame_as_event(void *context, const int64_t *values, unsigned nulls)
 {
     struct writer *w = context;
     const struct row_frame *frame = (const struct row_frame *)values;
     FILE *out = w->to->out;
-    const struct about about = about_read(w, frame, nulls);
+    const struct about about = read_texts_of_frame(w, frame, nulls);
     int64_t end_ns = frame->end_ns;
 
     if (about.is_open)
         end_ns = about.thread->has_end ? about.thread->end_ns : w->to->end_ns;
     json_key(w->json, NULL);
     fputs_unlocked("{\"ph\":\"X\",", out);
-    piece_write(out, &about.thread->before);
+    write_piece(out, &about.thread->before);
     fputs_unlocked(",\"ts\":", out);
-    microseconds_write(out, frame->start_ns);
+    write_as_microseconds(out, frame->start_ns);
     fputs_unlocked(",\"dur\":", out);
-    microseconds_write(out, times_span(frame->start_ns, end_ns));
+    write_as_microseconds(out, times_span_or_zero(frame->start_ns, end_ns));
     putc_unlocked(',', out);
-    piece_write(out, &about.code->before);
+    write_piece(out, &about.code->before);
     fputs_unlocked(",\"args\":{\"frame\":", out);
-    number_write(out, frame->frame_id);
+    write_number(out, frame->frame_id);
     if (about.code->after.bytes)
         putc_unlocked(',', out);
-    piece_write(out, &about.code->after);
+    write_piece(out, &about.code->after);
     if (frame->kind != FRAME_CALL)
-        word_write(out, ",\"kind\":\"", about.kind);
+        write_word_member(out, ",\"kind\":\"", about.kind);
     if (frame->outcome != OUTCOME_PLAIN)
-        word_write(out, ",\"outcome\":\"", about.outcome);
+        write_word_member(out, ",\"outcome\":\"", about.outcome);
     if (frame->exit != EXIT_RETURN)
-        word_write(out, ",\"exit\":\"", about.exit);
+        write_word_member(out, ",\"exit\":\"", about.exit);
     fputs_unlocked(about.is_open ? ",\"open\":true}}" : "}}", out);
     return count_written_frame(w, frame->frame_id);
 }
 
-void frames_write_events(const struct frames_to *to, struct json *json)
+void frames_write_as_events(const struct frames_to *to, struct json *json)
 {
-    struct writer w = writer_open(to, 0);
+    struct writer w = open_writer(to, 0);
 
     w.json = json;
-    scan_rows(to->db, TABLE_frame, event_write, &w);
-    writer_close(&w);
+    scan_rows(to->db, TABLE_frame, write_frame_as_event, &w);
+    close_writer(&w);
 }
 
 /* ---- writing frames as CSV ----------------------------------------------- */
 
-static void cell_write(FILE *out, bool is_null, int64_t number)
+static void write_number_cell(FILE *out, bool is_null, int64_t number)
 {
     if (!is_null)
-        number_write(out, number);
+        write_number(out, number);
     putc_unlocked(',', out);
 }
 
-static void word_cell_write(FILE *out, const char *word)
+static void write_word_cell(FILE *out, const char *word)
 {
     if (word)
         fputs_unlocked(word, out);
     putc_unlocked(',', out);
 }
 
-static bool line_write(void *context, const int64_t *values, unsigned nulls)
+static bool write_frame_as_csv_line(void *context, const int64_t *values, unsigned nulls)
 {
     struct writer *w = context;
     const struct row_frame *frame = (const struct row_frame *)values;
     FILE *out = w->to->out;
-    const struct about about = about_read(w, frame, nulls);
+    const struct about about = read_texts_of_frame(w, frame, nulls);
     int64_t end_ns = about.is_open ? about.thread->end_ns : frame->end_ns;
     bool has_end = !about.is_open || about.thread->has_end;
     bool is_timed = has_end && !row_null(nulls, frame, start_ns);
 
-    cell_write(out, false, frame->frame_id);
-    cell_write(out, row_null(nulls, frame, parent_id), frame->parent_id);
-    piece_write(out, &about.thread->before);
+    write_number_cell(out, false, frame->frame_id);
+    write_number_cell(out, row_null(nulls, frame, parent_id), frame->parent_id);
+    write_piece(out, &about.thread->before);
     putc_unlocked(',', out);
-    piece_write(out, &about.code->before);
+    write_piece(out, &about.code->before);
     putc_unlocked(',', out);
-    word_cell_write(out, about.kind);
-    word_cell_write(out, about.outcome);
-    word_cell_write(out, about.exit);
-    cell_write(out, row_null(nulls, frame, start_ns), frame->start_ns);
-    cell_write(out, about.is_open, frame->end_ns);
-    cell_write(out, !is_timed, (int64_t)((uint64_t)end_ns - (uint64_t)frame->start_ns));
+    write_word_cell(out, about.kind);
+    write_word_cell(out, about.outcome);
+    write_word_cell(out, about.exit);
+    write_number_cell(out, row_null(nulls, frame, start_ns), frame->start_ns);
+    write_number_cell(out, about.is_open, frame->end_ns);
+    write_number_cell(out, !is_timed, (int64_t)((uint64_t)end_ns - (uint64_t)frame->start_ns));
     if (!row_null(nulls, frame, cache_entry_id))
-        number_write(out, frame->cache_entry_id);
+        write_number(out, frame->cache_entry_id);
     fputs_unlocked("\r\n", out);
     return count_written_frame(w, frame->frame_id);
 }
 
-bool frames_write_csv(const struct frames_to *to, enum table_format format)
+bool frames_write_as_csv(const struct frames_to *to, enum table_format format)
 {
     static const char known[] =
         "frame_id,parent_id,process_id,pid,thread_id,thread,code_id,qualname,filename,first_line,"
@@ -407,8 +408,8 @@ bool frames_write_csv(const struct frames_to *to, enum table_format format)
     if (strcmp(names, known) != 0 || isatty(fileno(to->out)))
         return false;
     fprintf(to->out, "%s\r\n", known);
-    w = writer_open(to, format);
-    scan_rows(to->db, TABLE_frame, line_write, &w);
-    writer_close(&w);
+    w = open_writer(to, format);
+    scan_rows(to->db, TABLE_frame, write_frame_as_csv_line, &w);
+    close_writer(&w);
     return true;
 }

@@ -27,11 +27,11 @@ struct frames_to {
 
 /* Write each frame as an item of the list that is open in JSON. JSON must write to the file of
  * TO. */
-void frames_write_events(const struct frames_to *to, struct json *json);
+void frames_write_as_events(const struct frames_to *to, struct json *json);
 
 /* Write the rows of the view `frames` as CSV, with a line of column names. FORMAT is TABLE_CSV or
  * TABLE_SAFE_CSV. Writes nothing and returns false if the view has other columns than we know. Does
  * the same if TO's file is a terminal, because texts must be escaped there. */
-bool frames_write_csv(const struct frames_to *to, enum table_format format);
+bool frames_write_as_csv(const struct frames_to *to, enum table_format format);
 
 #endif

@@ -35,7 +35,7 @@ struct lanes {
     int64_t left_out; /* number of spans that fitted into no lane */
 };
 
-static struct item *innermost_open_span(struct lane *lane)
+static struct item *find_innermost_open_span(struct lane *lane)
 {
     return lane->open.count ? &lane->open.at[lane->open.count - 1] : NULL;
 }
@@ -44,9 +44,9 @@ static struct item *innermost_open_span(struct lane *lane)
  * removed from the lane. */
 static bool fits_in_lane(struct lane *lane, const struct item *item)
 {
-    while (lane->open.count && innermost_open_span(lane)->end_ns <= item->start_ns)
+    while (lane->open.count && find_innermost_open_span(lane)->end_ns <= item->start_ns)
         lane->open.count--;
-    return !lane->open.count || innermost_open_span(lane)->end_ns >= item->end_ns;
+    return !lane->open.count || find_innermost_open_span(lane)->end_ns >= item->end_ns;
 }
 
 static void add_span_to_lane(struct lanes *lanes, struct item item)
@@ -65,9 +65,9 @@ static void add_span_to_lane(struct lanes *lanes, struct item item)
     *list_add(&lanes->at[at].open) = item;
 }
 
-static void span_event_write(struct json *json, const char *type, int64_t frame, int64_t at)
+static void write_span_event(struct json *json, const char *type, int64_t frame, int64_t at)
 {
-    json_line(json);
+    json_end_line(json);
     json_object(json, NULL);
     json_string(json, "type", type);
     json_integer(json, "frame", frame);
@@ -79,17 +79,17 @@ static void span_event_write(struct json *json, const char *type, int64_t frame,
  * first span name in shared.frames. */
 static void write_span_ends(struct json *json, struct lane *lane, int64_t first, int64_t at)
 {
-    while (lane->open.count && innermost_open_span(lane)->end_ns <= at) {
-        span_event_write(json, "C", first + innermost_open_span(lane)->name,
-                         innermost_open_span(lane)->end_ns);
+    while (lane->open.count && find_innermost_open_span(lane)->end_ns <= at) {
+        write_span_event(json, "C", first + find_innermost_open_span(lane)->name,
+                         find_innermost_open_span(lane)->end_ns);
         lane->open.count--;
     }
 }
 
 /* Write LANE as a profile: lane NUMBER of the spans of THREAD. FIRST is the index of the first span
  * name in shared.frames. */
-static void lane_write(struct json *json, struct lane *lane, int64_t first, const char *thread,
-                       size_t number)
+static void write_lane_as_profile(struct json *json, struct lane *lane, int64_t first,
+                                  const char *thread, size_t number)
 {
     char *name = say_print(number ? "%s: spans %zu" : "%s: spans", thread, number + 1);
     int64_t end_ns = lane->items.at[0].start_ns;
@@ -97,7 +97,7 @@ static void lane_write(struct json *json, struct lane *lane, int64_t first, cons
     list_each(item, &lane->items)
         if (item->end_ns > end_ns)
             end_ns = item->end_ns;
-    json_line(json);
+    json_end_line(json);
     json_object(json, NULL);
     json_string(json, "type", "evented");
     json_string(json, "name", name);
@@ -108,7 +108,7 @@ static void lane_write(struct json *json, struct lane *lane, int64_t first, cons
     lane->open.count = 0;
     list_each(item, &lane->items) {
         write_span_ends(json, lane, first, item->start_ns);
-        span_event_write(json, "O", first + item->name, item->start_ns);
+        write_span_event(json, "O", first + item->name, item->start_ns);
         *list_add(&lane->open) = *item;
     }
     write_span_ends(json, lane, first, INT64_MAX);
@@ -121,7 +121,7 @@ void spans_write_names(struct db *db, struct json *json)
 {
     db_rows(query, db, schema_statement("export/span_names"))
     {
-        json_line(json);
+        json_end_line(json);
         json_object(json, NULL);
         json_string(json, "name", query_text(query, 0, NULL));
         json_end(json);
@@ -142,7 +142,7 @@ void spans_write_profiles(struct db *db, struct json *json, int64_t first)
             add_span_to_lane(&lanes, (struct item){query_integer(spans, 0), query_integer(spans, 1),
                                                    query_integer(spans, 2)});
         for (size_t i = 0; i < lanes.used; i++) {
-            lane_write(json, &lanes.at[i], first, query_text(thread, 1, NULL), i);
+            write_lane_as_profile(json, &lanes.at[i], first, query_text(thread, 1, NULL), i);
             list_free(&lanes.at[i].items);
             list_free(&lanes.at[i].open);
         }

@@ -41,7 +41,8 @@ struct source_marks {
     struct arena arena;
 };
 
-/* A function for which the section shows remedies. All texts are in the arena of advice_html(). */
+/* A function for which the section shows remedies. All texts are in the arena of
+ * advice_print_html(). */
 struct advised {
     const char *name, *file;
     const char *ask; /* what the user types as FUNC to get this function from `dyntrace why` */
@@ -57,7 +58,7 @@ static struct {
 
 /* ---- reading the marks of source lines ----------------------------------- */
 
-static int mark_order(const void *a, const void *b)
+static int compare_marks(const void *a, const void *b)
 {
     const struct source_mark *x = a;
     const struct source_mark *y = b;
@@ -68,7 +69,7 @@ static int mark_order(const void *a, const void *b)
     return order ? order : list_order(x->what, y->what);
 }
 
-static struct source_marks marks_read(struct db *db)
+static struct source_marks read_source_marks(struct db *db)
 {
     enum { WHAT, STACK, FILE_NAME, LINE, COUNT, WORDS };
     struct query *query = db_query(db, schema_statement("report/marks"));
@@ -91,11 +92,11 @@ static struct source_marks marks_read(struct db *db)
         *list_add(&marks.at) = mark;
     }
     query_close(query);
-    list_sort(&marks.at, mark_order);
+    list_sort(&marks.at, compare_marks);
     return marks;
 }
 
-static void marks_free(struct source_marks *marks)
+static void free_source_marks(struct source_marks *marks)
 {
     list_each(mark, &marks->at)
         free(mark->file);
@@ -124,8 +125,8 @@ static bool is_marked(const struct source_marks *marks, const char *file, int64_
 
 /* Print line LINE of FILE with its marks. TEXT is the line's source, or NULL. PLACE is NULL, or the
  * file's name if the line is outside of the function that is being printed. */
-static void line_html_print(struct page_text *page, const struct source_marks *marks,
-                            const char *file, int64_t line, const char *text, const char *place)
+static void print_source_line(struct page_text *page, const struct source_marks *marks,
+                              const char *file, int64_t line, const char *text, const char *place)
 {
     fact(page, "line", line);
     fact(page, "place", place);
@@ -145,8 +146,8 @@ static void line_html_print(struct page_text *page, const struct source_marks *m
 
 /* Print the source of the function: all lines or, if there are many, only the lines around its
  * marks. LAST is the function's last line. */
-static void function_html_print(struct page_text *page, const struct source_marks *marks,
-                                const struct source *source, int64_t last)
+static void print_function_source(struct page_text *page, const struct source_marks *marks,
+                                  const struct source *source, int64_t last)
 {
     bool is_whole = last - now.advised->first_line < LINES_WHOLE;
     bool is_gap = false;
@@ -157,7 +158,7 @@ static void function_html_print(struct page_text *page, const struct source_mark
             is_marked(marks, now.advised->file, line - LINES_AROUND, line + LINES_AROUND);
         bool is_shown = is_whole || is_near || line == now.advised->first_line;
         if (is_shown) {
-            line_html_print(page, marks, now.advised->file, line, source->lines[line - 1], NULL);
+            print_source_line(page, marks, now.advised->file, line, source->lines[line - 1], NULL);
             is_gap = false;
         } else if (!is_gap) {
             page_text_row(page, "pages/html/gap", 0);
@@ -168,7 +169,7 @@ static void function_html_print(struct page_text *page, const struct source_mark
 }
 
 /* Is MARK inside the function that is being printed, whose last line is LAST? */
-static bool is_inside(const struct source_mark *mark, int64_t last)
+static bool is_mark_inside_function(const struct source_mark *mark, int64_t last)
 {
     bool is_between = mark->line >= now.advised->first_line && mark->line <= last;
 
@@ -177,18 +178,18 @@ static bool is_inside(const struct source_mark *mark, int64_t last)
 
 /* Is MARK outside of the function that is being printed, whose last line is LAST? If a line has
  * several marks, returns true only for the first mark. */
-static bool is_first_elsewhere(const struct source_marks *marks, const struct source_mark *mark,
-                               int64_t last)
+static bool is_first_mark_outside_function(const struct source_marks *marks,
+                                           const struct source_mark *mark, int64_t last)
 {
     bool is_first = mark == marks->at.at || !is_mark_at_line(mark - 1, mark->file, mark->line);
 
-    return is_first && !is_inside(mark, last);
+    return is_first && !is_mark_inside_function(mark, last);
 }
 
 /* Print the marked lines outside of the function that is being printed. They belong to functions
  * that it calls and that were compiled with it (inlined). LAST is the function's last line. */
-static void elsewhere_html_print(struct page_text *page, const struct source_marks *marks,
-                                 int64_t last)
+static void print_marked_lines_elsewhere(struct page_text *page, const struct source_marks *marks,
+                                         int64_t last)
 {
     struct lines *lines = db_lines(page->db);
     int64_t count = 0;
@@ -196,8 +197,8 @@ static void elsewhere_html_print(struct page_text *page, const struct source_mar
     int64_t left;
 
     list_each(mark, &marks->at) {
-        count += is_first_elsewhere(marks, mark, last);
-        important += !is_inside(mark, last) && mark->what != MARK_GUARD;
+        count += is_first_mark_outside_function(marks, mark, last);
+        important += !is_mark_inside_function(mark, last) && mark->what != MARK_GUARD;
     }
     if (!count)
         return;
@@ -206,19 +207,19 @@ static void elsewhere_html_print(struct page_text *page, const struct source_mar
     page_text_row(page, "pages/html/elsewhere", 0);
     left = ELSEWHERE_MOST;
     list_each(mark, &marks->at) {
-        if (!is_first_elsewhere(marks, mark, last) || left-- <= 0)
+        if (!is_first_mark_outside_function(marks, mark, last) || left-- <= 0)
             continue;
-        line_html_print(page, marks, mark->file, mark->line,
-                        lines_text(lines, mark->file, mark->line), mark->file);
+        print_source_line(page, marks, mark->file, mark->line,
+                          lines_text(lines, mark->file, mark->line), mark->file);
     }
     left = count - ELSEWHERE_MOST;
     fact(page, "left", left > 0 ? left : FACT_UNKNOWN);
     page_text_row(page, "pages/html/elsewhere_end", 0);
 }
 
-static void source_html_print(struct page_text *page)
+static void print_source_section(struct page_text *page)
 {
-    struct source_marks marks = marks_read(page->db);
+    struct source_marks marks = read_source_marks(page->db);
     const char *why_not = NULL;
     const struct source *source = lines_file(db_lines(page->db), now.advised->file, &why_not);
     int64_t last = now.advised->first_line;
@@ -233,19 +234,19 @@ static void source_html_print(struct page_text *page)
     else
         source = NULL;
     if (source && marks.at.count) {
-        function_html_print(page, &marks, source, last);
+        print_function_source(page, &marks, source, last);
     } else if (marks.at.count) {
         fact(page, "why_not", why_not);
         page_text_row(page, "pages/html/sourceless", 0);
         last = 0;
     }
-    elsewhere_html_print(page, &marks, last);
-    marks_free(&marks);
+    print_marked_lines_elsewhere(page, &marks, last);
+    free_source_marks(&marks);
 }
 
 /* ---- printing the section "What would help" ------------------------------ */
 
-static void remedies_html_print(struct page_text *page, const char *ask)
+static void print_remedies(struct page_text *page, const char *ask)
 {
     struct why why = {.db = page->db, .progress = now.report->progress};
 
@@ -260,8 +261,8 @@ static void remedies_html_print(struct page_text *page, const char *ask)
     why_free(&why);
 }
 
-static void advised_html_print(struct report *report, struct page_text *page,
-                               const struct advised *advised)
+static void print_advised_function(struct report *report, struct page_text *page,
+                                   const struct advised *advised)
 {
     now.report = report;
     now.advised = advised;
@@ -269,13 +270,13 @@ static void advised_html_print(struct report *report, struct page_text *page,
     fact(page, "file", advised->file);
     fact(page, "line", advised->first_line);
     page_text_row(page, "pages/html/advised", 0);
-    remedies_html_print(page, advised->ask);
+    print_remedies(page, advised->ask);
     page_text_row(page, "pages/html/remedies_end", 0);
-    source_html_print(page);
+    print_source_section(page);
     page_text_row(page, "pages/html/advised_end", 0);
 }
 
-void advice_html(struct report *report, struct page_text *page)
+void advice_print_html(struct report *report, struct page_text *page)
 {
     enum { NAME, FILE_NAME, FIRST_LINE, ASK, IDS };
     struct query *query = db_query(page->db, schema_statement("report/advised"));
@@ -294,10 +295,10 @@ void advice_html(struct report *report, struct page_text *page)
     /* close it first, because db_each() requires that no statement is running */
     query_close(query);
     if (all.count) {
-        report_link(report, "advice", "what would help");
+        report_print_link(report, "advice", "what would help");
         page_text_row(page, "pages/html/advice", 0);
         list_each(advised, &all) {
-            advised_html_print(report, page, advised);
+            print_advised_function(report, page, advised);
         }
         page_text_row(page, "pages/html/advice_end", 0);
     }

@@ -23,7 +23,7 @@
  * then those of Debian. */
 static const char system_browsers[] = "xdg-open:x-www-browser:www-browser";
 
-char *browser_place(const char *trace)
+char *browser_make_page_path(const char *trace)
 {
     const char *temporary = prose_or(getenv("TMPDIR"), "/tmp");
     char *directory = say_print("%s/dyntrace.XXXXXX", temporary);
@@ -42,7 +42,7 @@ char *browser_place(const char *trace)
     return place;
 }
 
-void browser_place_remove(const char *place)
+void browser_remove_page(const char *place)
 {
     char *directory = say_print("%.*s", (int)(strrchr(place, '/') - place), place);
 
@@ -51,7 +51,7 @@ void browser_place_remove(const char *place)
 }
 
 /* Return the file:// address of PATH. The caller frees it. */
-static char *address_make(const char *path)
+static char *make_file_address(const char *path)
 {
     char absolute[PATH_MAX];
     char *address = NULL;
@@ -74,7 +74,7 @@ static char *address_make(const char *path)
 
 /* Return COMMAND, which has BYTES bytes, as a shell command in which $1 is the address of the page.
  * The caller frees it. */
-static char *shell_line_make(const char *command, size_t bytes)
+static char *make_shell_line(const char *command, size_t bytes)
 {
     const char *place = memmem(command, bytes, "%s", 2);
     bool is_behind;
@@ -90,7 +90,7 @@ static char *shell_line_make(const char *command, size_t bytes)
 
 /* Run LINE in a shell, with ADDRESS as $1 and without standard error. Returns true if it exits
  * with 0. */
-static bool line_run(const char *line, const char *address)
+static bool run_shell_line(const char *line, const char *address)
 {
     int status = -1;
     pid_t child = fork();
@@ -112,13 +112,13 @@ static bool line_run(const char *line, const char *address)
 bool browser_open(const char *path)
 {
     const char *commands = prose_or(getenv("BROWSER"), system_browsers);
-    char *address = address_make(path);
+    char *address = make_file_address(path);
     bool ok = false;
 
     for (const char *at = commands; *at && !ok;) {
         size_t bytes = strcspn(at, ":");
-        char *line = shell_line_make(at, bytes);
-        ok = bytes && line_run(line, address);
+        char *line = make_shell_line(at, bytes);
+        ok = bytes && run_shell_line(line, address);
         free(line);
         at += bytes + (at[bytes] == ':');
     }

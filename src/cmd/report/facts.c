@@ -34,7 +34,7 @@ static void keep_missed_call(void *context, const struct counted_call *call)
 }
 
 /* Add the calls of COUNT, a row of COUNTS, to the report's sums by outcome. */
-static void outcomes_add(struct report *report, const struct counts *counts,
+static void add_outcomes(struct report *report, const struct counts *counts,
                          const struct count *count)
 {
     struct count_calls decided = counts_calls(counts, count);
@@ -47,11 +47,11 @@ static void outcomes_add(struct report *report, const struct counts *counts,
             time = &report->turned_away_ns;
         }
         *calls += decided.calls[o];
-        *time = times_sum(*time, decided.times_ns[o]);
+        *time = times_add(*time, decided.times_ns[o]);
     }
 }
 
-void report_calls_read(struct report *report)
+void report_read_calls(struct report *report)
 {
     struct counts counts = {.each = keep_missed_call, .context = report};
     struct db *db = report->db;
@@ -64,7 +64,7 @@ void report_calls_read(struct report *report)
         report->open_frames = db_integer(db, -1, schema_statement("report/open_frames"));
     counts_read(&counts, db, &report->progress);
     for (size_t i = 0; i < counts.all.count; i++)
-        outcomes_add(report, &counts, &counts.all.at[i]);
+        add_outcomes(report, &counts, &counts.all.at[i]);
     report->sums = calls_sum(report->calls);
     counts_free(&counts);
 }
@@ -74,16 +74,16 @@ bool report_has_decisions(const struct report *report)
     return report->sums.asked || report->calls[OUTCOME_PLAIN] || report->turned_away;
 }
 
-double report_percent(const struct report *report, int64_t part)
+double report_share_in_percent(const struct report *report, int64_t part)
 {
     return report->sums.asked ? 100.0 * (double)part / (double)report->sums.asked : -1;
 }
 
-void report_outcomes(const struct report *report, struct json *json, const char *key)
+void report_write_outcomes(const struct report *report, struct json *json, const char *key)
 {
     json_object(json, key);
     for (int o = 0; o < OUTCOMES; o++) {
-        json_object(json, outcome_word(o));
+        json_object(json, outcome_to_word(o));
         json_integer(json, "calls", report->calls[o]);
         json_integer(json, "lookup_ns", report->times_ns[o]);
         json_end(json);
@@ -93,12 +93,7 @@ void report_outcomes(const struct report *report, struct json *json, const char 
 
 /* ---- facts about the recording as a whole -------------------------------- */
 
-bool report_has_doubts(const struct report *report)
-{
-    return db_integer(report->db, 0, schema_statement("report/has-doubts"));
-}
-
-const char *report_state(const struct report *report)
+const char *report_describe_state(const struct report *report)
 {
     const char *state = report->state ? report->state : "unknown";
 
@@ -125,14 +120,14 @@ struct facts_to {
     void *to;
 };
 
-static void fact_put(const struct facts_to *to, const char *name, const char *value)
+static void pass_fact(const struct facts_to *to, const char *name, const char *value)
 {
     if (value)
         to->put(to->to, name, value);
 }
 
 /* Pass the fact `frames` to TO, with a value such as "41.2 M, of which 3 still open". */
-static void put_frames_fact(const struct report *report, const struct facts_to *to)
+static void pass_frames_fact(const struct report *report, const struct facts_to *to)
 {
     bool is_later = report->live != LIVE_NO && report->frames == 0;
     const char *later = is_later ? " (single frames are stored at the end)" : "";
@@ -147,28 +142,28 @@ static void put_frames_fact(const struct report *report, const struct facts_to *
         snprintf(open, sizeof open, ", of which %s still open",
                  table_count(human, report->open_frames));
     snprintf(text, sizeof text, "%s%s%s", frames, open, later);
-    fact_put(to, "frames", text);
+    pass_fact(to, "frames", text);
 }
 
 /* Pass facts to TO that tell which frames and which values the trace stores. */
-static void put_stored_fact(const struct report *report, const struct facts_to *to)
+static void pass_stored_facts(const struct report *report, const struct facts_to *to)
 {
     struct db *db = report->db;
     char *left_out = doubts_left_out(db);
     char *settings = doubts_settings(db);
 
-    fact_put(to, "which", doubts_frames_text(db));
-    fact_put(to, "left out", left_out);
-    fact_put(to, "values", doubts_values(db));
-    fact_put(to, "settings", settings);
-    fact_put(to, "stored", doubts_totals_only_text(db));
+    pass_fact(to, "which", doubts_frames_text(db));
+    pass_fact(to, "left out", left_out);
+    pass_fact(to, "values", doubts_values(db));
+    pass_fact(to, "settings", settings);
+    pass_fact(to, "stored", doubts_totals_only_text(db));
     free(left_out);
     free(settings);
 }
 
 /* Return the value of the fact NAME in QUERY's current row as text, or NULL. A number is written to
  * the buffer MADE. */
-static const char *value_format(struct query *query, const char *name, char *made)
+static const char *format_value(struct query *query, const char *name, char *made)
 {
     int64_t value = query_integer(query, 1);
 
@@ -190,17 +185,17 @@ void report_facts(struct report *report, void (*put)(void *to, const char *name,
     const struct facts_to all = {put, to};
     char human[TABLE_HUMAN];
 
-    fact_put(&all, "trace", db_path(report->db));
-    fact_put(&all, "state", report_state(report));
+    pass_fact(&all, "trace", db_path(report->db));
+    pass_fact(&all, "state", report_describe_state(report));
     db_rows(query, report->db, schema_statement("report/facts"))
     {
         const char *name = query_text(query, 0, NULL);
-        fact_put(&all, name, value_format(query, name, human));
+        pass_fact(&all, name, format_value(query, name, human));
         if (query_type(query, 2) != QUERY_NULL)
-            fact_put(&all, "", query_text(query, 2, NULL));
+            pass_fact(&all, "", query_text(query, 2, NULL));
         if (!strcmp(name, "frames")) {
-            put_frames_fact(report, &all);
-            put_stored_fact(report, &all);
+            pass_frames_fact(report, &all);
+            pass_stored_facts(report, &all);
         }
     }
 }

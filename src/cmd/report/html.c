@@ -29,7 +29,7 @@ static struct {
     struct picture *picture;
 } now;
 
-static void fact_html_print(void *to, const char *name, const char *value)
+static void print_fact_as_html(void *to, const char *name, const char *value)
 {
     struct page_text *page = to;
 
@@ -38,7 +38,7 @@ static void fact_html_print(void *to, const char *name, const char *value)
     page_text_row(page, "pages/html/fact", 0);
 }
 
-static void cards_bind(const void *context, struct query *query)
+static void bind_parameters_of_cards(const void *context, struct query *query)
 {
     const struct report *report = context;
 
@@ -66,7 +66,7 @@ static struct db *compare_ranks(const struct report *report)
 
 /* Print JSON inside an HTML element. Every "<" is escaped, so that no name can end the element. In
  * JSON, "<" occurs only in strings. */
-static void json_html_print(FILE *out, const char *json)
+static void print_json_in_html(FILE *out, const char *json)
 {
     for (const char *at = json; *at; at++) {
         if (*at == '<')
@@ -76,16 +76,16 @@ static void json_html_print(FILE *out, const char *json)
     }
 }
 
-static void pictures_put(FILE *out)
+static void print_pictures(FILE *out)
 {
-    char *json = picture_json(now.picture);
+    char *json = picture_make_json(now.picture);
 
-    json_html_print(out, json);
+    print_json_in_html(out, json);
     free(json);
 }
 
 /* Print a link to each section. */
-static void links_put(struct page_text *page)
+static void print_section_links(struct page_text *page)
 {
     list_each(link, &now.report->links) {
         fact(page, "id", link->id);
@@ -94,7 +94,7 @@ static void links_put(struct page_text *page)
     }
 }
 
-static void part_put(struct page_text *page, const char *name, struct query *row)
+static void print_part(struct page_text *page, const char *name, struct query *row)
 {
     struct report *report = now.report;
 
@@ -103,18 +103,18 @@ static void part_put(struct page_text *page, const char *name, struct query *row
     else if (!strcmp(name, "js"))
         fputs(report_js, page->out);
     else if (!strcmp(name, "links"))
-        links_put(page);
+        print_section_links(page);
     else if (!strcmp(name, "findings"))
         findings_print(page->db, page->out, TEMPLATE_HTML, NULL);
     else if (!strcmp(name, "facts"))
-        report_facts(report, fact_html_print, page);
+        report_facts(report, print_fact_as_html, page);
     else if (!strcmp(name, "pictures"))
-        pictures_put(page->out);
+        print_pictures(page->out);
     else if (!strcmp(name, "outcomes") && report_has_decisions(report))
-        report_table(report, "outcomes", true);
+        report_print_table(report, "outcomes", true);
 }
 
-static void head_put(struct page_text *page)
+static void print_page_head(struct page_text *page)
 {
     const char *path = db_path(page->db);
     const char *name = strrchr(path, '/');
@@ -125,7 +125,7 @@ static void head_put(struct page_text *page)
 }
 
 /* Print a block of schemas/pages/html.txt that has only one field, the number {one}. */
-static void block_print(struct page_text *page, const char *block)
+static void print_template_block(struct page_text *page, const char *block)
 {
     int64_t one = 1;
 
@@ -135,7 +135,7 @@ static void block_print(struct page_text *page, const char *block)
 
 /* Print the sections in this order: what to do, decisions, times, pictures, facts about the
  * recording. */
-static void sections_put(struct page_text *page)
+static void print_sections(struct page_text *page)
 {
     static const char *const compared[] = {"ranks/ranks", "ranks/differs", "ranks/storms"};
     static const char *const tables[] = {"trials",     "spans",         "longest_spans", "causes",
@@ -146,52 +146,49 @@ static void sections_put(struct page_text *page)
     struct db *ranks = compare_ranks(report);
 
     /* losses come first, because they make the tables below uncertain */
-    if (report_has_doubts(report))
-        report_table(report, "losses", false);
-    report_link(report, "overview", "overview");
-    block_print(page, "pages/html/overview");
-    advice_html(report, page);
+    report_print_table(report, "losses", false);
+    report_print_link(report, "overview", "overview");
+    print_template_block(page, "pages/html/overview");
+    advice_print_html(report, page);
     for (size_t i = 0; ranks && i < array_count(compared); i++)
-        report_table_of(report, ranks, compared[i], false);
+        report_print_table_of_trace(report, ranks, compared[i], false);
     db_close(ranks);
     for (size_t i = 0; i < array_count(tables); i++)
-        report_table(report, tables[i], false);
+        report_print_table(report, tables[i], false);
     fact(page, "unstored", doubts_unstored_text(page->db));
     page_text_row(page, "pages/html/pictures", 0);
-    report_link(report, "recording", "recording");
-    block_print(page, "pages/html/recording");
-    if (!report_has_doubts(report))
-        report_table(report, "losses", false);
-    report_table(report, "processes", false);
-    report_table(report, "glossary", false);
+    report_print_link(report, "recording", "recording");
+    print_template_block(page, "pages/html/recording");
+    report_print_table(report, "processes", false);
+    report_print_table(report, "glossary", false);
 }
 
 /* Print the page to OUT. The sections are made before the head, because the head has a link to each
  * of them. */
-static void page_put(struct report *report, FILE *out)
+static void print_html_page(struct report *report, FILE *out)
 {
     struct page_text page = {
         .db = report->db,
         .way = TEMPLATE_HTML,
         .context = report,
-        .bind = cards_bind,
-        .call = part_put,
+        .bind = bind_parameters_of_cards,
+        .call = print_part,
     };
     char *sections = NULL;
     size_t bytes;
 
     report->out = page.out = open_memstream(&sections, &bytes);
-    sections_put(&page);
+    print_sections(&page);
     fclose(page.out);
     report->out = page.out = out;
-    head_put(&page);
+    print_page_head(&page);
     fwrite(sections, 1, bytes, out);
     fact(&page, "nonce", report->nonce);
     page_text_row(&page, "pages/html/foot", 0);
     free(sections);
 }
 
-bool report_html(struct report *report)
+bool report_print_html(struct report *report)
 {
     /* random bits for the page's nonce, which the maker of a malicious trace cannot guess */
     uint64_t random[2];
@@ -204,8 +201,8 @@ bool report_html(struct report *report)
              random[1]);
     now.report = report;
     now.picture = picture_read(report);
-    report->longest = picture_longest(now.picture);
-    page_put(report, report->out);
+    report->longest = picture_longest_calls(now.picture);
+    print_html_page(report, report->out);
     picture_free(now.picture);
     free(report->longest);
     list_free(&report->links);

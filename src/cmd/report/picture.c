@@ -46,7 +46,7 @@ struct picture {
     int64_t least_ns; /* frames that are not longer than this are not kept */
 };
 
-static bool picture_tick(void *context, int64_t frame_id)
+static bool count_frame_and_continue(void *context, int64_t frame_id)
 {
     struct picture *picture = context;
 
@@ -54,7 +54,7 @@ static bool picture_tick(void *context, int64_t frame_id)
     return true;
 }
 
-static int longest_first(const void *a, const void *b)
+static int compare_longest_first(const void *a, const void *b)
 {
     const struct long_frame *x = a;
     const struct long_frame *y = b;
@@ -65,18 +65,18 @@ static int longest_first(const void *a, const void *b)
 
 static void keep_longest_frames(struct picture *picture)
 {
-    qsort(picture->frames, picture->count, sizeof *picture->frames, longest_first);
+    qsort(picture->frames, picture->count, sizeof *picture->frames, compare_longest_first);
     if (picture->count < LONGEST)
         return;
     picture->count = LONGEST;
     picture->least_ns = picture->frames[LONGEST - 1].ns;
 }
 
-static void picture_push(void *context, struct track *track)
+static void keep_frame_for_picture(void *context, struct track *track)
 {
     struct picture *picture = context;
     const struct open_frame *frame = track_top(track);
-    int64_t ns = times_span(frame->start_ns, frame->end_ns);
+    int64_t ns = times_span_or_zero(frame->start_ns, frame->end_ns);
     int64_t depth = (int64_t)track->stack.count - 1;
     struct long_frame *kept = &picture->frames[picture->count];
 
@@ -100,7 +100,7 @@ struct rows {
     struct map codes, threads; /* ids that occur in the rows, whose names are written at the end */
 };
 
-static void row_put(struct rows *rows, size_t count, const int64_t *values)
+static void write_row(struct rows *rows, size_t count, const int64_t *values)
 {
     struct json *json = &rows->json;
 
@@ -111,17 +111,17 @@ static void row_put(struct rows *rows, size_t count, const int64_t *values)
 }
 
 /* Note that the names of THREAD_ID and CODE_ID must be written. */
-static void mark_names_needed(struct rows *rows, int64_t thread_id, int64_t code_id)
+static void mark_needed_names(struct rows *rows, int64_t thread_id, int64_t code_id)
 {
     *map_put(&rows->threads, thread_id) = 1;
     *map_put(&rows->codes, code_id) = 1;
 }
 
 /* Write a row of the timeline: thread, code, start, length, and two more values. */
-static void lane_row_put(struct rows *rows, const int64_t values[6])
+static void write_timeline_row(struct rows *rows, const int64_t values[6])
 {
-    mark_names_needed(rows, values[0], values[1]);
-    row_put(rows, 6, values);
+    mark_needed_names(rows, values[0], values[1]);
+    write_row(rows, 6, values);
 }
 
 /* Write one column of QUERY's current row. Control characters in a text become escapes. */
@@ -134,7 +134,7 @@ static void write_row_member(struct rows *rows, struct query *query, int column)
     size_t bytes;
 
     if (type != QUERY_TEXT) {
-        json_maybe(json, NULL, type == QUERY_INTEGER, query_integer(query, column));
+        json_integer_or_null(json, NULL, type == QUERY_INTEGER, query_integer(query, column));
         return;
     }
     text = query_text(query, column, &bytes);
@@ -143,7 +143,7 @@ static void write_row_member(struct rows *rows, struct query *query, int column)
     free(safe);
 }
 
-static void timeline_rows_put(struct rows *rows, struct picture *picture)
+static void write_timeline_rows(struct rows *rows, struct picture *picture)
 {
     struct json *json = &rows->json;
     struct report *report = picture->report;
@@ -154,13 +154,13 @@ static void timeline_rows_put(struct rows *rows, struct picture *picture)
         const int64_t values[] = {
             f->thread_id, f->code_id, f->start_ns, f->ns, f->depth, f->id,
         };
-        lane_row_put(rows, values);
+        write_timeline_row(rows, values);
     }
     json_end(json);
     json_list(json, "compiles");
     db_rows(query, report->db, schema_statement("report/picture_compiles"))
     {
-        mark_names_needed(rows, query_integer(query, 0), query_integer(query, 1));
+        mark_needed_names(rows, query_integer(query, 0), query_integer(query, 1));
         json_list(json, NULL);
         for (int i = 0; i < 4; i++)
             json_integer(json, NULL, query_integer(query, i));
@@ -175,18 +175,18 @@ static void timeline_rows_put(struct rows *rows, struct picture *picture)
         const int64_t values[] = {
             m->thread_id, m->code_id, m->start_ns, 0, m->outcome, m->lookup_id,
         };
-        lane_row_put(rows, values);
+        write_timeline_row(rows, values);
     }
     json_end(json);
     json_list(json, "outcomes");
     for (int o = 0; o < OUTCOMES; o++)
-        json_string(json, NULL, outcome_word(o));
+        json_string(json, NULL, outcome_to_word(o));
     json_end(json);
 }
 
 /* Write the boxes of the functions that NODE called, and of those that these called, the longest
  * first. *LEFT is the number of boxes that may still be written. */
-static void flame_rows_put(struct rows *rows, const struct node *nodes, uint32_t node, int *left)
+static void write_flame_rows(struct rows *rows, const struct node *nodes, uint32_t node, int *left)
 {
     int64_t least_ns = nodes[0].total_ns / 4000 + 1;
 
@@ -200,9 +200,9 @@ static void flame_rows_put(struct rows *rows, const struct node *nodes, uint32_t
             n->self_ns > 0 ? n->self_ns : 0,
         };
         *map_put(n->parent ? &rows->codes : &rows->threads, n->code_id) = 1;
-        row_put(rows, 4, values);
+        write_row(rows, 4, values);
         if (n->depth < FLAME_DEPTH)
-            flame_rows_put(rows, nodes, at, left);
+            write_flame_rows(rows, nodes, at, left);
     }
 }
 
@@ -234,14 +234,16 @@ struct picture *picture_read(struct report *report)
     picture->end_ns = stacks_end(report->db);
     picture->last_frame = db_integer(report->db, 0, "SELECT MAX(frame_id) FROM frame");
     stacks_walk(report->db, &picture->stacks,
-                &(struct walk){
-                    .context = picture, .fold = true, .tick = picture_tick, .push = picture_push});
+                &(struct walk){.context = picture,
+                               .fold = true,
+                               .tick = count_frame_and_continue,
+                               .push = keep_frame_for_picture});
     keep_longest_frames(picture);
     tree_link(&picture->stacks.tree);
     return picture;
 }
 
-char *picture_json(struct picture *picture)
+char *picture_make_json(struct picture *picture)
 {
     struct report *report = picture->report;
     const struct tree *tree = &picture->stacks.tree;
@@ -252,10 +254,10 @@ char *picture_json(struct picture *picture)
 
     json_object(&rows.json, NULL);
     json_integer(&rows.json, "span", picture->end_ns > 0 ? picture->end_ns : 1);
-    timeline_rows_put(&rows, picture);
+    write_timeline_rows(&rows, picture);
     json_integer(&rows.json, "all", tree->nodes.at[0].total_ns);
     json_list(&rows.json, "boxes");
-    flame_rows_put(&rows, tree->nodes.at, 0, &left);
+    write_flame_rows(&rows, tree->nodes.at, 0, &left);
     json_end(&rows.json);
     write_used_names(&rows, report->db, "codes", "report/picture_codes", &rows.codes);
     write_used_names(&rows, report->db, "threads", "report/picture_threads", &rows.threads);
@@ -268,7 +270,7 @@ char *picture_json(struct picture *picture)
 
 /* ---- finding the longest call of each code object ------------------------ */
 
-static int node_longest_first(const void *a, const void *b)
+static int compare_nodes_longest_first(const void *a, const void *b)
 {
     const struct node *x = *(const struct node *const *)a;
     const struct node *y = *(const struct node *const *)b;
@@ -277,7 +279,7 @@ static int node_longest_first(const void *a, const void *b)
     return order ? order : list_order(x->longest_id, y->longest_id);
 }
 
-char *picture_longest(const struct picture *picture)
+char *picture_longest_calls(const struct picture *picture)
 {
     const struct tree *tree = &picture->stacks.tree;
     LIST(const struct node *) longest = {0};
@@ -290,7 +292,7 @@ char *picture_longest(const struct picture *picture)
     for (size_t i = 1; i < tree->nodes.count; i++)
         if (tree->nodes.at[i].parent)
             *list_add(&longest) = &tree->nodes.at[i];
-    list_sort(&longest, node_longest_first);
+    list_sort(&longest, compare_nodes_longest_first);
     json_list(&json, NULL);
     for (size_t i = 0; i < longest.count && left; i++) {
         const struct node *node = longest.at[i];

@@ -10,13 +10,13 @@ struct report;
 struct picture *picture_read(struct report *report);
 void picture_free(struct picture *picture);
 
-/* picture_json: return the data of the timeline and the flame graph as JSON.
+/* picture_make_json: return the data of the timeline and the flame graph as JSON.
  *
- * picture_longest: return the frame_id of the longest call of each code object, the longest first,
- * as a JSON array.
+ * picture_longest_calls: return the frame_id of the longest call of each code object, the longest
+ * first, as a JSON array.
  *
  * The caller frees both. */
-char *picture_json(struct picture *picture);
-char *picture_longest(const struct picture *picture);
+char *picture_make_json(struct picture *picture);
+char *picture_longest_calls(const struct picture *picture);
 
 #endif

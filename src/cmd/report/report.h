@@ -38,7 +38,7 @@ struct report {
     char *state;
     enum liveness live;
     /* Numbers of frames in the trace, -1 if not known. If the recorder has not counted the open
-     * frames, report_calls_read() counts them, unless there are too many frames. */
+     * frames, report_read_calls() counts them, unless there are too many frames. */
     int64_t frames, open_frames;
     /* Number of calls, and the time of their lookups, by outcome. Calls of functions that the
      * compiler skipped without examining them (view turned_away) are not included. */
@@ -54,26 +54,26 @@ struct report {
     struct progress progress;
     /* The members below are used only for an HTML page. */
     char nonce[33]; /* a random text; the `nonce` attribute of the page's styles and script */
-    char *longest;  /* owned: ids of frames as JSON, see picture_longest() */
+    char *longest;  /* owned: ids of frames as JSON, see picture_longest_calls() */
     LIST(struct link) links;
 };
 
 /* Count the trace's calls by outcome, and its open frames. */
-void report_calls_read(struct report *report);
+void report_read_calls(struct report *report);
 
 /* report_has_decisions: was any call decided by a compiler?
  *
- * report_percent: return PART in percent of the calls from which shares are computed
+ * report_share_in_percent: return PART in percent of the calls from which shares are computed
  * (trace/counts.h), or a negative number if there are no such calls. */
 bool report_has_decisions(const struct report *report);
-double report_percent(const struct report *report, int64_t part);
+double report_share_in_percent(const struct report *report, int64_t part);
 
 /* Is something missing from the trace, or are its times in doubt? If the program only waited for
  * the recorder, no. */
 bool report_has_doubts(const struct report *report);
 
 /* Return the state of the trace in words, such as "still recording". */
-const char *report_state(const struct report *report);
+const char *report_describe_state(const struct report *report);
 
 /* Call PUT for each fact about the recording, with the fact's name and value, such as "span" and
  * "2.5 s". TO is the first argument of PUT. */
@@ -82,19 +82,20 @@ void report_facts(struct report *report, void (*put)(void *to, const char *name,
 
 /* Print the table NAME of schemas/report.sql with its heading. On an HTML page it becomes a
  * section, unless BARE. */
-void report_table(struct report *report, const char *name, bool bare);
+void report_print_table(struct report *report, const char *name, bool bare);
 
-/* Like report_table, but for the statement PATH, such as "ranks/storms", on another database. */
-void report_table_of(struct report *report, struct db *db, const char *path, bool bare);
+/* Like report_print_table, but for the statement PATH, such as "ranks/storms", on another
+ * database. */
+void report_print_table_of_trace(struct report *report, struct db *db, const char *path, bool bare);
 
 /* Add a link to the section ID to the head of the page. WORDS is the text of the link. */
-void report_link(struct report *report, const char *id, const char *words);
+void report_print_link(struct report *report, const char *id, const char *words);
 
 /* Write the number of calls by outcome to JSON as the member KEY: {"hit": {"calls": 5, "lookup_ns":
  * 2500}, ...}. */
-void report_outcomes(const struct report *report, struct json *json, const char *key);
+void report_write_outcomes(const struct report *report, struct json *json, const char *key);
 
 /* Print the report as an HTML page. Returns false on error, which has been reported. */
-bool report_html(struct report *report);
+bool report_print_html(struct report *report);
 
 #endif

@@ -73,7 +73,7 @@ static bool is_column_named(const struct sheet *sheet, const struct column *colu
 
 /* Parse a line that describes a column of a table, such as "{!c}{field:format} heading (what it
  * is)". */
-static struct column column_read(const struct sheet *sheet, const char *rest)
+static struct column parse_column_line(const struct sheet *sheet, const char *rest)
 {
     static const char code[] = "{!c}";
     struct column column = {.is_code = !strncmp(rest, code, strlen(code))};
@@ -101,7 +101,7 @@ static struct column column_read(const struct sheet *sheet, const char *rest)
 
 /* Remove each column of SHEET that is optional and NULL in every row. OPTIONAL tells for each
  * column whether it is optional. The statement runs once to check all of them. */
-static void columns_remove_empty(struct sheet *sheet, bool *optional)
+static void remove_empty_columns(struct sheet *sheet, bool *optional)
 {
     bool any = true;
     int kept = 0;
@@ -120,7 +120,8 @@ static void columns_remove_empty(struct sheet *sheet, bool *optional)
 
 /* Read the columns of a table from BLOCK. WORD is "cell" for a terminal, "page" for a browser. A
  * column that is marked with "?" is used only if some row has a value in it. */
-static void columns_read(struct sheet *sheet, const struct template_block *block, const char *word)
+static void read_columns_of_block(struct sheet *sheet, const struct template_block *block,
+                                  const char *word)
 {
     size_t bytes = strlen(word);
     bool optional[COLUMNS] = {false};
@@ -131,16 +132,16 @@ static void columns_read(struct sheet *sheet, const struct template_block *block
         if (!is_optional && strcmp(line->word, word) != 0)
             continue;
         optional[sheet->count] = is_optional;
-        sheet->columns[sheet->count] = column_read(sheet, line->rest);
+        sheet->columns[sheet->count] = parse_column_line(sheet, line->rest);
         sheet->count++;
     }
-    columns_remove_empty(sheet, optional);
+    remove_empty_columns(sheet, optional);
 }
 
 /* ---- printing cells ------------------------------------------------------ */
 
 /* Return the value of COLUMN in the current row as people read it, or NULL if the value is NULL. */
-static const char *cell_format(struct sheet *sheet, const struct column *column)
+static const char *format_cell(struct sheet *sheet, const struct column *column)
 {
     enum template_way way = sheet->report->page ? TEMPLATE_HTML : TEMPLATE_CELL;
 
@@ -153,7 +154,7 @@ static const char *cell_format(struct sheet *sheet, const struct column *column)
 
 /* Print the cell `_what`, which tells the cause of a recompile. The cell unfolds: it shows the
  * guard, its source lines, and the setting of `replay --what-if` that avoids the recompile. */
-static void unfolding_cell_print(struct sheet *sheet, const struct column *column)
+static void print_unfolding_cell(struct sheet *sheet, const struct column *column)
 {
     FILE *out = sheet->report->out;
     /* _guard_id is the third column from the end of a cause's columns */
@@ -175,11 +176,11 @@ static void unfolding_cell_print(struct sheet *sheet, const struct column *colum
     free(setting);
 }
 
-static void cell_html_print(struct sheet *sheet, const struct column *column)
+static void print_cell_as_html(struct sheet *sheet, const struct column *column)
 {
     FILE *out = sheet->report->out;
     struct query *query = sheet->query;
-    const char *words = cell_format(sheet, column);
+    const char *words = format_cell(sheet, column);
 
     if (!words) {
         fputs("<td class=\"soft\">-</td>", out);
@@ -197,7 +198,7 @@ static void cell_html_print(struct sheet *sheet, const struct column *column)
                 is_kind ? " place" : "");
     }
     if (is_column_named(sheet, column, "_what") && find_column(query, "_guard_id", 9) >= 0)
-        unfolding_cell_print(sheet, column);
+        print_unfolding_cell(sheet, column);
     else
         fputs(words, out);
     fputs("</td>", out);
@@ -205,7 +206,7 @@ static void cell_html_print(struct sheet *sheet, const struct column *column)
 
 /* ---- printing tables ----------------------------------------------------- */
 
-static void sums_bind(const void *context, struct query *query)
+static void bind_sums(const void *context, struct query *query)
 {
     const struct report *report = context;
 
@@ -217,14 +218,14 @@ static void sums_bind(const void *context, struct query *query)
 
 /* Print a sentence with sums below the heading of the table NAME, which is `outcomes` or
  * `compiles`. */
-static void sums_print(const struct report *report, const char *name)
+static void print_sums_sentence(const struct report *report, const char *name)
 {
     struct page_text page = {
         .out = report->out,
         .db = report->db,
         .way = TEMPLATE_LINES,
         .context = report,
-        .bind = sums_bind,
+        .bind = bind_sums,
     };
 
     if (!strcmp(name, "outcomes"))
@@ -234,7 +235,7 @@ static void sums_print(const struct report *report, const char *name)
 }
 
 /* Step to the next row and read it. Returns false if there is none. */
-static bool sheet_read_next(struct sheet *sheet, struct value *values)
+static bool read_next_row(struct sheet *sheet, struct value *values)
 {
     bool any = query_step(sheet->query);
 
@@ -244,7 +245,7 @@ static bool sheet_read_next(struct sheet *sheet, struct value *values)
     return any;
 }
 
-static bool is_alarm(const struct sheet *sheet)
+static bool is_alarming_row(const struct sheet *sheet)
 {
     int at = find_column(sheet->query, "_alarm", strlen("_alarm"));
 
@@ -253,7 +254,7 @@ static bool is_alarm(const struct sheet *sheet)
 
 /* Print the rows of SHEET for a terminal. If ANY, SHEET is at its first row, otherwise it has no
  * rows. Returns the number of rows. */
-static int64_t rows_print(struct sheet *sheet, struct value *values, bool any)
+static int64_t print_rows_as_text(struct sheet *sheet, struct value *values, bool any)
 {
     const char *names[COLUMNS];
     enum table_format format = table_format(sheet->report->out, false);
@@ -264,24 +265,24 @@ static int64_t rows_print(struct sheet *sheet, struct value *values, bool any)
         names[i] = sheet->columns[i].heading;
     table = table_open(sheet->report->out, format, sheet->count, names);
     while (any) {
-        if (is_alarm(sheet))
+        if (is_alarming_row(sheet))
             table_mark_row_red(table);
         for (int i = 0; i < sheet->count; i++) {
-            const char *words = cell_format(sheet, &sheet->columns[i]);
+            const char *words = format_cell(sheet, &sheet->columns[i]);
             if (words && is_number(sheet, &sheet->columns[i]))
-                table_figure(table, words);
+                table_put_figure(table, words);
             else
-                table_string(table, words);
+                table_put_string(table, words);
         }
         rows++;
-        any = rows != sheet->report->limit && sheet_read_next(sheet, values);
+        any = rows != sheet->report->limit && read_next_row(sheet, values);
     }
     table_close(table);
     return rows;
 }
 
 /* Print the rows of SHEET, which is at the first row, for a browser. Returns the number of rows. */
-static int64_t rows_html_print(struct sheet *sheet, struct value *values, const char *id)
+static int64_t print_rows_as_html(struct sheet *sheet, struct value *values, const char *id)
 {
     FILE *out = sheet->report->out;
     int64_t rows = 0;
@@ -295,45 +296,45 @@ static int64_t rows_html_print(struct sheet *sheet, struct value *values, const 
     }
     fputs("</tr></thead><tbody>\n", out);
     while (any) {
-        fputs(is_alarm(sheet) ? "<tr class=\"alarm\">" : "<tr>", out);
+        fputs(is_alarming_row(sheet) ? "<tr class=\"alarm\">" : "<tr>", out);
         for (int i = 0; i < sheet->count; i++)
-            cell_html_print(sheet, &sheet->columns[i]);
+            print_cell_as_html(sheet, &sheet->columns[i]);
         fputs("</tr>\n", out);
         rows++;
-        any = rows != sheet->report->limit && sheet_read_next(sheet, values);
+        any = rows != sheet->report->limit && read_next_row(sheet, values);
     }
     fputs("</tbody></table></div>\n", out);
     return rows;
 }
 
-static void heading_put(const struct report *report, const char *name, const char *title)
+static void print_table_heading(const struct report *report, const char *name, const char *title)
 {
     if (report->page)
         fprintf(report->out, "<h2>%s</h2>\n<p class=\"soft\">", title);
     else
         prose_title(report->out, title);
     /* no escaping is needed here, because the sentence has only our own words and numbers */
-    sums_print(report, name);
+    print_sums_sentence(report, name);
     if (report->page)
         fputs("</p>\n", report->out);
 }
 
-void report_table(struct report *report, const char *name, bool bare)
+void report_print_table(struct report *report, const char *name, bool bare)
 {
     char *path = say_print("report/%s", name);
 
-    report_table_of(report, report->db, path, bare);
+    report_print_table_of_trace(report, report->db, path, bare);
     free(path);
 }
 
 /* Bind the parameters of the statement `outcomes`: the sums of the report. */
-static void outcomes_bind(const struct report *report, struct query *query)
+static void bind_report_sums(const struct report *report, struct query *query)
 {
     char *calls = NULL;
     size_t bytes;
     struct json json = {.out = open_memstream(&calls, &bytes)};
 
-    report_outcomes(report, &json, NULL);
+    report_write_outcomes(report, &json, NULL);
     fclose(json.out);
     query_bind_text(query, 1, calls);
     query_bind_integer(query, 2, report->sums.asked);
@@ -341,7 +342,7 @@ static void outcomes_bind(const struct report *report, struct query *query)
 }
 
 /* If only SHOWN rows of a table with more rows were printed, print "The first 20 of 35". */
-static void rows_left_out_print(const struct sheet *sheet, int64_t shown)
+static void print_rows_left_out(const struct sheet *sheet, int64_t shown)
 {
     const struct report *report = sheet->report;
     const char *words = report->page ? "<p class=\"soft\">The first %" PRId64 " of %" PRId64
@@ -357,7 +358,7 @@ static void rows_left_out_print(const struct sheet *sheet, int64_t shown)
         fprintf(report->out, words, shown, all);
 }
 
-void report_link(struct report *report, const char *id, const char *words)
+void report_print_link(struct report *report, const char *id, const char *words)
 {
     struct link *link = list_add(&report->links);
 
@@ -367,7 +368,7 @@ void report_link(struct report *report, const char *id, const char *words)
 
 /* Print styles for the table ID in narrow windows: each cell becomes a line, which begins with the
  * heading of its column. */
-static void headings_css_print(const struct sheet *sheet, const char *id)
+static void print_css_of_headings(const struct sheet *sheet, const char *id)
 {
     FILE *out = sheet->report->out;
 
@@ -380,30 +381,30 @@ static void headings_css_print(const struct sheet *sheet, const char *id)
 
 /* Print the table of SHEET, which is at the first row, for a browser, with a heading and a search
  * field. */
-static void table_html_print(struct report *report, struct sheet *sheet, struct value *values,
-                             const struct template_block *block, const char *name, bool bare)
+static void print_table_as_html(struct report *report, struct sheet *sheet, struct value *values,
+                                const struct template_block *block, const char *name, bool bare)
 {
     FILE *out = report->out;
     const char *id = prose_or(block_word(block, "id"), name);
     const char *link = block_word(block, "link");
 
     if (link)
-        report_link(report, id, link);
+        report_print_link(report, id, link);
     if (!bare)
         fprintf(out, "<section id=\"%s\">\n", id);
-    heading_put(report, name, block_word(block, "title"));
-    headings_css_print(sheet, id);
+    print_table_heading(report, name, block_word(block, "title"));
+    print_css_of_headings(sheet, id);
     if (!bare)
         fprintf(out,
                 "<div class=\"tools\"><input type=\"search\" data-for=\"t-%s\" "
                 "placeholder=\"filter rows\" aria-label=\"filter rows\"></div>\n",
                 id);
-    rows_left_out_print(sheet, rows_html_print(sheet, values, id));
+    print_rows_left_out(sheet, print_rows_as_html(sheet, values, id));
     if (!bare)
         fputs("</section>\n", out);
 }
 
-void report_table_of(struct report *report, struct db *db, const char *path, bool bare)
+void report_print_table_of_trace(struct report *report, struct db *db, const char *path, bool bare)
 {
     const char *name = strchr(path, '/') + 1;
     struct template template = {0};
@@ -416,7 +417,7 @@ void report_table_of(struct report *report, struct db *db, const char *path, boo
     block = &template.blocks.at[0];
     sheet.query = db_query(db, block->sql);
     if (!strcmp(name, "outcomes"))
-        outcomes_bind(report, sheet.query);
+        bind_report_sums(report, sheet.query);
     else if (!strcmp(name, "longest"))
         query_bind_text(sheet.query, 1, report->longest);
     columns = query_columns(sheet.query);
@@ -425,14 +426,14 @@ void report_table_of(struct report *report, struct db *db, const char *path, boo
     for (int i = 0; i < columns; i++)
         names[i] = query_name(sheet.query, i);
     sheet.row = (struct row){values, names, columns};
-    columns_read(&sheet, block, report->page ? "page" : "cell");
-    any = sheet_read_next(&sheet, values);
+    read_columns_of_block(&sheet, block, report->page ? "page" : "cell");
+    any = read_next_row(&sheet, values);
     is_kept = !report->page && block_word(block, "always");
     if (report->page && any) {
-        table_html_print(report, &sheet, values, block, name, bare);
+        print_table_as_html(report, &sheet, values, block, name, bare);
     } else if (any || is_kept) {
-        heading_put(report, name, block_word(block, "title"));
-        rows_left_out_print(&sheet, rows_print(&sheet, values, any));
+        print_table_heading(report, name, block_word(block, "title"));
+        print_rows_left_out(&sheet, print_rows_as_text(&sheet, values, any));
     }
     query_close(sheet.query);
     arena_free(&sheet.arena);

@@ -25,7 +25,7 @@ enum {
 
 typedef LIST(char) bytes;
 
-static void bytes_add(bytes *to, const char *text)
+static void append_text(bytes *to, const char *text)
 {
     size_t length = strlen(text) + 1;
 
@@ -45,9 +45,9 @@ static char *words_to_json(const struct session_options *options, const char *wo
     if (options->keep_secrets)
         return json_array(words, length);
     for (uint32_t i = 0; i < options->secret_count; i++)
-        bytes_add(&globs, options->secrets[i]);
+        append_text(&globs, options->secrets[i]);
     rules = (struct secret_rules){globs.at, options->secret_count};
-    secret_command(&rules, words, length, &kept);
+    secret_redact_command(&rules, words, length, &kept);
     made = json_array(kept.failed ? "" : kept.text, kept.failed ? 0 : kept.bytes);
     *redacted |= kept.changed;
     free(kept.text);
@@ -55,14 +55,14 @@ static char *words_to_json(const struct session_options *options, const char *wo
     return made;
 }
 
-char *again_command(const struct session_options *options, int count, char *const *words,
-                    bool *redacted)
+char *again_make_command(const struct session_options *options, int count, char *const *words,
+                         bool *redacted)
 {
     bytes joined = {0};
     char *made;
 
     for (int i = 0; i < count && !options->no_argv; i++)
-        bytes_add(&joined, words[i]);
+        append_text(&joined, words[i]);
     made = words_to_json(options, joined.at, joined.count, redacted);
     list_free(&joined);
     return made;
@@ -71,7 +71,7 @@ char *again_command(const struct session_options *options, int count, char *cons
 /* ---- the options of the recording ---------------------------------------- */
 
 /* Return word number INDEX of WORDS, which are separated by blanks. The caller frees it. */
-static char *word_copy(const char *words, unsigned index)
+static char *copy_word_at_index(const char *words, unsigned index)
 {
     for (; index; index--)
         words += strcspn(words, " ") + 1;
@@ -80,13 +80,13 @@ static char *word_copy(const char *words, unsigned index)
 
 /* Add the option --NAME to TO, with word number CHOICE of WORDS as its value. If CHOICE is 0, the
  * default, adds nothing. */
-static void choice_add(bytes *to, const char *name, const char *words, unsigned choice)
+static void add_choice_option(bytes *to, const char *name, const char *words, unsigned choice)
 {
-    char *word = word_copy(words, choice);
+    char *word = copy_word_at_index(words, choice);
 
     if (choice) {
-        bytes_add(to, name);
-        bytes_add(to, word);
+        append_text(to, name);
+        append_text(to, word);
     }
     free(word);
 }
@@ -96,33 +96,33 @@ static char *options_to_json(const struct session_options *options, const char *
     bytes words = {0};
     char *made;
 
-    choice_add(&words, "--torch", SESSION_TORCH_WORDS, options->torch);
-    choice_add(&words, "--values", SESSION_VALUES_WORDS, options->values);
+    add_choice_option(&words, "--torch", SESSION_TORCH_WORDS, options->torch);
+    add_choice_option(&words, "--values", SESSION_VALUES_WORDS, options->values);
     if (options->capture)
-        bytes_add(&words, "--capture");
+        append_text(&words, "--capture");
     for (uint32_t i = 0; i < options->glob_count; i++) {
-        bytes_add(&words, *options->globs[i] == '+' ? "--include" : "--exclude");
-        bytes_add(&words, options->globs[i] + 1);
+        append_text(&words, *options->globs[i] == '+' ? "--include" : "--exclude");
+        append_text(&words, options->globs[i] + 1);
     }
     if (options->max_depth) {
         char *depth = say_print("%u", options->max_depth);
-        bytes_add(&words, "--max-depth");
-        bytes_add(&words, depth);
+        append_text(&words, "--max-depth");
+        append_text(&words, depth);
         free(depth);
     }
     for (uint32_t i = 0; i < options->argument_count; i++) {
-        bytes_add(&words, "--args");
-        bytes_add(&words, options->arguments[i]);
+        append_text(&words, "--args");
+        append_text(&words, options->arguments[i]);
     }
     if (options->keep_secrets)
-        bytes_add(&words, "--no-redact");
+        append_text(&words, "--no-redact");
     for (uint32_t i = 0; i < options->secret_count; i++) {
-        bytes_add(&words, "--redact");
-        bytes_add(&words, options->secrets[i]);
+        append_text(&words, "--redact");
+        append_text(&words, options->secrets[i]);
     }
     if (python) {
-        bytes_add(&words, "--python");
-        bytes_add(&words, python);
+        append_text(&words, "--python");
+        append_text(&words, python);
     }
     made = json_array(words.at, words.count);
     list_free(&words);
@@ -132,7 +132,7 @@ static char *options_to_json(const struct session_options *options, const char *
 /* ---- finding the launcher among the ancestor processes ------------------- */
 
 /* Add the command line of process PID to WORDS, each word followed by a NUL. */
-static void command_line_read(pid_t pid, bytes *words)
+static void read_command_line(pid_t pid, bytes *words)
 {
     char path[64];
     char part[4096];
@@ -150,7 +150,7 @@ static void command_line_read(pid_t pid, bytes *words)
         close(fd);
 }
 
-static pid_t parent_read(pid_t pid)
+static pid_t read_parent_pid(pid_t pid)
 {
     char path[64];
     int parent = 0;
@@ -169,8 +169,8 @@ static pid_t parent_read(pid_t pid)
 
 /* Return the words of THEIRS that stand before OURS, as JSON. Returns NULL if THEIRS does not end
  * with OURS. The caller frees the text. */
-static char *words_before(const struct session_options *options, const bytes *theirs,
-                          const bytes *ours, bool *redacted)
+static char *words_before_own_command(const struct session_options *options, const bytes *theirs,
+                                      const bytes *ours, bool *redacted)
 {
     size_t before = theirs->count - ours->count;
     bool longer = ours->count && theirs->count > ours->count;
@@ -186,13 +186,13 @@ static char *find_launcher_json(const struct session_options *options, bool *red
     pid_t pid = getppid();
     char *made = NULL;
 
-    command_line_read(getpid(), &ours);
+    read_command_line(getpid(), &ours);
     for (int i = 0; i < ANCESTORS && pid > 1 && !made; i++) {
         bytes theirs = {0};
-        command_line_read(pid, &theirs);
-        made = words_before(options, &theirs, &ours, redacted);
+        read_command_line(pid, &theirs);
+        made = words_before_own_command(options, &theirs, &ours, redacted);
         list_free(&theirs);
-        pid = parent_read(pid);
+        pid = read_parent_pid(pid);
     }
     list_free(&ours);
     return made;
@@ -200,8 +200,8 @@ static char *find_launcher_json(const struct session_options *options, bool *red
 
 /* ---- which command was recorded: the values that the trace stores --------- */
 
-void again_fill(struct session_again *again, const struct program *t,
-                const struct session_options *options)
+void again_read_command(struct session_again *again, const struct program *t,
+                        const struct session_options *options)
 {
     char *here = options->no_argv ? NULL : getcwd(NULL, 0);
     const bool absolute = *t->path == '/';
@@ -213,7 +213,7 @@ void again_fill(struct session_again *again, const struct program *t,
     again->directory = here;
     again->executable = path;
     again->options = options_to_json(options, t->interpreted ? path : NULL);
-    if (job_fact(JOB_RANK))
+    if (job_read_fact(JOB_RANK))
         again->launcher = find_launcher_json(options, &again->redacted);
 }
 

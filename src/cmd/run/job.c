@@ -47,7 +47,7 @@ enum {
     WITNESS_LATE_MS = 1000, /* how long the witness may take to report a signal that it has */
 };
 
-static void witness_start(void)
+static void start_witness(void)
 {
     sigset_t set, before;
     siginfo_t info;
@@ -81,7 +81,7 @@ static void witness_start(void)
     sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-static void witness_stop(void)
+static void stop_witness(void)
 {
     if (witness.pid > 0) {
         kill(witness.pid, SIGKILL);
@@ -119,7 +119,7 @@ static bool is_witness_late(int number)
 }
 
 /* Wait MS milliseconds for a report of the witness. SIGCHLD may come meanwhile. */
-static bool has_report(int ms)
+static bool wait_for_witness_report(int ms)
 {
     struct pollfd fd = {witness.fd, POLLIN, 0};
     int found;
@@ -131,12 +131,12 @@ static bool has_report(int ms)
 }
 
 /* Has the witness reported signal NUMBER? If not, wait MS milliseconds for its next report. */
-static bool is_reported(int number, int ms)
+static bool has_witness_reported(int number, int ms)
 {
     unsigned char byte;
     bool is_known;
 
-    if (!witness.reported[number] && has_report(ms))
+    if (!witness.reported[number] && wait_for_witness_report(ms))
         while (read(witness.fd, &byte, 1) == 1)
             witness.reported[byte] = true;
     is_known = witness.reported[number];
@@ -151,7 +151,7 @@ static bool has_witness_seen(int number)
 
     if (witness.fd < 0)
         return false;
-    while (!is_reported(number, WITNESS_MS / 2)) {
+    while (!has_witness_reported(number, WITNESS_MS / 2)) {
         uint64_t ms = (clock_monotonic_ns() - began_ns) / 1000000;
         bool may_come = ms < WITNESS_MS || is_witness_late(number);
         if (ms >= WITNESS_LATE_MS || !may_come)
@@ -160,7 +160,7 @@ static bool has_witness_seen(int number)
     return true;
 }
 
-static void on_signal(int number, siginfo_t *info, void *context)
+static void pass_signal_on(int number, siginfo_t *info, void *context)
 {
     int saved_errno = errno;
     bool is_for_us;
@@ -186,7 +186,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     errno = saved_errno;
 }
 
-void job_snapshot_on(int number)
+void job_snapshot_on_signal(int number)
 {
     snapshot_signal = number;
 }
@@ -194,9 +194,9 @@ void job_snapshot_on(int number)
 /* Catch the signals that are passed on to the command. Ignore those that stop the process group,
  * because we stop when the command stops. But if SCREEN, the screen has the terminal, not the
  * command, and these signals stop us as usual. */
-static void signals_catch(bool screen)
+static void catch_signals(bool screen)
 {
-    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+    struct sigaction action = {.sa_sigaction = pass_signal_on, .sa_flags = SA_SIGINFO};
     struct sigaction ignore = {.sa_handler = SIG_IGN};
 
     own_pid = getpid();
@@ -212,7 +212,7 @@ static void signals_catch(bool screen)
 }
 
 /* In the child process: execute the command T. Does not return. */
-static void command_execute(const struct program *t, const struct launch *l, int failure)
+static void execute_command(const struct program *t, const struct launch *l, int failure)
 {
     struct collector_order order = {.what = ORDER_BEGAN, .pid = getpid()};
     ssize_t put;
@@ -220,7 +220,7 @@ static void command_execute(const struct program *t, const struct launch *l, int
     if (l) {
         /* if the collector is dead, this fails, and the command runs unrecorded */
         put = write(l->link, &order, sizeof order);
-        inject_environment(program_inject(), l->session->directory);
+        inject_set_environment(program_find_inject_directory(), l->session->directory);
         live_connect_command();
     }
     execvp(t->path, t->argv); /* the command is a script without "#!", which /bin/sh runs */
@@ -239,19 +239,19 @@ int job_start(const struct program *t, const struct launch *l, bool screen)
     if (pipe2(failure, O_CLOEXEC) || (pid = fork()) < 0)
         error = errno;
     if (pid == 0)
-        command_execute(t, l, failure[1]);
+        execute_command(t, l, failure[1]);
     close(failure[1]);
     command_pid = pid;
     collector = l;
-    signals_catch(screen);
-    witness_start();
+    catch_signals(screen);
+    start_witness();
     launch_close_descriptors();
     while (pid > 0 && read(failure[0], &error, sizeof error) < 0 && errno == EINTR)
         ;
     close(failure[0]);
     if (!error)
         return 0;
-    say_error("%s: cannot be started: %s", t->path, program_why_not(t->path, error));
+    say_error("%s: cannot be started: %s", t->path, program_find_reason(t->path, error));
     if (pid > 0)
         waitpid(pid, NULL, 0);
     return -1;
@@ -266,7 +266,7 @@ enum {
  * continues, and then continues the process RUN. Does not return. RUN ends the sentry by the signal
  * in ENOUGH. This signal is blocked, so it cannot arrive between the sentry's check and its
  * SIGCONT. The sentry exits with 0 if it has continued RUN. */
-static void sentry_run(pid_t run, const sigset_t *enough)
+static void run_sentry(pid_t run, const sigset_t *enough)
 {
     const struct timespec look = {.tv_nsec = STOPPED_LOOK_MS * 1000000};
     bool stopped = true;
@@ -304,7 +304,7 @@ static bool stop_with_command(void)
     sigprocmask(SIG_BLOCK, &enough, &before);
     sentry = fork();
     if (sentry == 0)
-        sentry_run(self, &enough);
+        run_sentry(self, &enough);
     sigprocmask(SIG_SETMASK, &before, NULL);
     raise(SIGSTOP);
     if (sentry < 0)
@@ -314,14 +314,14 @@ static bool stop_with_command(void)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static void on_child(int number)
+static void note_child_change(int number)
 {
     (void)number;
 }
 
 int job_wait(struct launch *l, int *ended)
 {
-    struct sigaction notice = {.sa_handler = on_child};
+    struct sigaction notice = {.sa_handler = note_child_change};
     sigset_t child, before;
     int status = 0;
 
@@ -368,11 +368,11 @@ pid_t job_pid(void)
     return command_pid;
 }
 
-volatile sig_atomic_t *job_end(void)
+volatile sig_atomic_t *job_interrupted_flag(void)
 {
     for (size_t i = 0; i < array_count(stops); i++)
         sigaction(stops[i], &stops_before[i], NULL);
-    witness_stop();
+    stop_witness();
     interrupted = 0;
     command_pid = 0;
     collector = NULL;

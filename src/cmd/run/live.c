@@ -75,7 +75,7 @@ void live_connect_command(void)
     dup2(live.slave, STDERR_FILENO);
 }
 
-static int screen_run(const char *trace)
+static int run_screen(const char *trace)
 {
     struct tui_options options = {.live = true,
                                   .output_fd = live.master,
@@ -114,7 +114,7 @@ static void pass_typed_lines(void)
 
 /* The function of a thread: wait for the end of the screen, then copy the command's output to our
  * standard output. */
-static void *live_output_pass(void *unused)
+static void *pass_output_after_screen(void *unused)
 {
     char bytes[4096];
 
@@ -141,7 +141,7 @@ static void *live_output_pass(void *unused)
     return NULL;
 }
 
-void live_show(const char *trace)
+void live_show_screen(const char *trace)
 {
     sigset_t all, old;
 
@@ -154,11 +154,11 @@ void live_show(const char *trace)
     live.command = (int)syscall(SYS_pidfd_open, job_pid(), 0);
     live.screen = fork();
     if (live.screen == 0)
-        _exit(screen_run(trace));
+        _exit(run_screen(trace));
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     live.started =
-        live.screen > 0 && pthread_create(&live.thread, NULL, live_output_pass, NULL) == 0;
+        live.screen > 0 && pthread_create(&live.thread, NULL, pass_output_after_screen, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (!live.started)
         say_error("run: --live: the screen cannot be started: %s", strerror(errno));

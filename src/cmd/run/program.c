@@ -37,7 +37,7 @@ static bool find_program(const char *program, char path[PATH_MAX])
 }
 
 /* Is FILE an ELF program, for any kind of machine, rather than a script? */
-static bool is_binary(const char *file)
+static bool is_elf_program(const char *file)
 {
     char start[4] = "";
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -49,7 +49,7 @@ static bool is_binary(const char *file)
     return is;
 }
 
-const char *program_why_not(const char *program, int error)
+const char *program_find_reason(const char *program, int error)
 {
     struct stat status;
 
@@ -66,8 +66,8 @@ const char *program_why_not(const char *program, int error)
     if (error == EACCES)
         return "this user may not execute it, or nothing on its file system (mounted noexec)";
     if (error == ENOENT)
-        return is_binary(program) ? "the loader of shared libraries that it needs is not there"
-                                  : "the interpreter that its first line names is not there";
+        return is_elf_program(program) ? "the loader of shared libraries that it needs is not there"
+                                       : "the interpreter that its first line names is not there";
     if (error == ENOEXEC)
         return "it is a program for another machine, or damaged";
     return strerror(error);
@@ -75,7 +75,7 @@ const char *program_why_not(const char *program, int error)
 
 /* Can Python run FILE, a script or a directory with __main__.py? If not, the reason has been
  * reported. */
-static bool is_script(const char *file)
+static bool can_python_run_file(const char *file)
 {
     struct stat status;
     bool directory = stat(file, &status) == 0 && S_ISDIR(status.st_mode);
@@ -90,7 +90,7 @@ static bool is_script(const char *file)
     return false;
 }
 
-const char *program_python(void)
+const char *program_choose_python(void)
 {
     static char path[PATH_MAX + 16];
     /* use the path by which we were called. /proc/self/exe would not do: behind pipx's link, it
@@ -119,18 +119,18 @@ int program_find(struct program *t, const char *python, int argc, char **argv)
     t->argv = calloc((size_t)argc + 2, sizeof *t->argv);
     if (!words && !script && find_program(first, t->path)) {
         memcpy(t->argv, argv, (size_t)argc * sizeof *argv);
-        t->python = python_is(first);
+        t->python = python_is_interpreter_name(first);
         return 0;
     }
     if (!words && !script && access(first, F_OK)) {
         say_error("%s: neither a script here nor a program on PATH", first);
         return -1;
     }
-    if (!words && !is_script(first))
+    if (!words && !can_python_run_file(first))
         return -1;
     if (!find_program(python, t->path)) {
         say_error("%s: cannot be the interpreter: %s; name one with --python", python,
-                  program_why_not(python, strchr(python, '/') ? EACCES : ENOENT));
+                  program_find_reason(python, strchr(python, '/') ? EACCES : ENOENT));
         return -1;
     }
     t->argv[0] = (char *)python;
@@ -142,17 +142,17 @@ int program_find(struct program *t, const char *python, int argc, char **argv)
 
 /* Execute ARGV. If the kernel cannot execute its file, the file is run as a shell script, unless it
  * is a program for another machine. Returns only if execution failed, with errno set. */
-static void interpreter_execute(const char *const *argv)
+static void execute_interpreter(const char *const *argv)
 {
     if (strchr(argv[0], '/')) {
         execv(argv[0], (char **)argv);
-        if (errno != ENOEXEC || is_binary(argv[0]))
+        if (errno != ENOEXEC || is_elf_program(argv[0]))
             return;
     }
     execvp(argv[0], (char **)argv);
 }
 
-struct asked interpreter_start(const char *const *argv, bool errors)
+struct asked interpreter_start_question(const char *const *argv, bool errors)
 {
     struct asked asked = {.fd = -1, .error = EAGAIN};
     int ends[2], failure[2];
@@ -171,7 +171,7 @@ struct asked interpreter_start(const char *const *argv, bool errors)
         dup2(null, 0);
         dup2(ends[1], 1);
         dup2(errors ? ends[1] : null, 2);
-        interpreter_execute(argv);
+        execute_interpreter(argv);
         if (write(failure[1], &errno, sizeof errno) < 0)
             _exit(126);
         _exit(127);
@@ -204,7 +204,7 @@ bool interpreter_read_answer(struct asked *asked, char *text, size_t room)
 /* Do we have EXTENSION for the CPython version in the file name of PATH? If the name is wrong, the
  * interpreter will find no extension when it runs, and report that. To ask the interpreter for its
  * version would take as long as starting Python. */
-static bool has_extension(const char *path, const char *extension)
+static bool has_extension_for_path(const char *path, const char *extension)
 {
     char real[PATH_MAX], pattern[PATH_MAX + 80];
     const char *name = realpath(path, real) ? strrchr(real, '/') : NULL;
@@ -230,23 +230,23 @@ struct asked program_ask_version(const struct program *t, bool capture)
 
     if (!t->python)
         return (struct asked){.fd = -1};
-    known = has_extension(t->path, "_dyntrace");
+    known = has_extension_for_path(t->path, "_dyntrace");
     if (capture)
-        known = known && has_extension(t->path, "_dyntrace_capture");
-    return known ? (struct asked){.fd = -1} : interpreter_start(argv, false);
+        known = known && has_extension_for_path(t->path, "_dyntrace_capture");
+    return known ? (struct asked){.fd = -1} : interpreter_start_question(argv, false);
 }
 
-static bool is_debian_package(void)
+static bool is_installed_by_debian(void)
 {
     return !strcmp(library_directory(NULL), "/usr/lib/dyntrace");
 }
 
 static const char debian[] = "apt install --reinstall python3-dyntrace";
 
-const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80])
+const char *extension_describe_remedy(const char *python, char remedy[PATH_MAX + 80])
 {
     bool pip = strstr(library_directory(NULL), "-packages/") ||
-               (is_debian_package() && strncmp(python, "/usr/bin/", 9));
+               (is_installed_by_debian() && strncmp(python, "/usr/bin/", 9));
     char beside[PATH_MAX + 16], own[PATH_MAX], other[PATH_MAX];
     bool another = snprintf(beside, sizeof beside, "%.*s/dyntrace",
                             (int)(basename(python) - python) - 1, python) > 0 &&
@@ -254,10 +254,10 @@ const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80])
                    realpath("/proc/self/exe", own) && strcmp(own, other);
 
     snprintf(remedy, PATH_MAX + 80,
-             another               ? "%s is another dyntrace: use that"
-             : pip                 ? "install dyntrace, or reinstall it, with `%s -m pip`"
-             : is_debian_package() ? debian
-                                   : "build it with `make PYTHONS=%s`",
+             another                    ? "%s is another dyntrace: use that"
+             : pip                      ? "install dyntrace, or reinstall it, with `%s -m pip`"
+             : is_installed_by_debian() ? debian
+                                        : "build it with `make PYTHONS=%s`",
              another ? beside : python);
     return remedy;
 }
@@ -272,7 +272,7 @@ bool program_can_be_recorded(const struct program *t, struct asked *asked, bool 
     if (sscanf(text, "%63s %d %d %127s", name, &major, &minor, suffix) < 4)
         /* the interpreter gave no answer; it will report the reason itself when it runs */
         return true;
-    fits = versions_supports(name, major, minor);
+    fits = versions_is_supported(name, major, minor);
     if (!fits && !quiet)
         say_error("%s: %s %d.%d is not supported: use " CPYTHON_SUPPORTED
                   ", or run untraced with --frames none",
@@ -283,10 +283,10 @@ bool program_can_be_recorded(const struct program *t, struct asked *asked, bool 
     if (access(path, R_OK)) {
         if (!quiet)
             say_error("%s: no extension for this CPython %d.%d is built (%s): %s", t->path, major,
-                      minor, path, extension_remedy(t->path, remedy));
+                      minor, path, extension_describe_remedy(t->path, remedy));
         return false;
     }
-    if (capture && versions_is_threaded(suffix)) {
+    if (capture && versions_is_free_threaded(suffix)) {
         if (!quiet)
             say_error("run: --capture needs a CPython with the GIL, and %s is free-threaded: run "
                       "without --capture, which records its frames",
@@ -299,7 +299,7 @@ bool program_can_be_recorded(const struct program *t, struct asked *asked, bool 
     if (!quiet)
         say_error("run: --capture needs capture, which is not in this installation (%s): %s, or "
                   "run without --capture",
-                  path, extension_remedy(t->path, remedy));
+                  path, extension_describe_remedy(t->path, remedy));
     return false;
 }
 
@@ -313,7 +313,8 @@ enum { ANSWER_MAX = 16 << 10 };
 
 /* Report an invalid setting. LINE is what _settings.py printed: "NUMBER WHY", the setting's number
  * and why it is invalid. Returns false if LINE has another form. */
-static bool refusal_print(const char *line, const struct session_options *options, const char *who)
+static bool report_invalid_setting(const char *line, const struct session_options *options,
+                                   const char *who)
 {
     char *why;
     unsigned long number = strtoul(line, &why, 10);
@@ -328,7 +329,7 @@ static bool refusal_print(const char *line, const struct session_options *option
 }
 
 /* Return the line that follows the line at TEXT, or the end of the text. */
-static const char *line_next(const char *text)
+static const char *line_after(const char *text)
 {
     const char *end = text + strcspn(text, "\n");
 
@@ -355,14 +356,14 @@ bool settings_are_valid(const struct program *t, const struct session_options *o
     bool fit = true;
 
     find_settings_file(path);
-    argv[0] = t->python ? t->path : program_python();
+    argv[0] = t->python ? t->path : program_choose_python();
     argv[4] = t->python ? "1" : "0";
     for (uint32_t i = 0; i < options->setting_count; i++)
         argv[5 + i] = options->settings[i];
-    asked = interpreter_start(argv, false);
+    asked = interpreter_start_question(argv, false);
     interpreter_read_answer(&asked, text, ANSWER_MAX);
-    for (const char *line = text; *line; line = line_next(line))
-        if (refusal_print(line, options, who))
+    for (const char *line = text; *line; line = line_after(line))
+        if (report_invalid_setting(line, options, who))
             fit = false;
     free(text);
     return fit;
@@ -375,7 +376,7 @@ int settings_print_unused(const char *text)
     while (*text) {
         int length = (int)strcspn(text, "\n");
         say_error("run: --set %.*s", length, text);
-        text = line_next(text);
+        text = line_after(text);
         count++;
     }
     return count;
@@ -385,7 +386,7 @@ int settings_print_unused(const char *text)
 
 static char inject[PATH_MAX + 80];
 
-const char *program_inject(void)
+const char *program_find_inject_directory(void)
 {
     const char *library = library_directory(NULL);
     char file[sizeof inject + 32];
@@ -398,14 +399,14 @@ const char *program_inject(void)
                   library);
     else if (access(file, R_OK))
         say_error("%s: not there: %s", file,
-                  is_debian_package() ? debian : "run `make`, or reinstall dyntrace");
+                  is_installed_by_debian() ? debian : "run `make`, or reinstall dyntrace");
     else
         return inject;
     return NULL;
 }
 
-/* Can every user of this machine open files in `inject`, the directory that program_inject()
- * returned? */
+/* Can every user of this machine open files in `inject`, the directory that
+ * program_find_inject_directory() returned? */
 static bool can_all_users_read_inject(void)
 {
     char path[sizeof inject];
@@ -427,7 +428,7 @@ enum { WORDS = 256 };
 /* Split the first line of FILE, such as "#!/usr/bin/env python3", into WORDS, whose characters are
  * in TEXT. TEXT has room for more than the kernel reads of such a line. Returns the number of
  * words, which is 0 if the line does not begin with "#!". */
-static size_t first_line_split(const char *file, char text[512], const char *words[3])
+static size_t split_first_line(const char *file, char text[512], const char *words[3])
 {
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t got = fd < 0 ? -1 : read(fd, text, 511);
@@ -455,7 +456,7 @@ static size_t first_line_split(const char *file, char text[512], const char *wor
 /* Print why no Python that the command WORDS started has loaded the recorder: either a launcher in
  * WORDS cleared the environment or PYTHONPATH, or a word is an option that makes Python ignore it.
  * Returns false if WORDS show neither. */
-static bool say_why_not_loaded(const char *const *words)
+static bool report_why_not_loaded(const char *const *words)
 {
     struct launch_words found = {.program = words};
     const struct launcher *launcher = NULL;
@@ -463,8 +464,10 @@ static bool say_why_not_loaded(const char *const *words)
 
     while (*found.program && !found.cleared && !found.paths &&
            (launcher = launcher_find(*found.program)))
-        found = launcher_words(launcher, found.program);
-    option = *found.program && python_is(*found.program) ? python_ignores_us(found.program + 1) : 0;
+        found = launcher_find_program(launcher, found.program);
+    option = *found.program && python_is_interpreter_name(*found.program)
+                 ? python_find_ignoring_option(found.program + 1)
+                 : 0;
     if (found.cleared)
         say_error("nothing was recorded: %s did not hand on the environment by which a Python "
                   "would have loaded the recorder: put `dyntrace run` behind it",
@@ -480,22 +483,22 @@ static bool say_why_not_loaded(const char *const *words)
     return found.cleared || found.paths || option;
 }
 
-/* Call say_why_not_loaded() for the script of T. The words are those of the script's first line,
+/* Call report_why_not_loaded() for the script of T. The words are those of the script's first line,
  * followed by its arguments. */
-static bool say_why_script_not_loaded(const struct program *t)
+static bool report_why_script_not_loaded(const struct program *t)
 {
     const char *words[WORDS + 1] = {NULL};
     char text[512];
-    size_t count = first_line_split(t->path, text, words);
+    size_t count = split_first_line(t->path, text, words);
 
     if (!count)
         return false;
     for (size_t i = 0; t->argv[i] && count < WORDS; i++)
         words[count++] = t->argv[i];
-    return say_why_not_loaded(words);
+    return report_why_not_loaded(words);
 }
 
-void program_say_unrecorded(const struct program *t, int ended)
+void program_report_unrecorded(const struct program *t, int ended)
 {
     bool for_all = can_all_users_read_inject();
 
@@ -507,7 +510,8 @@ void program_say_unrecorded(const struct program *t, int ended)
         say_error("nothing was recorded: %s ended with status %d and had not loaded the recorder, "
                   "as when it only prints its version or cannot start",
                   t->argv[0], WEXITSTATUS(ended));
-    else if (!say_why_not_loaded((const char *const *)t->argv) && !say_why_script_not_loaded(t))
+    else if (!report_why_not_loaded((const char *const *)t->argv) &&
+             !report_why_script_not_loaded(t))
         say_error("nothing was recorded: no Python process loaded the recorder; the program is not "
                   "Python, or starts it with -I, -E or -S, or without the environment (env -i, "
                   "sudo, su -, systemd-run)%s%s%s",

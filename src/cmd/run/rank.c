@@ -63,9 +63,9 @@ static void append_safe_text(char *path, size_t room, const char *text)
     path[used] = 0;
 }
 
-static void name_expand(char *path, size_t room, const char *pattern)
+static void expand_placeholders(char *path, size_t room, const char *pattern)
 {
-    const char *rank = job_fact(JOB_RANK);
+    const char *rank = job_read_fact(JOB_RANK);
     char host[256] = "";
     char number[32];
 
@@ -94,7 +94,7 @@ static int64_t read_clock_ns(void)
 /* Measure how far the clock of FOLDER's file server is ahead of our clock, and store it in SESSION.
  * The possible error is stored, too. It includes a kernel tick, because a file may get the time of
  * the last tick. Returns false on error, which has been reported. */
-static bool clock_compare(struct session *session, const char *folder)
+static bool measure_clock_of_file_server(struct session *session, const char *folder)
 {
     enum { TICK_NS = 10000000 };
     char *path = say_print("%s/.dyntrace-clock-XXXXXX", folder);
@@ -120,8 +120,8 @@ static bool clock_compare(struct session *session, const char *folder)
     return ok;
 }
 
-bool rank_place(struct session *session, const char *output, const char *here, bool force,
-                char *path, size_t room)
+bool rank_choose_output(struct session *session, const char *output, const char *here, bool force,
+                        char *path, size_t room)
 {
     const char *places[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
     char *to = session->destination;
@@ -146,9 +146,9 @@ bool rank_place(struct session *session, const char *output, const char *here, b
         say_error("%s: cannot be made: %s", to, strerror(errno));
         return false;
     }
-    if (!clock_compare(session, to))
+    if (!measure_clock_of_file_server(session, to))
         return false;
-    name_expand(to, most, folder ? "%h-%r-%p.db" : last ? last + 1 : output);
+    expand_placeholders(to, most, folder ? "%h-%r-%p.db" : last ? last + 1 : output);
     if (force && !recorder_delete_old_file(to))
         return false;
     if (access(to, F_OK) == 0) {

@@ -27,11 +27,12 @@ struct session_options *recording_options(void);
  * Returns 0, or -1 on error, which has been reported. The caller removes and closes the session in
  * both cases. After this function a failed allocation does not end the process, because the process
  * must wait for the collector. */
-int trace_begin(struct session *session, const char *name);
+int recording_begin(struct session *session, const char *name);
 
 /* Wait until the trace is complete. Returns false if no collector was left to complete it, which
  * has been reported. */
-bool trace_end(struct launch *l, volatile sig_atomic_t *interrupted, struct collector_result *said);
+bool recording_finish(struct launch *l, volatile sig_atomic_t *interrupted,
+                      struct collector_result *said);
 
 /* ---- finding and checking the program to record (program.c) -------------- */
 
@@ -48,7 +49,7 @@ struct asked {
 /* Start ARGV, an interpreter with code to run. Its first word is searched on PATH unless it is a
  * path. The interpreter's answer is what it writes to standard output and, if ERRORS, to standard
  * error. The user sees none of it. */
-struct asked interpreter_start(const char *const *argv, bool errors);
+struct asked interpreter_start_question(const char *const *argv, bool errors);
 
 /* Wait for the answer of an interpreter and store it in TEXT, cut to ROOM bytes. Returns false,
  * with errno set, if the interpreter could not be run or if none was started. */
@@ -56,7 +57,7 @@ bool interpreter_read_answer(struct asked *asked, char *text, size_t room);
 
 /* Return the reason why PROGRAM, a path or a name that is searched on PATH, cannot be run. ERROR is
  * the kernel's error. Owned by the callee. */
-const char *program_why_not(const char *program, int error);
+const char *program_find_reason(const char *program, int error);
 
 struct program {
     /* array of the words of the command: the array is owned, the words are borrowed */
@@ -69,7 +70,7 @@ struct program {
 
 /* Return the interpreter of dyntrace's virtual environment, or "python3", which is searched on
  * PATH. Owned by the callee. */
-const char *program_python(void);
+const char *program_choose_python(void);
 /* Parse ARGV: a script, -m, -c or a program. PYTHON runs the first three. Returns 0, or -1 on
  * error, which has been reported. */
 int program_find(struct program *t, const char *python, int argc, char **argv);
@@ -85,13 +86,13 @@ bool program_can_be_recorded(const struct program *t, struct asked *asked, bool 
                              bool quiet);
 
 /* Write to REMEDY what the user can do to get an extension for PYTHON. Returns REMEDY. */
-const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80]);
+const char *extension_describe_remedy(const char *python, char remedy[PATH_MAX + 80]);
 /* Return the directory from which interpreters load sitecustomize.py (inject.h). Returns NULL if
  * they could not load it, which has been reported. Owned by the callee. */
-const char *program_inject(void);
+const char *program_find_inject_directory(void);
 
 /* Print why nothing of T was recorded. ENDED is T's waitpid() status. */
-void program_say_unrecorded(const struct program *t, int ended);
+void program_report_unrecorded(const struct program *t, int ended);
 
 /* Check the settings as far as possible before T runs. Each invalid setting is reported in a line
  * that begins with WHO ("run: --set "). */
@@ -106,14 +107,14 @@ int settings_print_unused(const char *text);
 
 /* Fill AGAIN from our own command line. OPTIONS are those with which T is recorded. With --no-argv
  * AGAIN stays empty. */
-void again_fill(struct session_again *again, const struct program *t,
-                const struct session_options *options);
+void again_read_command(struct session_again *again, const struct program *t,
+                        const struct session_options *options);
 void again_free(struct session_again *again);
 
 /* Return the COUNT words of the command as a JSON array, without secret values; an empty array with
  * --no-argv. The caller frees it. Sets *REDACTED if secret values were left out. */
-char *again_command(const struct session_options *options, int count, char *const *words,
-                    bool *redacted);
+char *again_make_command(const struct session_options *options, int count, char *const *words,
+                         bool *redacted);
 
 /* ---- showing the recording on the screen: --live (live.c) ---------------- */
 
@@ -133,7 +134,7 @@ bool live_open(void);
 void live_connect_command(void);
 
 /* Show TRACE on the screen. Called when the command has started. */
-void live_show(const char *trace);
+void live_show_screen(const char *trace);
 
 /* Wait until the user leaves the screen. Called when the command has ended and the trace is
  * complete. */
@@ -153,8 +154,8 @@ bool rank_locks_work(const char *path);
  * file server is ahead of ours. PATH gets the file to record to, in a new directory on a local
  * disk. With FORCE an existing file at the final path is removed. Returns false on error, which
  * has been reported. */
-bool rank_place(struct session *session, const char *output, const char *here, bool force,
-                char *path, size_t room);
+bool rank_choose_output(struct session *session, const char *output, const char *here, bool force,
+                        char *path, size_t room);
 
 /* ---- running the command as a job in the terminal (job.c) ---------------- */
 
@@ -165,7 +166,7 @@ bool rank_place(struct session *session, const char *output, const char *here, b
 /* Set the signal that requests a snapshot, or 0 for none. When this process gets the signal, it
  * asks the collector for a snapshot, and the command does not get the signal. Call this before
  * job_start. */
-void job_snapshot_on(int number);
+void job_snapshot_on_signal(int number);
 /* Start T. The collector of L records T; if L is NULL, T is not recorded. SCREEN: the screen has
  * the terminal, not T. Returns 0, or -1 on error, which has been reported. */
 int job_start(const struct program *t, const struct launch *l, bool screen);
@@ -179,6 +180,6 @@ int job_wait(struct launch *l, int *ended);
 
 /* After the command has ended, handle signals ourselves again. Returns the flag that Ctrl-C sets
  * from now on. */
-volatile sig_atomic_t *job_end(void);
+volatile sig_atomic_t *job_interrupted_flag(void);
 
 #endif

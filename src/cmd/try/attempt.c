@@ -34,7 +34,7 @@ static void append_words(struct words *words, const struct words *more)
 
 /* Find the program that a shell would run for WORD, and store its path in PATH. Returns false if
  * there is none. */
-static bool path_search(const char *word, char path[PATH_MAX])
+static bool find_on_path(const char *word, char path[PATH_MAX])
 {
     const char *place = getenv("PATH");
 
@@ -59,11 +59,11 @@ static const char *choose_first_word(const struct plan *plan)
 
     if (named || plan->interpreted)
         return word;
-    return path_search(word, path) && !strcmp(path, plan->executable) ? word : plan->executable;
+    return find_on_path(word, path) && !strcmp(path, plan->executable) ? word : plan->executable;
 }
 
 /* Add the --set options by which a run obeys --calls and --compare (python/dyntrace/_trial.py). */
-static void own_settings_add(const struct plan *plan, const struct attempt_given *given,
+static void add_own_settings(const struct plan *plan, const struct attempt_given *given,
                              const struct attempt *attempt, struct arena *arena,
                              struct words *words)
 {
@@ -86,12 +86,12 @@ static void own_settings_add(const struct plan *plan, const struct attempt_given
 }
 
 /* Return the command line of the run. It ends with a NULL. */
-static struct words command_line_build(const struct plan *plan, const struct attempt_given *given,
+static struct words build_command_line(const struct plan *plan, const struct attempt_given *given,
                                        const struct attempt *attempt, const char *setting,
                                        struct arena *arena)
 {
     struct words words = {0};
-    struct words settings = settings_split(arena, setting);
+    struct words settings = settings_split_text(arena, setting);
     bool job = plan->launcher.count;
     char self[PATH_MAX] = "";
 
@@ -109,7 +109,7 @@ static struct words command_line_build(const struct plan *plan, const struct att
         append_word(&words, "--set");
         append_word(&words, settings.at[i]);
     }
-    own_settings_add(plan, given, attempt, arena, &words);
+    add_own_settings(plan, given, attempt, arena, &words);
     append_word(&words, "--");
     append_words(&words, &plan->command);
     words.at[words.count - plan->command.count] = choose_first_word(plan);
@@ -119,8 +119,9 @@ static struct words command_line_build(const struct plan *plan, const struct att
 }
 
 /* In the child process: execute the command of PLAN. Does not return. */
-static void child_execute(const struct plan *plan, const struct attempt_given *given,
-                          const struct attempt *attempt, char *const *words, const sigset_t *mask)
+static void execute_command_in_child(const struct plan *plan, const struct attempt_given *given,
+                                     const struct attempt *attempt, char *const *words,
+                                     const sigset_t *mask)
 {
     int in = given->stdin_file < 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
     int out = open(attempt->out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -138,7 +139,7 @@ static void child_execute(const struct plan *plan, const struct attempt_given *g
     dup2(out, 1);
     dup2(err, 2);
     sigprocmask(SIG_SETMASK, mask, NULL);
-    bounds_child();
+    bounds_reset_in_child();
     if (chdir(plan->directory) == 0)
         execvp(words[0], words);
     say_error("try: %s: %s", words[0], strerror(errno));
@@ -152,8 +153,9 @@ static void signal_run_group(pid_t pid, int number)
 
 /* Wait for the child PID. Stop it if the time that GIVEN allows is over, or if the user presses
  * Ctrl-C. */
-static void child_wait(pid_t pid, const struct attempt_given *given, struct attempt *attempt,
-                       const sigset_t *watched, void (*tick)(void *), void *context)
+static void wait_for_child_within_limit(pid_t pid, const struct attempt_given *given,
+                                        struct attempt *attempt, const sigset_t *watched,
+                                        void (*tick)(void *), void *context)
 {
     const struct timespec pause = {0, TICK_MS * 1000000};
     int64_t began_ms = clock_monotonic_ms();
@@ -187,9 +189,9 @@ static int64_t read_wall_clock_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-bool attempt_run(const struct plan *plan, const struct attempt_given *given, const char *name,
-                 const char *setting, struct attempt *attempt, void (*tick)(void *context),
-                 void *context)
+bool attempt_run_command(const struct plan *plan, const struct attempt_given *given,
+                         const char *name, const char *setting, struct attempt *attempt,
+                         void (*tick)(void *context), void *context)
 {
     struct arena arena = {0};
     struct words words;
@@ -205,7 +207,7 @@ bool attempt_run(const struct plan *plan, const struct attempt_given *given, con
              plan->launcher.count ? "" : ".db");
     if (given->compare)
         mkdir(attempt->values, 0700);
-    words = command_line_build(plan, given, attempt, setting, &arena);
+    words = build_command_line(plan, given, attempt, setting, &arena);
     sigemptyset(&watched);
     sigaddset(&watched, SIGCHLD);
     sigaddset(&watched, SIGINT);
@@ -215,10 +217,10 @@ bool attempt_run(const struct plan *plan, const struct attempt_given *given, con
     fflush(NULL);
     pid = fork();
     if (pid == 0)
-        child_execute(plan, given, attempt, (char *const *)words.at, &before);
+        execute_command_in_child(plan, given, attempt, (char *const *)words.at, &before);
     if (pid > 0) {
         setpgid(pid, pid); /* parent and child both do this, because either may run first */
-        child_wait(pid, given, attempt, &watched, tick, context);
+        wait_for_child_within_limit(pid, given, attempt, &watched, tick, context);
     } else {
         say_error("try: cannot start a process: %s", strerror(errno));
     }

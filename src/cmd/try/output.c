@@ -23,7 +23,7 @@ struct text {
     size_t count, room;
 };
 
-static struct text file_read(const char *path)
+static struct text read_output_file(const char *path)
 {
     struct text text = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -49,7 +49,7 @@ static struct text file_read(const char *path)
 
 /* Return the length of the part before the file name in a line of torch's log: "W1128
  * 17:11:52.123000 4711". Returns 0 if LINE is not a line of such a log. */
-static size_t log_head_length(const char *line)
+static size_t length_of_log_head(const char *line)
 {
     static const char form[] = "0000 00:00:00.000000 ";
     size_t length = 1;
@@ -68,7 +68,7 @@ static size_t log_head_length(const char *line)
 static bool is_torch_log(const char *line)
 {
     static const char torch[] = " torch/";
-    size_t head = log_head_length(line);
+    size_t head = length_of_log_head(line);
 
     return head && !strncmp(line + head, torch, strlen(torch));
 }
@@ -84,7 +84,7 @@ static void append_normalised_line(struct text *text, const char *line, size_t l
             line = at;
             break;
         }
-    head = log_head_length(line);
+    head = length_of_log_head(line);
     if (head <= (size_t)(end - line))
         line += head;
     while (line < end) {
@@ -103,7 +103,7 @@ static int compare_line_bytes(const void *a, const void *b)
 
 /* Return the lines of TEXT in sorted order, because the lines of several ranks come in any order.
  * Frees TEXT. */
-static struct text lines_sort(struct text text)
+static struct text sort_lines(struct text text)
 {
     LIST(char *) lines = {0};
     struct text made = {0};
@@ -126,7 +126,7 @@ static struct text lines_sort(struct text text)
 
 static struct text read_normalised(const char *path, bool sorted)
 {
-    struct text all = file_read(path);
+    struct text all = read_output_file(path);
     struct text plain = {0};
 
     for (const char *line = all.at; *line;) {
@@ -139,7 +139,7 @@ static struct text read_normalised(const char *path, bool sorted)
     }
     list_add(&plain);
     list_free(&all);
-    return sorted ? lines_sort(plain) : plain;
+    return sorted ? sort_lines(plain) : plain;
 }
 
 /* ---- comparing the outputs of two runs ----------------------------------- */
@@ -157,7 +157,7 @@ static const char *take_next_word(const char **at, size_t *length)
 
 /* Does TEXT have the same words as BASELINE? Where AGAIN, the output of a second unchanged run,
  * differs from BASELINE, TEXT may differ, too. */
-static bool words_are_same(const char *text, const char *baseline, const char *again)
+static bool has_same_words(const char *text, const char *baseline, const char *again)
 {
     size_t lengths[3];
     const char *words[3];
@@ -186,7 +186,7 @@ bool output_is_same(const char *path, const char *baseline, const char *again, b
 
     if (!same && again) {
         other = read_normalised(again, sorted);
-        same = words_are_same(text.at, before.at, other.at);
+        same = has_same_words(text.at, before.at, other.at);
     }
     list_free(&text);
     list_free(&before);
@@ -197,7 +197,7 @@ bool output_is_same(const char *path, const char *baseline, const char *again, b
 enum { DIFFERENCE_MOST = 60 /* the most bytes of a quoted line */ };
 
 /* Return the line that begins at LINE without its line end, shortened and in quotes. */
-static const char *line_quote(struct arena *arena, const char *line)
+static const char *quote_line(struct arena *arena, const char *line)
 {
     size_t length = strcspn(line, "\n");
     char *text = arena_text(arena, line, length);
@@ -222,8 +222,8 @@ static const char *line_after(const char *line)
     return line + (*line == '\n');
 }
 
-const char *output_difference(struct arena *arena, const char *path, const char *baseline,
-                              const char *again, bool sorted)
+const char *output_describe_difference(struct arena *arena, const char *path, const char *baseline,
+                                       const char *again, bool sorted)
 {
     struct text text = read_normalised(path, sorted);
     struct text before = read_normalised(baseline, sorted);
@@ -236,8 +236,8 @@ const char *output_difference(struct arena *arena, const char *path, const char 
     while (*now || *was) {
         bool stable = !twice || is_same_line(was, twice);
         if (stable && !is_same_line(now, was)) {
-            words = arena_print(arena, "%s, unchanged %s", line_quote(arena, now),
-                                line_quote(arena, was));
+            words = arena_print(arena, "%s, unchanged %s", quote_line(arena, now),
+                                quote_line(arena, was));
             break;
         }
         now = line_after(now);
@@ -270,10 +270,10 @@ const char *output_last_line(struct arena *arena, const char *path)
     return last;
 }
 
-const char *output_own_message(struct arena *arena, const char *path)
+const char *output_find_own_message(struct arena *arena, const char *path)
 {
     static const char set[] = "run: --set ";
-    struct text all = file_read(path);
+    struct text all = read_output_file(path);
     const char *found = NULL;
 
     for (const char *line = all.at; *line;) {
@@ -297,7 +297,7 @@ const char *output_own_message(struct arena *arena, const char *path)
 
 /* ---- comparing the values that a function returned ----------------------- */
 
-static size_t lines_count(const char *text)
+static size_t count_lines(const char *text)
 {
     size_t lines = 0;
 
@@ -308,10 +308,11 @@ static size_t lines_count(const char *text)
 
 /* Read what python/dyntrace/_trial.py wrote about the calls of one process: for each call a
  * verdict. Returns the number of calls, and sets the flag of each verdict that occurs. */
-static size_t verdicts_read(const char *path, bool *different, bool *unknown, bool *close)
+static size_t read_verdicts_of_process(const char *path, bool *different, bool *unknown,
+                                       bool *close)
 {
-    struct text text = file_read(path);
-    size_t lines = lines_count(text.at);
+    struct text text = read_output_file(path);
+    size_t lines = count_lines(text.at);
 
     *different = *different || strstr(text.at, "different");
     *unknown = *unknown || strstr(text.at, "unknown");
@@ -320,7 +321,7 @@ static size_t verdicts_read(const char *path, bool *different, bool *unknown, bo
     return lines;
 }
 
-const char *values_compare(const char *baseline, const char *path)
+const char *values_worst_verdict(const char *baseline, const char *path)
 {
     char *pattern = say_print("%s/*.index", baseline);
     bool different = false;
@@ -335,9 +336,9 @@ const char *values_compare(const char *baseline, const char *path)
         const char *name = strrchr(found.gl_pathv[i], '/') + 1;
         char *verdict =
             say_print("%s/%.*s.verdict", path, (int)(strlen(name) - strlen(".index")), name);
-        struct text index = file_read(found.gl_pathv[i]);
-        size_t calls = lines_count(index.at);
-        if (verdicts_read(verdict, &different, &unknown, &near) != calls)
+        struct text index = read_output_file(found.gl_pathv[i]);
+        size_t calls = count_lines(index.at);
+        if (read_verdicts_of_process(verdict, &different, &unknown, &near) != calls)
             different = true;
         list_free(&index);
         free(verdict);

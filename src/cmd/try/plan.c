@@ -19,7 +19,7 @@ enum { WORST_FUNCTIONS = 3 };
 /* ---- splitting settings into words ---------------------------------------------- */
 
 /* Does TEXT begin with a setting, NAME=VALUE, which may be quoted? */
-static bool begins_setting(const char *text)
+static bool does_text_begin_with_setting(const char *text)
 {
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
@@ -67,11 +67,11 @@ static const char *take_setting(struct arena *arena, const char **text)
         end += strcspn(end, " ");
         *text = end;
         end += strspn(end, " ");
-    } while (*end && !begins_setting(end));
+    } while (*end && !does_text_begin_with_setting(end));
     return arena_text(arena, begin, (size_t)(*text - begin));
 }
 
-struct words settings_split(struct arena *arena, const char *text)
+struct words settings_split_text(struct arena *arena, const char *text)
 {
     struct words words = {0};
     const char *word;
@@ -82,7 +82,7 @@ struct words settings_split(struct arena *arena, const char *text)
 }
 
 /* Return the strings of JSON, an array of strings. */
-static struct words json_words_read(struct plan *plan, struct db *db, const char *json)
+static struct words read_json_words(struct plan *plan, struct db *db, const char *json)
 {
     struct words words = {0};
     struct query *row =
@@ -108,11 +108,11 @@ static const char *read_meta_text(struct plan *plan, struct db *db, const char *
 }
 
 /* Read from the trace which options and settings the recording had. */
-static void options_read(struct plan *plan, struct db *db)
+static void read_recorded_options(struct plan *plan, struct db *db)
 {
-    struct words settings = json_words_read(plan, db, read_meta_text(plan, db, "settings"));
+    struct words settings = read_json_words(plan, db, read_meta_text(plan, db, "settings"));
 
-    plan->options = json_words_read(plan, db, read_meta_text(plan, db, "options"));
+    plan->options = read_json_words(plan, db, read_meta_text(plan, db, "options"));
     for (size_t i = 0; i < plan->options.count; i++)
         if (!strcmp(plan->options.at[i], "--python"))
             plan->interpreted = true;
@@ -124,13 +124,13 @@ static void options_read(struct plan *plan, struct db *db)
 }
 
 /* Is DB the trace of one of several ranks, without the launcher that would start all of them? */
-static bool is_lone_rank(struct plan *plan, struct db *db)
+static bool is_rank_without_launcher(struct plan *plan, struct db *db)
 {
     return db_meta_integer(db, "world_size", 1) > 1 && !plan->launcher.count;
 }
 
 /* Return why the command of the trace DB cannot run again, or NULL if it can. */
-static const char *find_refusal(struct plan *plan, struct db *db)
+static const char *find_reason_not_to_run(struct plan *plan, struct db *db)
 {
     char *state = db_meta(db, "state");
     char *imported = db_meta(db, "imported_from");
@@ -158,7 +158,7 @@ static const char *find_refusal(struct plan *plan, struct db *db)
             "was recorded by an older dyntrace, which did not keep the directory: record it again";
     else if (stat(plan->directory, &status) || !S_ISDIR(status.st_mode))
         why = arena_print(&plan->arena, "ran in %s, which is not there", plan->directory);
-    else if (is_lone_rank(plan, db))
+    else if (is_rank_without_launcher(plan, db))
         why = "is that of a rank whose launcher is not known (torchrun and mpirun are, on one "
               "machine): record the whole job by `dyntrace run torchrun ...`";
     free(state);
@@ -176,7 +176,7 @@ static bool is_writable(const char *path)
     return stat(path, &status) == 0 && status.st_mode & 0222 && access(path, W_OK) == 0;
 }
 
-static bool is_own(const char *path)
+static bool is_file_of_user(const char *path)
 {
     struct stat status;
 
@@ -200,16 +200,16 @@ bool plan_read(struct plan *plan, char *const *files)
     newest = db_path(db);
     plan->path = arena_print(&plan->arena, "%s", newest);
     plan->command_json = read_meta_text(plan, db, "command");
-    plan->command = json_words_read(plan, db, plan->command_json);
-    plan->launcher = json_words_read(plan, db, read_meta_text(plan, db, "launcher"));
+    plan->command = read_json_words(plan, db, plan->command_json);
+    plan->launcher = read_json_words(plan, db, read_meta_text(plan, db, "launcher"));
     plan->directory = read_meta_text(plan, db, "directory");
     plan->executable = read_meta_text(plan, db, "executable");
     plan->values_get_session_option = prose_equal(read_meta_text(plan, db, "values"), "all");
     plan->job = plan->launcher.count ||
                 db_integer(db, 0, "SELECT COUNT(DISTINCT rank) > 1 FROM process WHERE rank >= 0");
-    options_read(plan, db);
-    why = find_refusal(plan, db);
-    if (!why && !plan->any_owner && !is_own(plan->path))
+    read_recorded_options(plan, db);
+    why = find_reason_not_to_run(plan, db);
+    if (!why && !plan->any_owner && !is_file_of_user(plan->path))
         why = "belongs to another user, and its command would run as you: --yes runs it";
     if (why && !db_failed(db))
         say_error("try: %s: %s", plan->path, why);
@@ -225,7 +225,7 @@ bool plan_read(struct plan *plan, char *const *files)
 /* ---- choosing the function and the settings ------------------------------ */
 
 /* Return the file, name and line of FOUND. They identify the function in the trace of any run. */
-static struct trial_function trial_function_make(struct plan *plan, const struct found_code *found)
+static struct trial_function make_trial_function(struct plan *plan, const struct found_code *found)
 {
     return (struct trial_function){
         .filename = arena_print(&plan->arena, "%s", found->filename),
@@ -234,7 +234,7 @@ static struct trial_function trial_function_make(struct plan *plan, const struct
     };
 }
 
-bool plan_find(struct plan *plan, struct db *db, const char *name)
+bool plan_find_function(struct plan *plan, struct db *db, const char *name)
 {
     plan->named = name;
     plan->given_name = name;
@@ -249,7 +249,7 @@ bool plan_find(struct plan *plan, struct db *db, const char *name)
         query_close(worst);
     }
     if (plan->known)
-        plan->function = trial_function_make(plan, &plan->code);
+        plan->function = make_trial_function(plan, &plan->code);
     return plan->known || !name;
 }
 
@@ -284,7 +284,7 @@ static void add_remedy_settings(struct plan *plan, char *const *files, const cha
         why_free(&why);
 }
 
-void plan_choose(struct plan *plan, char *const *files, struct db *db, size_t most)
+void plan_choose_settings(struct plan *plan, char *const *files, struct db *db, size_t most)
 {
     struct words names = {0};
 
@@ -302,7 +302,7 @@ void plan_choose(struct plan *plan, char *const *files, struct db *db, size_t mo
 
 /* Store the interpreter that PLAN's command runs in T. Stores none if the command is not an
  * interpreter, or if a launcher starts the command. */
-static void interpreter_find(const struct plan *plan, struct program *t)
+static void find_interpreter_of_command(const struct plan *plan, struct program *t)
 {
     const char *python = NULL;
     const char *executed = plan->executable ? strrchr(plan->executable, '/') : NULL;
@@ -324,9 +324,9 @@ bool plan_settings_are_valid(const struct plan *plan)
     struct arena arena = {0};
     bool fit = true;
 
-    interpreter_find(plan, &program);
+    find_interpreter_of_command(plan, &program);
     for (size_t i = 0; i < plan->settings.count; i++) {
-        struct words settings = settings_split(&arena, plan->settings.at[i]);
+        struct words settings = settings_split_text(&arena, plan->settings.at[i]);
         bool many = settings.count > SETTINGS_MAX;
         struct session_options options = {
             .settings = settings.at,

@@ -61,11 +61,11 @@ bool plan_read(struct plan *plan, char *const *files);
 
 /* Find the function NAME in DB. If NAME is NULL, find the function with the most recompiles and
  * eager calls. Reports an error and returns false if NAME is unknown or ambiguous. */
-bool plan_find(struct plan *plan, struct db *db, const char *name);
+bool plan_find_function(struct plan *plan, struct db *db, const char *name);
 
 /* Add at most MOST settings from why's remedies for the named function, or for the worst functions
  * if none was named. */
-void plan_choose(struct plan *plan, char *const *files, struct db *db, size_t most);
+void plan_choose_settings(struct plan *plan, char *const *files, struct db *db, size_t most);
 
 /* Check PLAN's settings as far as possible before the command runs. Reports an error and returns
  * false if any is invalid. */
@@ -74,7 +74,7 @@ bool plan_settings_are_valid(const struct plan *plan);
 /* Split TEXT into settings, which live in ARENA. Settings are separated by blanks. A setting that
  * contains a blank may stand in single quotes. It needs them only if the text after the blank looks
  * like another setting. */
-struct words settings_split(struct arena *arena, const char *text);
+struct words settings_split_text(struct arena *arena, const char *text);
 
 void plan_free(struct plan *plan);
 
@@ -108,9 +108,9 @@ struct attempt {
 /* Run PLAN's command under SETTING and wait for its end. The names of its files begin with NAME.
  * TICK is called a few times a second. Reports an error and returns false if the command cannot be
  * started. */
-bool attempt_run(const struct plan *plan, const struct attempt_given *given, const char *name,
-                 const char *setting, struct attempt *attempt, void (*tick)(void *context),
-                 void *context);
+bool attempt_run_command(const struct plan *plan, const struct attempt_given *given,
+                         const char *name, const char *setting, struct attempt *attempt,
+                         void (*tick)(void *context), void *context);
 
 /* ---- comparing the output of a run with the baseline's ------------------- */
 
@@ -122,8 +122,8 @@ bool output_is_same(const char *path, const char *baseline, const char *again, b
 /* Return a sentence about the first line that differs, in ARENA: "'loss 3', unchanged 'loss 4'".
  * Lines in which AGAIN, the output of a second unchanged run, differs from BASELINE are ignored.
  * Returns NULL if no line differs. */
-const char *output_difference(struct arena *arena, const char *path, const char *baseline,
-                              const char *again, bool sorted);
+const char *output_describe_difference(struct arena *arena, const char *path, const char *baseline,
+                                       const char *again, bool sorted);
 
 /* Return the last line of the file PATH that is not a message of dyntrace, such as "ValueError:
  * no", in ARENA. Returns NULL if there is none. */
@@ -132,10 +132,10 @@ const char *output_last_line(struct arena *arena, const char *path);
 /* Compare the values that the function returned in one run, in the folder PATH, with those of the
  * baseline, in the folder BASELINE. Returns the worst of "equal", "close" and "different", or NULL
  * if no values were compared. */
-const char *values_compare(const char *baseline, const char *path);
+const char *values_worst_verdict(const char *baseline, const char *path);
 
 /* Return the first message of dyntrace in the file PATH, without "dyntrace: ", in ARENA. A message
  * about --set is preferred. Returns NULL if there is none. */
-const char *output_own_message(struct arena *arena, const char *path);
+const char *output_find_own_message(struct arena *arena, const char *path);
 
 #endif

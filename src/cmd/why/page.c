@@ -24,7 +24,7 @@ enum {
 static struct why *why; /* borrowed: what the page is about, while it is printed */
 static bool print_all;  /* print all remedies, not only the first ones */
 
-/* The objects that a --call line of a template prints (part_print). They are set before a block
+/* The objects that a --call line of a template prints (print_part). They are set before a block
  * with such a line is printed. */
 static struct {
     const struct remedy *remedy;
@@ -37,7 +37,7 @@ static struct {
 } now;
 
 /* Return what torch's REASON tells first: what happened. Returns NULL if REASON is NULL. */
-static const char *reason_headline(const char *reason)
+static const char *first_part_of_reason(const char *reason)
 {
     struct torch_reason parts;
 
@@ -47,14 +47,14 @@ static const char *reason_headline(const char *reason)
     return arena_print(&why->arena, "%s", parts.what);
 }
 
-static const char *entry_name(const struct cause *cause)
+static const char *name_of_entry(const struct cause *cause)
 {
     return prose_or(cause->older_entry, "an older entry");
 }
 
 /* Return the innermost line in STACK that is the program's own code. SAID is a sentence of torch
  * that may quote this line, or NULL. */
-static const char *user_line_find(const char *stack, const char *said)
+static const char *find_user_line(const char *stack, const char *said)
 {
     struct lines *lines = db_lines(why->db);
     char *line = user_stack_line(stack, said, why->code.qualname, lines);
@@ -62,14 +62,14 @@ static const char *user_line_find(const char *stack, const char *said)
     return why_keep(why, line);
 }
 
-static double percent(int64_t part, int64_t all)
+static double share_in_percent(int64_t part, int64_t all)
 {
     return 100.0 * (double)part / (double)all;
 }
 
 /* Set the field {left}, which the --more line of a template prints: how many of COUNT rows are left
  * from row I on. */
-static void left_fact_set(struct page_text *page, size_t count, size_t i)
+static void set_rows_left_field(struct page_text *page, size_t count, size_t i)
 {
     int64_t left = (int64_t)(count - i);
 
@@ -77,7 +77,7 @@ static void left_fact_set(struct page_text *page, size_t count, size_t i)
 }
 
 /* Set the fields that every template block may use. */
-static void shared_facts_set(struct page_text *page)
+static void set_shared_fields(struct page_text *page)
 {
     bool torch = why->torch.number;
 
@@ -95,7 +95,7 @@ enum { DECIMALS_LEAST = 3, DECIMALS_MOST = 9 };
 /* How many decimals printed moments have: enough to distinguish all moments in a list. */
 static int decimals = DECIMALS_LEAST;
 
-static int64_t moment_truncate(int64_t ns, int digits)
+static int64_t truncate_moment(int64_t ns, int digits)
 {
     int64_t unit = 1000000000;
 
@@ -104,35 +104,35 @@ static int64_t moment_truncate(int64_t ns, int digits)
     return ns / unit;
 }
 
-static void decimals_widen(int64_t before, int64_t after)
+static void add_decimals_until_different(int64_t before, int64_t after)
 {
     bool are_known = before != UNKNOWN && after != UNKNOWN && before != after;
 
     while (are_known && decimals < DECIMALS_MOST &&
-           moment_truncate(before, decimals) == moment_truncate(after, decimals))
+           truncate_moment(before, decimals) == truncate_moment(after, decimals))
         decimals++;
 }
 
-static void decimals_choose(void)
+static void choose_decimals_of_moments(void)
 {
     size_t most = HITS_SHOWN + OUTCOMES;
 
     decimals = DECIMALS_LEAST;
     for (size_t i = 1; i < why->compiles.count; i++) {
         const struct compile *compile = &why->compiles.at[i];
-        decimals_widen(compile[-1].start_ns, compile->start_ns);
+        add_decimals_until_different(compile[-1].start_ns, compile->start_ns);
     }
     for (size_t i = 0; i < why->calls.count; i++) {
         const struct call_class *class = &why->calls.at[i];
-        decimals_widen(class->first_ns, class->last_ns);
+        add_decimals_until_different(class->first_ns, class->last_ns);
         for (size_t j = 0; j < i && j < most; j++)
-            decimals_widen(why->calls.at[j].first_ns, class->first_ns);
+            add_decimals_until_different(why->calls.at[j].first_ns, class->first_ns);
     }
 }
 
 /* Return the moment NS after the recording's beginning as "1.093 s". Returns NULL if NS is
  * UNKNOWN. */
-static const char *moment_text(int64_t ns)
+static const char *format_moment(int64_t ns)
 {
     int64_t unit = 1000000000;
 
@@ -141,13 +141,13 @@ static const char *moment_text(int64_t ns)
     if (ns < 0)
         return arena_print(&why->arena, "%.*f s", decimals, (double)ns / 1e9);
     return arena_print(&why->arena, "%jd.%0*jd s", (intmax_t)(ns / unit), decimals,
-                       (intmax_t)moment_truncate(ns % unit, decimals));
+                       (intmax_t)truncate_moment(ns % unit, decimals));
 }
 
 /* ---- printing the head of the page --------------------------------------- */
 
 /* Print the shares of calls by how they ran, as "16 calls: 56.2 % ran compiled code, ...". */
-static void shares_print(struct page_text *page)
+static void print_call_shares(struct page_text *page)
 {
     int64_t hits = why_calls(why, OUTCOME_HIT);
     int64_t compiled = why_calls(why, OUTCOME_COMPILED);
@@ -156,26 +156,26 @@ static void shares_print(struct page_text *page)
     int64_t compiles = (int64_t)why->compiles.count;
     int64_t asked = why->shared.asked;
 
-    shared_facts_set(page);
+    set_shared_fields(page);
     fact(page, "compiles", compiles);
     fact(page, "without_lookup", skips + disabled);
     fact(page, "asked", asked);
     fact(page, "others", why->all_calls - asked);
     if (asked) {
-        fact(page, "compiled", percent(hits + compiled, asked));
-        fact(page, "python", percent(why->shared.python, asked));
+        fact(page, "compiled", share_in_percent(hits + compiled, asked));
+        fact(page, "python", share_in_percent(why->shared.python, asked));
     }
     fact(page, "without_code", compiles - why->made);
     page_text_row(page, "pages/why/shares", 0);
 }
 
-static void head_print(struct page_text *page)
+static void print_head(struct page_text *page)
 {
     const struct found_code *code = &why->code;
     const char *rest = why_keep(why, torch_rest_words(code->qualname, NAME_BYTES));
     char *settings = doubts_settings(why->db);
 
-    shared_facts_set(page);
+    set_shared_fields(page);
     fact(page, "file", code->filename);
     fact(page, "line", code->first_line);
     fact(page, "kind", rest ? rest : code->kind);
@@ -211,7 +211,7 @@ static size_t find_ranks_end(size_t first)
 
 /* Print the compiles of each rank. Ranks should compile alike, because a rank that compiles alone
  * makes the others wait. */
-static void ranks_print(struct page_text *page)
+static void print_ranks(struct page_text *page)
 {
     const size_t count = why->ranks.count;
     const struct rank *ranks = why->ranks.at;
@@ -229,7 +229,7 @@ static void ranks_print(struct page_text *page)
         fact(page, "several", count > 1);
         fact(page, "differ", differ);
         fact(page, "later", i > 0);
-        left_fact_set(page, count, i);
+        set_rows_left_field(page, count, i);
         more = page_text_row(page, "pages/why/rank", row);
         i = last + 1;
     }
@@ -238,7 +238,7 @@ static void ranks_print(struct page_text *page)
 }
 
 /* Print the mode in which torch was recorded, and the ranks. */
-static void torch_mode_print(struct page_text *page)
+static void print_torch_mode(struct page_text *page)
 {
     if (why->torch.number || why->ranks.count)
         putc('\n', page->out);
@@ -248,12 +248,12 @@ static void torch_mode_print(struct page_text *page)
         page_text_row(page, "pages/why/torch", 0);
     page->facts.count = 0;
     if (why->ranks.count)
-        ranks_print(page);
+        print_ranks(page);
 }
 
 /* ---- printing the calls by outcome --------------------------------------- */
 
-static const char *outcome_words_get(int64_t outcome)
+static const char *get_outcome_words(int64_t outcome)
 {
     const struct outcome_facts *facts = &outcome_facts[outcome];
 
@@ -265,35 +265,35 @@ static const char *outcome_words_get(int64_t outcome)
 }
 
 /* Print the template block NAME with the number CALLS and its share of all calls. */
-static void calls_row_print(struct page_text *page, const char *name, int64_t calls)
+static void print_calls_row(struct page_text *page, const char *name, int64_t calls)
 {
     int64_t all = why->all_calls;
-    double share = all > 0 ? percent(calls, all) : 100.0;
+    double share = all > 0 ? share_in_percent(calls, all) : 100.0;
 
     fact(page, "calls", calls);
     fact(page, "share", share);
     page_text_row(page, name, 0);
 }
 
-static void call_print(struct page_text *page, const struct call_class *class)
+static void print_call_class(struct page_text *page, const struct call_class *class)
 {
     why_add_facts(&page->facts, calls_fields, class);
-    fact(page, "words", outcome_words_get(class->outcome));
-    fact(page, "first", moment_text(class->first_ns));
-    fact(page, "last", moment_text(class->last_ns));
-    calls_row_print(page, "pages/why/call", class->calls);
+    fact(page, "words", get_outcome_words(class->outcome));
+    fact(page, "first", format_moment(class->first_ns));
+    fact(page, "last", format_moment(class->last_ns));
+    print_calls_row(page, "pages/why/call", class->calls);
 }
 
-static void disabled_print(struct page_text *page)
+static void print_disabled_calls(struct page_text *page)
 {
-    shared_facts_set(page);
-    fact(page, "reason", reason_headline(why->disabled_words));
+    set_shared_fields(page);
+    fact(page, "reason", first_part_of_reason(why->disabled_words));
     page_text_row(page, "pages/why/disabled", 0);
 }
 
 /* Print the number of calls by outcome. Hits are printed for each cache entry. After HITS_SHOWN
  * entries, the hits of all others share one line. */
-static void calls_print(struct page_text *page)
+static void print_calls_by_outcome(struct page_text *page)
 {
     int64_t folded = 0;
     int64_t entries = 0;
@@ -311,17 +311,17 @@ static void calls_print(struct page_text *page)
             folded += class->calls;
             entries++;
         } else {
-            call_print(page, class);
+            print_call_class(page, class);
         }
     }
     if (folded) {
         fact(page, "entries", entries);
-        calls_row_print(page, "pages/why/other_hits", folded);
+        print_calls_row(page, "pages/why/other_hits", folded);
     }
     if (why->disabled_words)
-        disabled_print(page);
+        print_disabled_calls(page);
     if (why->undecided)
-        calls_row_print(page, "pages/why/undecided", why->undecided);
+        print_calls_row(page, "pages/why/undecided", why->undecided);
 }
 
 /* ---- printing the causes of recompiles ----------------------------------- */
@@ -346,7 +346,7 @@ static bool has_values(const struct cause *cause)
 
 /* Are the causes ONE and OTHER printed together, as one? Causes without values must also have the
  * same entry, kind and text. */
-static bool is_printed_with(const struct cause *one, const struct cause *other)
+static bool are_causes_printed_together(const struct cause *one, const struct cause *other)
 {
     if (!is_same_cause(one, other))
         return false;
@@ -367,10 +367,10 @@ static const char *read_text_at(const struct cause *cause, size_t offset)
 
 /* Are ONE and OTHER printed together, and are their texts in the member at OFFSET (offsetof)
  * equal? */
-static bool is_printed_with_same_text(const struct cause *one, const struct cause *other,
-                                      size_t offset)
+static bool are_printed_together_with_same_text(const struct cause *one, const struct cause *other,
+                                                size_t offset)
 {
-    if (!is_printed_with(one, other))
+    if (!are_causes_printed_together(one, other))
         return false;
     return prose_equal(read_text_at(one, offset), read_text_at(other, offset));
 }
@@ -381,33 +381,33 @@ static bool is_first_with_text(const struct cause *cause, size_t offset)
 {
     const struct cause *at = now.from;
 
-    if (!is_printed_with(cause, now.cause))
+    if (!are_causes_printed_together(cause, now.cause))
         return false;
-    while (at < cause && !is_printed_with_same_text(at, cause, offset))
+    while (at < cause && !are_printed_together_with_same_text(at, cause, offset))
         at++;
     return at == cause;
 }
 
 /* Print the older entries that expected the same value as now.cause's entry. If IS_COUNTED, print
  * nothing. Returns how many they are. */
-static int64_t expecting_entries_print(struct page_text *page, bool is_counted)
+static int64_t print_expecting_entries(struct page_text *page, bool is_counted)
 {
     const size_t expected = offsetof(struct cause, expected);
     const struct cause *last = NULL;
     int64_t count = 0;
-    int64_t all = is_counted ? 0 : expecting_entries_print(page, true);
+    int64_t all = is_counted ? 0 : print_expecting_entries(page, true);
     bool more = true;
 
     for (const struct cause *c = now.cause; c < now.end && more; c++) {
         bool is_repeated = last && last->cache_entry_id == c->cache_entry_id;
         if (is_repeated)
             continue;
-        if (!is_printed_with_same_text(c, now.cause, expected))
+        if (!are_printed_together_with_same_text(c, now.cause, expected))
             continue;
         last = c;
         if (!is_counted) {
             fact(page, "later", count > 0);
-            fact(page, "entry", entry_name(c));
+            fact(page, "entry", name_of_entry(c));
             fact(page, "left", all - count);
             more = page_text_row(page, "pages/why/expecting", count);
         }
@@ -419,12 +419,12 @@ static int64_t expecting_entries_print(struct page_text *page, bool is_counted)
 /* Print the expected values: "expected 16 (0/0, 0/2), 18 (0/1)". Values of causes that differ
  * only in the older entry are printed once. If IS_COUNTED, print nothing. Returns the number of
  * values. */
-static int64_t expected_values_print(struct page_text *page, bool is_counted)
+static int64_t print_expected_values(struct page_text *page, bool is_counted)
 {
     const size_t expected = offsetof(struct cause, expected);
     const struct cause *first = now.cause;
     int64_t count = 0;
-    int64_t all = is_counted ? 0 : expected_values_print(page, true);
+    int64_t all = is_counted ? 0 : print_expected_values(page, true);
     bool more = true;
 
     for (const struct cause *c = now.from; c < now.end && more; c++) {
@@ -445,7 +445,7 @@ static int64_t expected_values_print(struct page_text *page, bool is_counted)
 
 /* Print the kinds of the guards that failed for now.cause: "EQUALS_MATCH, LAMBDA_GUARD". If
  * IS_COUNTED, print nothing. Returns the number of kinds. */
-static int64_t guard_kinds_print(struct page_text *page, bool is_counted)
+static int64_t print_guard_kinds(struct page_text *page, bool is_counted)
 {
     const size_t kind = offsetof(struct cause, kind);
     int64_t count = 0;
@@ -465,7 +465,7 @@ static int64_t guard_kinds_print(struct page_text *page, bool is_counted)
 
 /* Print the lines of the user's program that made torch add the guards of now.cause. NAME is the
  * template block that prints a line. */
-static void needing_lines_print(struct page_text *page, const char *name)
+static void print_lines_that_need_guards(struct page_text *page, const char *name)
 {
     const size_t user_stack = offsetof(struct cause, user_stack);
     int64_t shown = 0;
@@ -474,7 +474,7 @@ static void needing_lines_print(struct page_text *page, const char *name)
     for (const struct cause *c = now.from; c < now.end && more; c++) {
         if (!prose_filled(c->user_stack) || !is_first_with_text(c, user_stack))
             continue;
-        fact(page, "line", user_line_find(c->user_stack, c->text));
+        fact(page, "line", find_user_line(c->user_stack, c->text));
         more = page_text_row(page, name, shown);
         shown++;
     }
@@ -482,7 +482,7 @@ static void needing_lines_print(struct page_text *page, const char *name)
 
 /* Set the fields about now.cause, a change of the backend: the backend of the older entry, and that
  * of the new entry. */
-static void backend_facts_set(struct page_text *page)
+static void set_backend_fields(struct page_text *page)
 {
     const struct entry *older = why_entry(why, now.cause->cache_entry_id);
     const struct entry *made = why_entry(why, now.compile->cache_entry_id);
@@ -502,7 +502,7 @@ static bool has_forced_recompile(void)
     for (const struct cause *other = now.from; other < now.end; other++) {
         if (!other->decided)
             continue;
-        if (is_printed_with(other, now.cause))
+        if (are_causes_printed_together(other, now.cause))
             return true;
     }
     return false;
@@ -520,23 +520,23 @@ static bool is_backend_change(const struct cause *cause)
 
 /* Print now.cause, together with the causes that are printed as one with it, as number NUMBER of
  * ALL. Returns false if the causes after it are to be left out. */
-static bool cause_print(struct page_text *page, int64_t number, int64_t all)
+static bool print_cause(struct page_text *page, int64_t number, int64_t all)
 {
     const struct cause *c = now.cause;
     const char *reason = prose_or(c->source, "no reason was recorded");
 
     fact(page, "decided", has_forced_recompile());
-    fact(page, "entry", entry_name(c));
+    fact(page, "entry", name_of_entry(c));
     if (has_values(c)) {
         fact(page, "about", why_keep(why, cause_subject_expression(c)));
         fact(page, "expected", prose_filled(c->expected));
         fact(page, "actual", why_keep(why, cause_actual(c)));
     } else if (is_backend_change(c)) {
-        backend_facts_set(page);
+        set_backend_fields(page);
     } else {
         fact(page, "reason", prose_or(c->text, reason));
     }
-    fact(page, "kinds", guard_kinds_print(page, true));
+    fact(page, "kinds", print_guard_kinds(page, true));
     fact(page, "how", c->how);
     fact(page, "left", all - number);
     return page_text_row(page, "pages/why/cause", number);
@@ -547,13 +547,13 @@ static bool is_first_of_cause(const struct cause *cause)
 {
     const struct cause *at = now.from;
 
-    while (at < cause && !is_printed_with(at, cause))
+    while (at < cause && !are_causes_printed_together(at, cause))
         at++;
     return at == cause;
 }
 
 /* Print the causes of now.compile, a recompile. Causes that are printed together take one line. */
-static void recompile_causes_print(struct page_text *page)
+static void print_recompile_causes(struct page_text *page)
 {
     size_t count = now.compile->causes;
     int64_t shown = 0;
@@ -568,7 +568,7 @@ static void recompile_causes_print(struct page_text *page)
         if (!is_first_of_cause(c))
             continue;
         now.cause = c;
-        more = cause_print(page, shown, all);
+        more = print_cause(page, shown, all);
         shown++;
     }
 }
@@ -576,7 +576,7 @@ static void recompile_causes_print(struct page_text *page)
 /* Print why now.compile was a recompile although no guard failed: because older entries had died,
  * or because an entry belongs to another region (another torch.compile() call). Returns false if
  * neither was the case. */
-static bool deaths_before_print(struct page_text *page)
+static bool print_deaths_before_recompile(struct page_text *page)
 {
     const struct compile *compile = now.compile;
     const struct entry *other = why_other_region(why, compile);
@@ -591,7 +591,7 @@ static bool deaths_before_print(struct page_text *page)
         if (!is_dead)
             continue;
         fact(page, "label", e->label);
-        fact(page, "died", moment_text(e->died_ns));
+        fact(page, "died", format_moment(e->died_ns));
         fact(page, "cause", prose_filled(e->death_cause));
         more = page_text_row(page, "pages/why/death", shown);
         shown++;
@@ -603,13 +603,13 @@ static bool deaths_before_print(struct page_text *page)
     return shown || other;
 }
 
-static void causes_print(struct page_text *page)
+static void print_causes(struct page_text *page)
 {
     bool is_unexplained = now.compile->recompile && !now.compile->causes;
 
     if (now.compile->causes)
-        recompile_causes_print(page);
-    if (!is_unexplained || deaths_before_print(page) || !compile_has_code(now.compile))
+        print_recompile_causes(page);
+    if (!is_unexplained || print_deaths_before_recompile(page) || !compile_has_code(now.compile))
         return;
     fact(page, "reason", prose_filled(now.compile->reason));
     page_text_row(page, "pages/why/no_cause", 0);
@@ -619,14 +619,14 @@ static void causes_print(struct page_text *page)
 
 /* Set the fields about STACK, a stack of the user's program: its innermost line, and the calls that
  * lead there. */
-static void stack_facts_set(struct page_text *page, const char *stack)
+static void set_stack_fields(struct page_text *page, const char *stack)
 {
-    fact(page, "user_line", user_line_find(stack, NULL));
+    fact(page, "user_line", find_user_line(stack, NULL));
     fact(page, "user_path", why_keep(why, user_stack_path(stack)));
 }
 
 /* Return INPUTS, shortened. Inputs that torch itself adds to resume functions are left out. */
-static const char *inputs_shorten(const char *inputs)
+static const char *shorten_inputs(const char *inputs)
 {
     inputs = why_keep(why, brief_of(inputs, NULL));
     while (inputs && !strncmp(inputs, "__nested_", 9) && strstr(inputs, ", "))
@@ -634,7 +634,7 @@ static const char *inputs_shorten(const char *inputs)
     return inputs;
 }
 
-static void parent_facts_set(struct page_text *page, const struct parent *parent)
+static void set_parent_fields(struct page_text *page, const struct parent *parent)
 {
     char *source, *expected, *actual;
 
@@ -650,33 +650,33 @@ static void parent_facts_set(struct page_text *page, const struct parent *parent
     fact(page, "parent_actual", why_keep(why, actual));
 }
 
-static void compile_print(struct page_text *page, const struct compile *compile)
+static void print_compile(struct page_text *page, const struct compile *compile)
 {
     bool is_ended = compile->end_ns != UNKNOWN;
-    int64_t took = is_ended ? times_span(compile->start_ns, compile->end_ns) : UNKNOWN;
-    const char *refusal = reason_headline(compile_refusal(why, compile));
-    const char *inputs = compile->inputs ? inputs_shorten(compile->inputs) : NULL;
+    int64_t took = is_ended ? times_span_or_zero(compile->start_ns, compile->end_ns) : UNKNOWN;
+    const char *refusal = first_part_of_reason(compile_refusal(why, compile));
+    const char *inputs = compile->inputs ? shorten_inputs(compile->inputs) : NULL;
 
-    shared_facts_set(page);
+    set_shared_fields(page);
     fact(page, "is_made", compile_has_code(compile));
     fact(page, "label", prose_filled(compile->label));
     fact(page, "ranks", why->ranks.count);
     fact(page, "rank", compile->rank);
-    fact(page, "at", moment_text(compile->start_ns));
+    fact(page, "at", format_moment(compile->start_ns));
     fact(page, "took", took);
     fact(page, "outcome", compile->outcome);
     fact(page, "sticky", compile->sticky);
     fact(page, "refusal", refusal);
     fact(page, "again", compile->recompile || compile->causes);
-    stack_facts_set(page, compile->user_stack);
-    parent_facts_set(page, &compile->follows_from);
+    set_stack_fields(page, compile->user_stack);
+    set_parent_fields(page, &compile->follows_from);
     fact(page, "inputs", inputs);
     now.compile = compile;
     page_text_row(page, "pages/why/compile", 0);
 }
 
 /* Print the first and the last compiles of the function. */
-static void compiles_print(struct page_text *page)
+static void print_compiles(struct page_text *page)
 {
     size_t count = why->compiles.count;
     size_t most = COMPILES_FIRST + COMPILES_LAST;
@@ -685,15 +685,15 @@ static void compiles_print(struct page_text *page)
         page_text_row(page, "pages/why/compiles", 0);
     for (size_t i = 0; i < count; i++) {
         if (count > most && i == COMPILES_FIRST) {
-            left_fact_set(page, count, most);
+            set_rows_left_field(page, count, most);
             page_text_row(page, "pages/why/compiles_left", 0);
             i = count - COMPILES_LAST;
         }
-        compile_print(page, &why->compiles.at[i]);
+        print_compile(page, &why->compiles.at[i]);
     }
 }
 
-static void histories_print(struct page_text *page)
+static void print_histories(struct page_text *page)
 {
     int64_t shown = 0;
     bool more = true;
@@ -721,7 +721,7 @@ static void histories_print(struct page_text *page)
 
 /* ---- printing cache entries, limits and guards --------------------------- */
 
-static void cache_entries_print(struct page_text *page)
+static void print_cache_entries(struct page_text *page)
 {
     bool more = true;
 
@@ -730,10 +730,10 @@ static void cache_entries_print(struct page_text *page)
         why_add_facts(&page->facts, entries_fields, e);
         fact(page, "mode", why->torch.mode);
         fact(page, "observed", why->torch.observed);
-        fact(page, "last", moment_text(e->last_hit_ns));
-        fact(page, "died", moment_text(e->died_ns));
+        fact(page, "last", format_moment(e->last_hit_ns));
+        fact(page, "died", format_moment(e->died_ns));
         fact(page, "cause", prose_filled(e->death_cause));
-        left_fact_set(page, why->entries.count, i);
+        set_rows_left_field(page, why->entries.count, i);
         more = page_text_row(page, "pages/why/entry", (int64_t)i);
     }
 }
@@ -750,73 +750,73 @@ static const char *find_mark_reason(const struct mark *mark)
     if (is_run_only && why->limit_reason)
         return why->limit_reason;
     if (prose_filled(mark->reason))
-        return reason_headline(mark->reason);
-    return is_skip && why_was_skipped(why) ? reason_headline(why->declined_reason) : NULL;
+        return first_part_of_reason(mark->reason);
+    return is_skip && why_was_skipped(why) ? first_part_of_reason(why->declined_reason) : NULL;
 }
 
-static void marks_print(struct page_text *page)
+static void print_marks(struct page_text *page)
 {
     bool more = true;
 
     for (size_t i = 0; i < why->marks.count && more; i++) {
         const struct mark *m = &why->marks.at[i];
-        shared_facts_set(page);
-        fact(page, "at", moment_text(m->at_ns));
+        set_shared_fields(page);
+        fact(page, "at", format_moment(m->at_ns));
         fact(page, "why", find_mark_reason(m));
         fact(page, "turned_away", why_was_skipped(why));
         why_add_facts(&page->facts, marks_fields, m);
-        left_fact_set(page, why->marks.count, i);
+        set_rows_left_field(page, why->marks.count, i);
         more = page_text_row(page, "pages/why/mark", (int64_t)i);
     }
 }
 
-static void limit_print(struct page_text *page, const struct call_class *class)
+static void print_limit(struct page_text *page, const struct call_class *class)
 {
     const char *limit = why->limit_reason;
     bool is_unsaid = limit && !strstr(limit, "reached");
 
-    shared_facts_set(page);
+    set_shared_fields(page);
     why_add_facts(&page->facts, calls_fields, class);
     fact(page, "unsaid", is_unsaid);
-    fact(page, "first", moment_text(class->first_ns));
-    fact(page, "last", moment_text(class->last_ns));
+    fact(page, "first", format_moment(class->first_ns));
+    fact(page, "last", format_moment(class->last_ns));
     page_text_row(page, "pages/why/limit", 0);
 }
 
 /* Print the calls that found no entry and were not compiled: when they happened, their inputs, and
  * the callers in which torch does not compile them. */
-static void limits_print(struct page_text *page)
+static void print_limits(struct page_text *page)
 {
     bool is_limited = why_calls(why, OUTCOME_LIMIT);
     bool more = true;
 
     for (size_t i = 0; i < why->calls.count; i++)
         if (why->calls.at[i].outcome == OUTCOME_LIMIT)
-            limit_print(page, &why->calls.at[i]);
+            print_limit(page, &why->calls.at[i]);
     if (!is_limited && why->inputs.count + why->forbidders.count)
         page_text_row(page, "pages/why/unfitted", 0);
     for (size_t i = 0; i < why->forbidders.count && more; i++) {
         const struct forbidder *forbidder = &why->forbidders.at[i];
         why_add_facts(&page->facts, forbidders_fields, forbidder);
-        fact(page, "why", reason_headline(forbidder->reason));
+        fact(page, "why", first_part_of_reason(forbidder->reason));
         more = page_text_row(page, "pages/why/forbidder", (int64_t)i);
     }
     more = true;
     for (size_t i = 0; i < why->inputs.count && more; i++) {
         const struct input *input = &why->inputs.at[i];
         fact(page, "calls", input->calls);
-        fact(page, "inputs", inputs_shorten(prose_or(input->inputs, "?")));
+        fact(page, "inputs", shorten_inputs(prose_or(input->inputs, "?")));
         more = page_text_row(page, "pages/why/input", (int64_t)i);
     }
 }
 
-static void guard_times_print(struct page_text *page)
+static void print_guard_times(struct page_text *page)
 {
     int64_t checks = why->timed_checks;
     double share = why_guard_share(why);
     bool is_told = checks || why->guards_slow;
 
-    shared_facts_set(page);
+    set_shared_fields(page);
     if (checks)
         fact(page, "each_ns", why->check_ns / checks);
     if (is_told && share >= 0) {
@@ -826,43 +826,43 @@ static void guard_times_print(struct page_text *page)
     page_text_row(page, "pages/why/guards", 0);
 }
 
-static bool failed_guard_print(struct page_text *page, size_t i)
+static bool print_failed_guard(struct page_text *page, size_t i)
 {
     const struct failed_guard *g = &why->guards.at[i];
     char *about = expression_of(prose_or(g->source, g->expression));
 
     why_add_facts(&page->facts, guards_fields, g);
-    left_fact_set(page, why->guards.count, i);
+    set_rows_left_field(page, why->guards.count, i);
     fact(page, "about", why_keep(why, about));
-    fact(page, "line", user_line_find(g->user_stack, NULL));
+    fact(page, "line", find_user_line(g->user_stack, NULL));
     return page_text_row(page, "pages/why/failed_guard", (int64_t)i);
 }
 
-static void guards_print(struct page_text *page)
+static void print_guards(struct page_text *page)
 {
     int64_t all = why->check_ns;
     bool more = true;
 
     if (!why->timed_checks && !why->guards.count && !why->guards_slow)
         return;
-    guard_times_print(page);
+    print_guard_times(page);
     for (size_t i = 0; i < why->costs.count && more; i++) {
         const struct guard_cost *cost = &why->costs.at[i];
         why_add_facts(&page->facts, costs_fields, cost);
         if (all > 0)
-            fact(page, "share", percent(cost->estimated_ns, all));
+            fact(page, "share", share_in_percent(cost->estimated_ns, all));
         more = page_text_row(page, "pages/why/cost", (int64_t)i);
     }
     more = true;
     for (size_t i = 0; i < why->guards.count && more; i++)
-        more = failed_guard_print(page, i);
+        more = print_failed_guard(page, i);
 }
 
 /* ---- printing graph breaks and phases ------------------------------------ */
 
 /* Print the figures of the resume function that continues after now.broken. torch calls, looks up
  * and compiles it like any other function. */
-static void resume_function_print(struct page_text *page)
+static void print_resume_function(struct page_text *page)
 {
     const struct graph_break *rest = now.broken;
     char *words;
@@ -891,7 +891,7 @@ static bool lacks_resume_function(const struct graph_break *b)
     return !b->resume_function && b->reason && !strncmp(b->reason, step, strlen(step));
 }
 
-static void breaks_print(struct page_text *page)
+static void print_graph_breaks(struct page_text *page)
 {
     bool more = true;
 
@@ -904,15 +904,15 @@ static void breaks_print(struct page_text *page)
         fact(page, "what", reason.what);
         fact(page, "why", reason.why);
         fact_is(&page->facts, "unresumed", lacks_resume_function(b));
-        stack_facts_set(page, b->user_stack);
-        left_fact_set(page, why->breaks.count, i);
+        set_stack_fields(page, b->user_stack);
+        set_rows_left_field(page, why->breaks.count, i);
         more = page_text_row(page, "pages/why/break", (int64_t)i);
     }
 }
 
 /* Print the phases in which compiles spent their time. A phase's own time does not include nested
  * phases. */
-static void phases_print(struct page_text *page)
+static void print_phases(struct page_text *page)
 {
     int64_t all = 0;
     int64_t late = 0;
@@ -920,7 +920,7 @@ static void phases_print(struct page_text *page)
     bool more = true;
 
     if (why->caches) {
-        shared_facts_set(page);
+        set_shared_fields(page);
         page_text_row(page, "pages/why/caches", 0);
     }
     list_each(p, &why->phases) {
@@ -932,7 +932,7 @@ static void phases_print(struct page_text *page)
         if (p->self_ns * 100 < all) /* leave out a phase with less than one percent of the time */
             continue;
         why_add_facts(&page->facts, phases_fields, p);
-        fact(page, "share", percent(p->self_ns, all));
+        fact(page, "share", share_in_percent(p->self_ns, all));
         fact(page, "words", torch_phase_words(p->name));
         more = page_text_row(page, "pages/why/phase", shown);
         shown++;
@@ -940,7 +940,7 @@ static void phases_print(struct page_text *page)
     if (all <= 0 || !late)
         return;
     fact(page, "self_ns", late);
-    fact(page, "share", percent(late, all));
+    fact(page, "share", share_in_percent(late, all));
     page_text_row(page, "pages/why/late", 0);
 }
 
@@ -948,15 +948,15 @@ static void phases_print(struct page_text *page)
 
 /* Set the field NAME to FIGURE, the value with the remedy, and the field BEFORE_NAME to BEFORE, the
  * value without it. If both values are equal, the field BEFORE_NAME becomes NULL. */
-static void figure_fact_set(struct page_text *page, const char *name, int64_t figure,
-                            const char *before_name, int64_t before)
+static void set_figure_field(struct page_text *page, const char *name, int64_t figure,
+                             const char *before_name, int64_t before)
 {
     fact(page, name, figure);
     fact(page, before_name, figure == before ? UNKNOWN : before);
 }
 
 /* Print the figures of now.remedy: "1 compile instead of 8, 0 eager calls instead of 4". */
-static void figures_print(struct page_text *page)
+static void print_remedy_figures(struct page_text *page)
 {
     const struct remedy *r = now.remedy;
     bool is_measured = r->measured_compiles != UNKNOWN;
@@ -968,20 +968,20 @@ static void figures_print(struct page_text *page)
 
     fact(page, "trial", r->trial);
     fact(page, "what_if", r->what_if);
-    figure_fact_set(page, "compiles", compiles, "compiles_before", r->compiles);
+    set_figure_field(page, "compiles", compiles, "compiles_before", r->compiles);
     fact(page, "eager_uncounted", eager == UNKNOWN);
     fact(page, "some_eager", is_counted ? UNKNOWN : eager);
-    figure_fact_set(page, "eager", has_eager ? eager : UNKNOWN, "eager_before", r->eager);
-    figure_fact_set(page, "breaks", breaks, "breaks_before", r->breaks);
+    set_figure_field(page, "eager", has_eager ? eager : UNKNOWN, "eager_before", r->eager);
+    set_figure_field(page, "breaks", breaks, "breaks_before", r->breaks);
     fact(page, "gone", r->gone);
     fact(page, "gain", r->gain);
     page_text_row(page, "pages/why/figures", 0);
 }
 
 /* Print the commands that measure how much now.remedy helps. */
-static void measure_commands_print(struct page_text *page)
+static void print_measure_commands(struct page_text *page)
 {
-    shared_facts_set(page);
+    set_shared_fields(page);
     fact(page, "file", db_path(why->db));
     fact(page, "tried", trials_trace(why->db));
     why_add_facts(&page->facts, remedies_fields, now.remedy);
@@ -989,7 +989,7 @@ static void measure_commands_print(struct page_text *page)
 }
 
 /* Print the settings of now.remedy, each quoted as one word of a shell. */
-static void settings_print(struct page_text *page)
+static void print_settings(struct page_text *page)
 {
     bool is_tried = now.remedy->trial != UNKNOWN;
     const char *setting = is_tried ? "" : prose_or(now.remedy->setting, "");
@@ -1006,17 +1006,17 @@ static void settings_print(struct page_text *page)
     }
 }
 
-static void outcome_print(struct page_text *page)
+static void print_remedy_outcome(struct page_text *page)
 {
     if (remedy_has_figures(now.remedy))
-        figures_print(page);
+        print_remedy_figures(page);
     else
-        measure_commands_print(page);
+        print_measure_commands(page);
 }
 
 /* Print the remedies that are only notes. A note tells, for example, that something is normal and
  * needs no change. */
-static void notes_print(struct page_text *page)
+static void print_notes(struct page_text *page)
 {
     int64_t shown = 0;
     bool more = true;
@@ -1036,7 +1036,7 @@ static void notes_print(struct page_text *page)
 /* Print the settings under which a trial compiled less, but the output of the program was
  * different. Only the author of the program can decide whether this matters. It does not if, for
  * example, the program prints how often it compiled. */
-static void other_output_print(struct page_text *page)
+static void print_settings_with_other_output(struct page_text *page)
 {
     int64_t shown = 0;
 
@@ -1051,7 +1051,7 @@ static void other_output_print(struct page_text *page)
 }
 
 /* Did all calls run compiled code, without recompiles and graph breaks? */
-static bool is_perfect(void)
+static bool are_all_calls_compiled_without_trouble(void)
 {
     bool is_compiled = why->shared.asked && !why->shared.python;
     bool is_once = !why->recompiles && !why->breaks.count;
@@ -1059,27 +1059,27 @@ static bool is_perfect(void)
     return is_compiled && is_once && !why->undecided;
 }
 
-static void remedies_head_print(struct page_text *page)
+static void print_remedies_head(struct page_text *page)
 {
     bool is_any = false;
 
     for (size_t i = 0; i < why->remedies.count; i++)
         is_any = is_any || !why->remedies.at[i].rejected;
-    shared_facts_set(page);
+    set_shared_fields(page);
     if (is_any)
         page_text_row(page, "pages/why/remedies", 0);
-    else if (is_perfect())
+    else if (are_all_calls_compiled_without_trouble())
         page_text_row(page, "pages/why/nothing", 0);
     page->facts.count = 0;
 }
 
-static void remedies_print(struct page_text *page)
+static void print_remedies(struct page_text *page)
 {
     int64_t shown = 0;
     int64_t all = 0;
     bool more = true;
 
-    remedies_head_print(page);
+    print_remedies_head(page);
     page->all = print_all;
     for (size_t i = 0; i < why->remedies.count; i++)
         all += remedy_is_shown(&why->remedies.at[i]);
@@ -1096,18 +1096,18 @@ static void remedies_print(struct page_text *page)
         more = page_text_row(page, "pages/why/remedy", shown);
         shown++;
     }
-    notes_print(page);
+    print_notes(page);
     page->all = false;
-    other_output_print(page);
+    print_settings_with_other_output(page);
 }
 
-static void profile_print(struct page_text *page)
+static void print_profile(struct page_text *page)
 {
     if (why->is_plain)
         why_profile_print(page, why);
 }
 
-static void sql_print(struct page_text *page)
+static void print_sql(struct page_text *page)
 {
     for (size_t i = 0; why->with_sql && i < why->asked.count; i++) {
         why_add_facts(&page->facts, asked_fields, &why->asked.at[i]);
@@ -1117,49 +1117,49 @@ static void sql_print(struct page_text *page)
 
 /* ---- what a template prints by a line `--call NAME` ---------------------- */
 
-static void expected_part_print(struct page_text *page)
+static void print_part_expected(struct page_text *page)
 {
     if (prose_filled(now.cause->expected))
-        expected_values_print(page, false);
+        print_expected_values(page, false);
 }
 
-static void entries_part_print(struct page_text *page)
+static void print_part_entries(struct page_text *page)
 {
-    expecting_entries_print(page, false);
+    print_expecting_entries(page, false);
 }
 
-static void kinds_part_print(struct page_text *page)
+static void print_part_kinds(struct page_text *page)
 {
-    guard_kinds_print(page, false);
+    print_guard_kinds(page, false);
 }
 
-static void needing_lines_part_print(struct page_text *page)
+static void print_part_needing_lines(struct page_text *page)
 {
-    needing_lines_print(page, "pages/why/needed");
+    print_lines_that_need_guards(page, "pages/why/needed");
 }
 
-static void history_needing_lines_part_print(struct page_text *page)
+static void print_part_history_lines(struct page_text *page)
 {
-    needing_lines_print(page, "pages/why/history_needed");
+    print_lines_that_need_guards(page, "pages/why/history_needed");
 }
 
 /* Print what the line `--call NAME` of a template stands for. */
-static void part_print(struct page_text *page, const char *name, struct query *row)
+static void print_part(struct page_text *page, const char *name, struct query *row)
 {
     static const struct {
         const char *name;
         void (*print)(struct page_text *page);
     } parts[] = {
-        {"shares", shares_print},
-        {"outcome", outcome_print},
-        {"settings", settings_print},
-        {"causes", causes_print},
-        {"expected", expected_part_print},
-        {"entries", entries_part_print},
-        {"kinds", kinds_part_print},
-        {"needed", needing_lines_part_print},
-        {"history_needed", history_needing_lines_part_print},
-        {"rest", resume_function_print},
+        {"shares", print_call_shares},
+        {"outcome", print_remedy_outcome},
+        {"settings", print_settings},
+        {"causes", print_causes},
+        {"expected", print_part_expected},
+        {"entries", print_part_entries},
+        {"kinds", print_part_kinds},
+        {"needed", print_part_needing_lines},
+        {"history_needed", print_part_history_lines},
+        {"rest", print_resume_function},
     };
 
     for (size_t i = 0; i < array_count(parts); i++)
@@ -1173,31 +1173,42 @@ void why_remedies_print(struct why *of, FILE *out, enum template_way way)
         .out = out,
         .db = of->db,
         .way = way,
-        .call = part_print,
+        .call = print_part,
     };
 
     why = of;
     print_all = false;
-    remedies_print(&page);
+    print_remedies(&page);
 }
 
 void why_page_print(struct why *of, bool all)
 {
     static void (*const sections[])(struct page_text * page) = {
-        head_print,     profile_print,   remedies_print,      torch_mode_print, calls_print,
-        compiles_print, histories_print, cache_entries_print, marks_print,      limits_print,
-        guards_print,   breaks_print,    phases_print,        sql_print,
+        print_head,
+        print_profile,
+        print_remedies,
+        print_torch_mode,
+        print_calls_by_outcome,
+        print_compiles,
+        print_histories,
+        print_cache_entries,
+        print_marks,
+        print_limits,
+        print_guards,
+        print_graph_breaks,
+        print_phases,
+        print_sql,
     };
     struct page_text page = {
         .out = stdout,
         .db = of->db,
         .way = page_text_way(stdout, false),
-        .call = part_print,
+        .call = print_part,
     };
 
     why = of;
     print_all = all;
-    decimals_choose();
+    choose_decimals_of_moments();
     for (size_t i = 0; i < array_count(sections); i++)
         sections[i](&page);
 }

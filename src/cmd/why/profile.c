@@ -6,13 +6,13 @@
 #include "trace/db.h"
 #include "trace/doubts.h"
 
-/* What profile_bind() binds to the parameters of a statement. */
+/* What bind_profile_parameters() binds to the parameters of a statement. */
 struct profile_page {
     const struct why *why; /* borrowed */
     char *json;            /* owned: how long the function's calls took, as JSON */
 };
 
-static void profile_bind(const void *context, struct query *query)
+static void bind_profile_parameters(const void *context, struct query *query)
 {
     const struct profile_page *of = context;
     const struct why *why = of->why;
@@ -43,7 +43,7 @@ void why_profile_print(const struct page_text *where, const struct why *why)
         .db = where->db,
         .way = where->way,
         .context = &of,
-        .bind = profile_bind,
+        .bind = bind_profile_parameters,
     };
     size_t bytes;
     struct json json = {.out = open_memstream(&of.json, &bytes)};

@@ -103,7 +103,7 @@ static enum cursor_result move_to_event(struct cursor *c, size_t event)
 
 void cursor_to_time(struct cursor *c, int64_t at_ns)
 {
-    c->at = replay_seek(c->r, at_ns);
+    c->at = replay_find_event_at_time(c->r, at_ns);
     c->gap = true;
     c->gap_ns = at_ns;
 }
@@ -168,19 +168,19 @@ enum cursor_result cursor_to_id(struct cursor *c, enum cursor_what what, int64_t
                                                                           : r->events.count);
     switch (kinds[what]) {
     case REPLAY_LOOKUP:
-        index = replay_lookup_at(r, id);
+        index = replay_find_lookup(r, id);
         break;
     case REPLAY_BREAK:
         b = list_find(&r->breaks, id, id);
         index = b ? (uint32_t)(b - r->breaks.at) : REPLAY_NONE;
         break;
     case REPLAY_DEATH:
-        index = replay_index(&r->entry_ids, id);
+        index = replay_index_of_id(&r->entry_ids, id);
         if (index != REPLAY_NONE && r->entries.at[index].died_ns == REPLAY_NEVER)
             index = REPLAY_NONE;
         break;
     default:
-        index = replay_index(&r->compile_ids, id);
+        index = replay_index_of_id(&r->compile_ids, id);
     }
     return index == REPLAY_NONE ? CURSOR_NONE
                                 : move_to_event(c, replay_event_of(r, kinds[what], index));
@@ -214,7 +214,7 @@ static int64_t parse_time(const char *word, int64_t all)
 {
     char *end;
     double value = strtod(word, &end);
-    double unit_ns = times_unit(end, strlen(end));
+    double unit_ns = times_parse_unit(end, strlen(end));
 
     if (!strcmp(end, "%") && value <= 100)
         unit_ns = (double)all / 100;
@@ -274,7 +274,7 @@ static bool *mark_codes_named(struct cursor *c, const char *name)
 
     if (find_code(c->db, name, &found, c->out, false) != FIND_ONE)
         return NULL;
-    codes = replay_codes(c->r, found.ids);
+    codes = replay_mark_codes(c->r, found.ids);
     found_code_free(&found);
     return codes;
 }
@@ -292,7 +292,7 @@ static bool *mark_ids(struct cursor *c, struct query *query, const char *text,
 
     while (query_step(query)) {
         int64_t id = query_integer(query, 0);
-        uint32_t at = map ? replay_index(map, id) : replay_lookup_at(c->r, id);
+        uint32_t at = map ? replay_index_of_id(map, id) : replay_find_lookup(c->r, id);
         if (at != REPLAY_NONE)
             any = marks[at] = true;
     }
@@ -335,7 +335,7 @@ static bool *mark_outcomes(struct cursor *c, char *list)
 
     for (char *name = strtok_r(list, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
         int outcome = 0;
-        while (outcome < OUTCOMES && strcmp(name, outcome_word(outcome)))
+        while (outcome < OUTCOMES && strcmp(name, outcome_to_word(outcome)))
             outcome++;
         if (outcome == OUTCOMES) {
             report_error(name,
@@ -482,12 +482,12 @@ bool cursor_cache(const struct cursor *c, struct replay_state *state)
         return false;
     s = cursor_subject(c);
     if (s.code != REPLAY_NONE)
-        cache = replay_index(&c->r->cache_ids, replay_cache_key(s.code, s.process));
+        cache = replay_index_of_id(&c->r->cache_ids, replay_cache_key(s.code, s.process));
     if (cache == REPLAY_NONE)
         return false;
     if (e->kind == REPLAY_LOOKUP)
-        replay_state_at(c->r, e->index, state);
+        replay_get_state_at_lookup(c->r, e->index, state);
     else
-        replay_state_when(c->r, cache, e->at_ns, state);
+        replay_get_state_at_time(c->r, cache, e->at_ns, state);
     return true;
 }

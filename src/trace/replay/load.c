@@ -24,7 +24,7 @@ enum {
     ({                                              \
         *map_put(map, id) = (int64_t)(list)->count; \
         if ((list)->count >= REPLAY_CHECK_NONE)     \
-            bounds_memory_over();                   \
+            bounds_end_without_memory();            \
         list_add(list);                             \
     })
 
@@ -57,7 +57,7 @@ static bool read_process_row(void *context, const int64_t *v, unsigned nulls)
     struct replay_process p = {
         .id = v[0],
         .start_ns = limit_time(v[1]),
-        .parent = has_parent ? replay_index(&r->process_ids, v[2]) : REPLAY_NONE,
+        .parent = has_parent ? replay_index_of_id(&r->process_ids, v[2]) : REPLAY_NONE,
         .torch = v[3],
         .lost_ns = time_or_never(v, nulls, 4),
         .first_fork_ns = REPLAY_NEVER,
@@ -80,14 +80,14 @@ static bool read_thread_row(void *context, const int64_t *v, unsigned nulls)
     struct replay_thread *thread = ADD(&r->threads, &r->thread_ids, v[0]);
 
     thread->id = v[0];
-    thread->process = replay_index(&r->process_ids, v[1]);
+    thread->process = replay_index_of_id(&r->process_ids, v[1]);
     return true;
 }
 
 /* Return the index of the code object with the row id CODE_ID. If there is none, it is added. */
 static uint32_t find_or_add_code(struct replay *r, int64_t code_id)
 {
-    uint32_t at = replay_index(&r->code_ids, code_id);
+    uint32_t at = replay_index_of_id(&r->code_ids, code_id);
     struct replay_code *code;
 
     if (at != REPLAY_NONE)
@@ -145,8 +145,8 @@ static bool read_compile_row(void *context, const int64_t *v, unsigned nulls)
         .id = v[0],
         .start_ns = limit_time(v[1]),
         .code = find_or_add_code(r, v[2]),
-        .thread = replay_index(&r->thread_ids, v[3]),
-        .entry = replay_index(&r->entry_ids, v[4]),
+        .thread = replay_index_of_id(&r->thread_ids, v[3]),
+        .entry = replay_index_of_id(&r->entry_ids, v[4]),
         .end_ns = limit_time(v[5]),
         .recompile = v[6],
     };
@@ -160,7 +160,7 @@ static bool read_break_row(void *context, const int64_t *v, unsigned nulls)
     struct replay_break *b = list_add(&r->breaks);
 
     b->id = v[0];
-    b->compile = replay_index(&r->compile_ids, v[1]);
+    b->compile = replay_index_of_id(&r->compile_ids, v[1]);
     return true;
 }
 
@@ -168,7 +168,7 @@ static bool read_break_row(void *context, const int64_t *v, unsigned nulls)
 static uint32_t find_or_add_cache(struct replay *r, uint32_t code, uint32_t process)
 {
     int64_t key = replay_cache_key(code, process);
-    uint32_t at = replay_index(&r->cache_ids, key);
+    uint32_t at = replay_index_of_id(&r->cache_ids, key);
     struct replay_cache *cache;
 
     if (at != REPLAY_NONE)
@@ -199,7 +199,7 @@ static bool read_lookup_row(void *context, const int64_t *values, unsigned nulls
     const struct row_lookup *row = (const void *)values;
     struct lookups *reading = context;
     struct replay *r = reading->r;
-    uint32_t thread = replay_index(&r->thread_ids, (int64_t)row->thread_id);
+    uint32_t thread = replay_index_of_id(&r->thread_ids, (int64_t)row->thread_id);
     uint32_t process = find_process(r, thread);
     uint32_t code = find_or_add_code(r, (int64_t)row->code_id);
     bool has_outcome = !row_null(nulls, lookup, outcome);
@@ -208,7 +208,7 @@ static bool read_lookup_row(void *context, const int64_t *values, unsigned nulls
     struct replay_lookup *l = list_add(&r->lookups);
 
     if (r->lookups.count >= REPLAY_NONE)
-        bounds_memory_over();
+        bounds_end_without_memory();
     l->id = (int64_t)row->lookup_id;
     l->start_ns = limit_time(row->start_ns);
     l->end_ns = l->start_ns + limit_time(row->duration_ns);
@@ -216,7 +216,8 @@ static bool read_lookup_row(void *context, const int64_t *values, unsigned nulls
     l->cache = find_or_add_cache(r, code, process);
     l->thread = thread;
     l->named = named;
-    l->entry = named ? replay_index(&r->entry_ids, (int64_t)row->cache_entry_id) : REPLAY_NONE;
+    l->entry =
+        named ? replay_index_of_id(&r->entry_ids, (int64_t)row->cache_entry_id) : REPLAY_NONE;
     l->observed = row_null(nulls, lookup, entries_checked);
     l->checked = limit_checked(row->entries_checked);
     l->outcome = REPLAY_OUTCOME_UNKNOWN;
@@ -244,7 +245,7 @@ static void lookups_read(struct replay *r)
 static bool read_mark_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct replay *r = context;
-    uint32_t index = replay_index(&r->code_ids, v[0]);
+    uint32_t index = replay_index_of_id(&r->code_ids, v[0]);
     int64_t marked_ns = limit_time(v[1]);
     struct replay_code *code;
 
@@ -271,7 +272,7 @@ struct check_reader {
 static bool read_guard_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct check_reader *c = context;
-    uint32_t entry = replay_index(&c->r->entry_ids, v[1]);
+    uint32_t entry = replay_index_of_id(&c->r->entry_ids, v[1]);
 
     if (entry != REPLAY_NONE)
         *map_put(&c->owners, v[0]) = entry;
@@ -286,7 +287,8 @@ enum { C_LOOKUP, C_ENTRY, C_RESULT, C_FAILED, C_POSITION, C_GUARDS, C_NS };
 static bool is_failed_guard_wrong(const struct check_reader *c, const int64_t *values,
                                   uint32_t entry)
 {
-    return values[C_RESULT] == CHECK_PASS || replay_index(&c->owners, values[C_FAILED]) != entry;
+    return values[C_RESULT] == CHECK_PASS ||
+           replay_index_of_id(&c->owners, values[C_FAILED]) != entry;
 }
 
 /* Add NS, the time of a check that had RESULT, to TIMES. */
@@ -308,7 +310,7 @@ static const int64_t *find_lookup_before(const struct check_reader *c)
 static bool read_check_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct check_reader *c = context;
-    uint32_t entry = replay_index(&c->r->entry_ids, v[C_ENTRY]);
+    uint32_t entry = replay_index_of_id(&c->r->entry_ids, v[C_ENTRY]);
     bool known = entry != REPLAY_NONE;
     bool failed = !is_null(nulls, C_FAILED);
     bool passed = v[C_RESULT] == CHECK_PASS;
@@ -404,7 +406,7 @@ static int compare_deaths(const void *a, const void *b, void *context)
     const uint32_t *y = b;
     int order = list_order(entries[*x].died_ns, entries[*y].died_ns);
 
-    return order ? order : replay_by_birth(a, b, context);
+    return order ? order : replay_compare_births(a, b, context);
 }
 
 static void sort_lookups(struct replay *r)
@@ -420,7 +422,7 @@ static void sort_lookups(struct replay *r)
             sorted = false;
     }
     if (!sorted)
-        qsort_r(r->order, count, sizeof *r->order, replay_by_time, r->lookups.at);
+        qsort_r(r->order, count, sizeof *r->order, replay_compare_times, r->lookups.at);
 }
 
 /* Does PROCESS have an entry that the process MAKER made at BORN_NS? It does if PROCESS is MAKER.
@@ -506,7 +508,7 @@ static uint32_t find_parent_cache(const struct replay *r, const struct replay_ca
         if (process == REPLAY_NONE)
             break;
         key = replay_cache_key(cache->code, process);
-        found = replay_index(&r->cache_ids, key);
+        found = replay_index_of_id(&r->cache_ids, key);
         if (found != REPLAY_NONE)
             return found;
     }
@@ -545,7 +547,7 @@ static void fill_entries(struct replay *r)
 
     for (size_t i = 0; i < count; i++)
         by_code[i] = (uint32_t)i;
-    qsort_r(by_code, count, sizeof *by_code, replay_by_birth, r->entries.at);
+    qsort_r(by_code, count, sizeof *by_code, replay_compare_births, r->entries.at);
     list_each(cache, &r->caches) {
         add_entries(r, cache, by_code, &all);
         cache->parent = find_parent_cache(r, cache);
@@ -592,7 +594,7 @@ static void merge_events(struct replay *r, const event_list *few)
             event->at_ns = r->lookups.at[lookup].start_ns;
             event->index = lookup;
             event->kind = REPLAY_LOOKUP;
-            is_other = other < end && replay_by_moment(other, event) < 0;
+            is_other = other < end && replay_compare_moments(other, event) < 0;
         }
         if (is_other) {
             *event = *other;
@@ -614,7 +616,7 @@ static void make_events(struct replay *r)
     add_events(r, REPLAY_COMPILE, r->compiles.count, &few);
     add_events(r, REPLAY_BREAK, r->breaks.count, &few);
     add_events(r, REPLAY_DEATH, r->entries.count, &few);
-    list_sort(&few, replay_by_moment);
+    list_sort(&few, replay_compare_moments);
     count = few.count + r->lookups.count;
     if (count)
         list_add_many(&r->events, count);

@@ -97,7 +97,7 @@ static const char *fault_of_entry(const struct walk *w, uint32_t entry)
         return "it tried or ran an entry that was not born yet";
     if (e->died_ns < w->l->start_ns && !e->shared)
         return "it tried or ran an entry that had died";
-    if (replay_entry_position(w->r, w->cache, entry) == w->cache->entry_count)
+    if (replay_position_of_entry(w->r, w->cache, entry) == w->cache->entry_count)
         return other_code;
     return NULL;
 }
@@ -349,7 +349,7 @@ static int64_t find_compile_end(const struct replay *r, const struct replay_look
     if (l->entry == REPLAY_NONE)
         return 0;
     compile_id = r->entries.at[l->entry].compile_id;
-    compile = replay_index(&r->compile_ids, compile_id);
+    compile = replay_index_of_id(&r->compile_ids, compile_id);
     return compile == REPLAY_NONE ? 0 : r->compiles.at[compile].end_ns;
 }
 
@@ -529,7 +529,7 @@ static void restore_recorded_order(struct walk *w)
         if (entry == REPLAY_CHECK_NONE)
             continue;
         if (get_entry(w, entry)->code == w->cache->code)
-            replay_live_hit(&w->live, entry);
+            replay_live_move_hit(&w->live, entry);
     }
 }
 
@@ -545,13 +545,13 @@ static void inherit_parent_order(struct walk *w)
     if (w->cache->parent == REPLAY_NONE)
         return;
     fork_ns = w->r->processes.at[w->cache->process].start_ns;
-    replay_state_when(w->r, w->cache->parent, fork_ns, &state);
-    replay_live_until(&w->live, fork_ns);
+    replay_get_state_at_time(w->r, w->cache->parent, fork_ns, &state);
+    replay_live_advance_to(&w->live, fork_ns);
     for (size_t i = state.count; moves && i > 0; i--) {
         uint32_t entry = state.at[i - 1].entry;
         if (state.at[i - 1].dead)
             continue;
-        replay_live_hit(&w->live, entry);
+        replay_live_move_hit(&w->live, entry);
         w->moved[entry].high = fork_ns;
     }
     list_free(&state);
@@ -597,7 +597,7 @@ static void move_hit(struct walk *w)
     /* an entry that was born during the lookup was made by another thread, so it is
      * in front already */
     if (get_entry(w, l->entry)->born_ns < l->start_ns) {
-        replay_live_hit(&w->live, l->entry);
+        replay_live_move_hit(&w->live, l->entry);
         moved->low = l->start_ns;
     }
 }
@@ -642,7 +642,7 @@ static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct
     w->stop = l->check_count;
     w->end = find_lookup_end(r, w->index);
     w->region = -1;
-    replay_live_until(&w->live, l->start_ns);
+    replay_live_advance_to(&w->live, l->start_ns);
     count_miss_by_reason(w, v);
     found.why = fault_of_rows(w, &found);
     if (!found.why && !l->observed)

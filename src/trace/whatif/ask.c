@@ -441,7 +441,7 @@ static bool find_function(const struct whatif_asked *asked, struct whatif_answer
 
     if (find_code(asked->db, asked->function, &found, asked->out, asked->json) != FIND_ONE)
         return false;
-    answer->codes = replay_codes(asked->replay, found.ids);
+    answer->codes = replay_mark_codes(asked->replay, found.ids);
     answer->knobs.codes = answer->codes;
     found_code_free(&found);
     return true;

@@ -345,7 +345,7 @@ static struct call make_call(const struct whatif *w, uint32_t lookup)
 
     c.cache = cache_at(w, l->cache);
     c.code = c.cache->code;
-    c.torch = replay_torch(w->r, l->cache);
+    c.torch = replay_uses_torch(w->r, l->cache);
     c.run_only = l->outcome == OUTCOME_RUN_ONLY;
     if (w->regions)
         c.region = like_region(w->r, l, c.class_);
@@ -384,7 +384,7 @@ static void remove_dead_copies(struct whatif *w, struct sim *s, const struct cal
 {
     bool all = !c->l->observed && c->l->check_count >= c->l->checked;
 
-    if (!all || !outcome_facts[outcome_of(c->l->outcome)].missed)
+    if (!all || !outcome_facts[outcome_from_number(c->l->outcome)].missed)
         return;
     for (size_t i = s->cache.count; i-- > 0;) {
         uint32_t id = s->cache.at[i].id;
@@ -702,7 +702,7 @@ static void read_inlined(struct whatif *w, struct like_code *code, uint32_t inde
     db_rows(row, w->db, schema_statement("whatif/inlined"), id)
     {
         uint32_t *inlined = list_add(&code->inlined);
-        *inlined = replay_index(&w->r->code_ids, query_integer(row, 0));
+        *inlined = replay_index_of_id(&w->r->code_ids, query_integer(row, 0));
     }
     arena_keep(&w->texts, code->inlined.at);
 }
@@ -719,7 +719,7 @@ static void count_inlined_calls(struct whatif *w, const struct call *c)
     for (size_t i = 0; i < code->inlined.count; i++) {
         uint32_t inlined = code->inlined.at[i];
         int64_t key = replay_cache_key(inlined, c->cache->process);
-        uint32_t cache = replay_index(&w->r->cache_ids, key);
+        uint32_t cache = replay_index_of_id(&w->r->cache_ids, key);
         if (cache != REPLAY_NONE && w->sims[cache].cache.count)
             w->functions[inlined].unrecorded++;
     }
@@ -1105,7 +1105,7 @@ static void count_recorded(struct whatif *w, const struct call *c, struct whatif
     bool compiled = c->l->outcome == OUTCOME_COMPILED;
     uint32_t made = compiled ? c->l->entry : REPLAY_NONE;
 
-    count_outcome(t, outcome_of(c->l->outcome));
+    count_outcome(t, outcome_from_number(c->l->outcome));
     for (uint32_t i = 0; i < c->l->check_count; i++) {
         const struct replay_check *k = check_at(w, c, i);
         if (k->entry == REPLAY_CHECK_NONE || k->result == CHECK_BACKEND_MISMATCH)
@@ -1169,7 +1169,7 @@ static bool is_compiled_as_recorded(const struct whatif *w, const struct sim *s,
 static struct decided find_possible_outcomes(const struct whatif *w, const struct sim *s,
                                              const struct call *c)
 {
-    unsigned recorded = outcome_of(c->l->outcome);
+    unsigned recorded = outcome_from_number(c->l->outcome);
     bool runs_python = c->run_only || outcome_facts[recorded].python;
 
     return (struct decided){
@@ -1197,7 +1197,7 @@ static bool is_after_loss(const struct whatif *w, const struct call *c)
  * if it ran an entry that is not in the trace. */
 static bool keeps_recorded_outcome(const struct call *c)
 {
-    unsigned recorded = outcome_of(c->l->outcome);
+    unsigned recorded = outcome_from_number(c->l->outcome);
 
     if (recorded == OUTCOME_HIT)
         return c->l->entry == REPLAY_NONE;
@@ -1208,7 +1208,7 @@ static bool keeps_recorded_outcome(const struct call *c)
 static uint8_t count_with_recorded_outcome(struct whatif *w, const struct call *c)
 {
     struct bounds *bounds = &w->sims[c->l->cache].bounds;
-    unsigned recorded = outcome_of(c->l->outcome);
+    unsigned recorded = outcome_from_number(c->l->outcome);
     struct decided decided = {.outcome = recorded};
 
     count_recorded(w, c, &w->functions[c->code].predicted);
@@ -1240,7 +1240,7 @@ static bool is_group_unknown(const struct whatif *w, const struct call *c)
 static void count_changed_callees(struct whatif *w, const struct call *c, unsigned predicted,
                                   bool unsure)
 {
-    unsigned recorded = outcome_of(c->l->outcome);
+    unsigned recorded = outcome_from_number(c->l->outcome);
     bool was_compiled = runs_compiled(recorded);
     bool becomes_compiled = unsure || runs_compiled(predicted);
     bool becomes_python = unsure || !runs_compiled(predicted);
@@ -1259,7 +1259,7 @@ static void follow_changed_call(struct whatif *w, const struct call *c, unsigned
                                 bool unsure)
 {
     bool compiled = runs_compiled(predicted);
-    bool same = compiled == runs_compiled(outcome_of(c->l->outcome));
+    bool same = compiled == runs_compiled(outcome_from_number(c->l->outcome));
     bool breaks = predicted == OUTCOME_HIT && same && w->codes[c->code].breaks;
     bool as_recorded = same && !unsure;
     const struct group_limit *at_limit = NULL;
@@ -1282,7 +1282,7 @@ static void follow_changed_call(struct whatif *w, const struct call *c, unsigned
 /* Count a call that is not looked up any more in the simulation. */
 static void count_gone_call(struct whatif *w, const struct call *c)
 {
-    bool was_compiled = runs_compiled(outcome_of(c->l->outcome));
+    bool was_compiled = runs_compiled(outcome_from_number(c->l->outcome));
 
     w->functions[c->code].gone++;
     if (was_compiled && c->around->runs != AROUND_COMPILED)
@@ -1298,7 +1298,7 @@ static bool is_base_prediction_wrong(const struct whatif *w, const struct call *
     if (!w->base)
         return false;
     unchanged = w->base[c->lookup] & WHATIF_OUTCOME;
-    return unchanged != outcome_of(c->l->outcome);
+    return unchanged != outcome_from_number(c->l->outcome);
 }
 
 /* Predict the outcome of the call, and update the bounds of its cache. Returns the outcome as in
@@ -1307,7 +1307,7 @@ static uint8_t predict_call(struct whatif *w, struct call *c, struct decided *de
 {
     struct sim *s = &w->sims[c->l->cache];
     struct whatif_function *f = &w->functions[c->code];
-    unsigned recorded = outcome_of(c->l->outcome);
+    unsigned recorded = outcome_from_number(c->l->outcome);
     int64_t trusting = f->trusting;
     unsigned predicted;
     bool moved;
@@ -1359,7 +1359,7 @@ static uint8_t decide_call(struct whatif *w, uint32_t lookup)
 {
     struct call c = make_call(w, lookup);
     struct whatif_function *f = &w->functions[c.code];
-    unsigned recorded = outcome_of(c.l->outcome);
+    unsigned recorded = outcome_from_number(c.l->outcome);
     struct decided decided;
     unsigned predicted;
     uint8_t found;
@@ -1461,7 +1461,7 @@ static int64_t compute_most_compiles(const struct whatif *w, uint32_t index)
     if (s->resets || cache->parent != REPLAY_NONE)
         return -1;
     /* without torch, dead entries do not count towards the limit on living entries */
-    if (s->deaths && !replay_torch(w->r, index))
+    if (s->deaths && !replay_uses_torch(w->r, index))
         return ever;
     return choose_smaller_limit(find_known_limit(w->knobs, code), ever);
 }

@@ -40,8 +40,8 @@ static bool read_rest_row(void *context, const int64_t *v, unsigned nulls)
     struct whatif *w = context;
     const struct map *codes = &w->r->code_ids;
     struct rest rest = {
-        .code = replay_index(codes, v[0]),
-        .resume = replay_index(codes, v[1]),
+        .code = replay_index_of_id(codes, v[0]),
+        .resume = replay_index_of_id(codes, v[1]),
     };
     bool known = rest.code != REPLAY_NONE && rest.resume != REPLAY_NONE;
 
@@ -57,7 +57,7 @@ static bool read_rest_row(void *context, const int64_t *v, unsigned nulls)
 static bool read_failed_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct whatif *w = context;
-    uint32_t entry = replay_index(&w->r->entry_ids, v[0]);
+    uint32_t entry = replay_index_of_id(&w->r->entry_ids, v[0]);
 
     map_put(&w->failing, v[1]);
     map_put(&w->failed_by, make_failed_key(entry, v[1]));
@@ -241,7 +241,7 @@ int64_t like_region(const struct replay *r, const struct replay_lookup *k, uint3
 static int64_t count_entries_at_limit(const struct replay *r, const struct replay_lookup *k)
 {
     const struct replay_cache *cache = &r->caches.at[k->cache];
-    bool torch = replay_torch(r, k->cache);
+    bool torch = replay_uses_torch(r, k->cache);
     int64_t region = like_region(r, k, k->entry);
     int64_t count = 0;
 
@@ -313,7 +313,7 @@ static void learn_limit(struct whatif *w, const struct replay_lookup *k, int64_t
     struct like_code *code = &w->codes[cache_at(w, k->cache)->code];
     int64_t count = count_entries_at_limit(w->r, k);
 
-    if (!replay_torch(w->r, k->cache))
+    if (!replay_uses_torch(w->r, k->cache))
         learn_accumulated(w, k, count, *least);
     if (k->outcome == OUTCOME_LIMIT && !code->limit)
         code->limit = count ? count : LIMIT_VARIES;
@@ -441,7 +441,7 @@ static void learn_entries(struct whatif *w)
         const struct replay_entry *e = entry_at(w, i);
         struct like_class *class_ = list_add(&w->classes);
         class_->code = e->code;
-        class_->backend = replay_index(&backends, e->id);
+        class_->backend = replay_index_of_id(&backends, e->id);
         class_->founder = REPLAY_NONE;
         w->regions = w->regions || e->region >= 0;
     }

@@ -835,7 +835,7 @@ static enum like entry_fits(struct whatif *w, uint32_t made, uint32_t lookup)
     if (made == other && is_recorded(w, other))
         return LIKE_YES;
     bits = *pair_at(w, made, other);
-    w->torch = replay_torch(w->r, k->cache);
+    w->torch = replay_uses_torch(w->r, k->cache);
     w->steady = w->torch && !k->observed;
     if (bits & SEEN_MISMATCH)
         return LIKE_NO;
@@ -938,7 +938,7 @@ static void read_drops(struct whatif *w)
         query_bind_text(query, 1, w->knobs->drops.at[i]);
         while (query_step(query)) {
             struct drop *d = list_add(&w->drops);
-            d->code = replay_index(&w->r->code_ids, query_integer(query, 0));
+            d->code = replay_index_of_id(&w->r->code_ids, query_integer(query, 0));
             d->kind = text_copy(w, query_text(query, 1, NULL));
             if (query_type(query, 2) != QUERY_NULL)
                 d->source = text_copy(w, query_text(query, 2, NULL));

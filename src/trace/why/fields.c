@@ -95,7 +95,7 @@ static void field_add_fact(struct row_facts *facts, const struct field *field, c
         fact_is(facts, name, *(const bool *)at);
         break;
     case OUTCOME:
-        fact_text(facts, name, outcome_word(*(const int64_t *)at));
+        fact_text(facts, name, outcome_to_word(*(const int64_t *)at));
         break;
     case TEXT:
     case JSON:
@@ -129,13 +129,13 @@ static void fields_put(struct json *json, const struct field *fields, const void
             json_integer(json, field->name, number);
             break;
         case ID:
-            json_maybe(json, field->name, number, number);
+            json_integer_or_null(json, field->name, number, number);
             break;
         case MAYBE:
-            json_maybe(json, field->name, number != UNKNOWN, number);
+            json_integer_or_null(json, field->name, number != UNKNOWN, number);
             break;
         case PLACE:
-            json_maybe(json, field->name, number >= 0, number);
+            json_integer_or_null(json, field->name, number >= 0, number);
             break;
         case TEXT:
             json_string(json, field->name, *(const char *const *)at);
@@ -144,7 +144,7 @@ static void fields_put(struct json *json, const struct field *fields, const void
             json_bool(json, field->name, *(const bool *)at);
             break;
         case OUTCOME:
-            json_string(json, field->name, outcome_word(number));
+            json_string(json, field->name, outcome_to_word(number));
             break;
         case JSON:
             text = *(const char *const *)at;
@@ -174,7 +174,7 @@ static void list_put(const struct why *why, struct json *json, const char *key,
     if (fields == asked_fields && !why->with_sql)
         return;
     json_list(json, key);
-    json_lines(json);
+    json_begin_lines(json);
     for (size_t i = 0; i < count; i++) {
         json_object(json, NULL);
         fields_put(json, fields, (const char *)at + i * size);
@@ -188,14 +188,14 @@ void why_json(struct why *why, FILE *out)
     struct json *json = &(struct json){.out = out};
 
     json_object(json, NULL);
-    json_lines(json);
+    json_begin_lines(json);
     json_string(json, "file", db_path(why->db));
     doubts_json_settings(why->db, json);
     found_json(json, &why->code);
-    json_maybe(json, "call_count", why->all_calls != UNKNOWN, why->all_calls);
-    json_maybe(json, "total_ns", why->total_ns != UNKNOWN, why->total_ns);
-    json_maybe(json, "self_ns", why->self_ns != UNKNOWN, why->self_ns);
-    json_maybe(json, "raised", why->raised != UNKNOWN, why->raised);
+    json_integer_or_null(json, "call_count", why->all_calls != UNKNOWN, why->all_calls);
+    json_integer_or_null(json, "total_ns", why->total_ns != UNKNOWN, why->total_ns);
+    json_integer_or_null(json, "self_ns", why->self_ns != UNKNOWN, why->self_ns);
+    json_integer_or_null(json, "raised", why->raised != UNKNOWN, why->raised);
     if (why->is_plain)
         profile_json(&why->profile, json, "durations");
     json_object(json, "shares"); /* the sums from which `check --function` computes shares, too */

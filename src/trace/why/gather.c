@@ -215,7 +215,7 @@ static void class_add(struct call_class *class, int64_t calls, int64_t first_ns,
     if (!class->calls || last_ns > class->last_ns)
         class->last_ns = last_ns;
     class->calls += calls;
-    class->lookup_ns = times_sum(class->lookup_ns, lookup_ns);
+    class->lookup_ns = times_add(class->lookup_ns, lookup_ns);
 }
 
 /* Count the lookups that `run --keep` dropped from the trace, in why->calls and in CALLS. */
@@ -224,10 +224,10 @@ static void gather_dropped(struct why *why, int64_t calls[OUTCOMES])
     struct query *query = run_statement(why, "why/dropped");
 
     while (query_step(query)) {
-        enum outcome outcome = outcome_of(query_integer(query, 0));
+        enum outcome outcome = outcome_from_number(query_integer(query, 0));
         struct entry *entry = why_entry(why, query_integer(query, 1));
         int64_t lookups = query_integer(query, 2);
-        calls[outcome] = times_sum(calls[outcome], lookups);
+        calls[outcome] = times_add(calls[outcome], lookups);
         class_add(find_class(why, outcome, entry), lookups, query_integer(query, 3),
                   query_integer(query, 4), query_integer(query, 5));
     }
@@ -248,7 +248,7 @@ static void gather_lookups(struct why *why)
                                 .cache_entry_id = why->entries.at[i].cache_entry_id,
                                 .entry = why->entries.at[i].label};
     while (query_step(query)) {
-        enum outcome outcome = outcome_of(query_integer(query, 0));
+        enum outcome outcome = outcome_from_number(query_integer(query, 0));
         int64_t entry_id = query_integer(query, 1);
         int64_t start = query_integer(query, 2);
         calls[outcome]++;
@@ -290,7 +290,7 @@ static void gather_frames(struct why *why)
         return;
     query = run_rows_statement(why, "why/frames", "why/frames-rows");
     while (query_step(query))
-        class_add(&sums[outcome_of(query_integer(query, 0))], 1, query_integer(query, 1),
+        class_add(&sums[outcome_from_number(query_integer(query, 0))], 1, query_integer(query, 1),
                   query_integer(query, 1), 0);
     query_close(query);
     for (int i = 0; i < OUTCOMES; i++) {
@@ -378,11 +378,11 @@ static void gather_checks(struct why *why)
         bool ran = result != CHECK_BACKEND_MISMATCH;
         if (!entry || entry->cache_entry_id != entry_id)
             entry = why_entry(why, entry_id);
-        why->check_ns = times_sum(why->check_ns, spent);
+        why->check_ns = times_add(why->check_ns, spent);
         why->checks += ran;
         why->timed_checks += ran && query_type(query, 3) != QUERY_NULL;
         if (entry) {
-            entry->check_ns = times_sum(entry->check_ns, spent);
+            entry->check_ns = times_add(entry->check_ns, spent);
             *(ran ? &entry->tried : &entry->backend_mismatches) += 1;
             entry->few_guards += result == CHECK_PASS && entry->guards && query_integer(query, 4);
         }
@@ -474,7 +474,7 @@ static int64_t sum_compile_ns(const struct why *why)
 
     list_each(compile, &why->compiles) {
         if (compile->end_ns != UNKNOWN)
-            sum = times_sum(sum, times_span(compile->start_ns, compile->end_ns));
+            sum = times_add(sum, times_span_or_zero(compile->start_ns, compile->end_ns));
     }
     return sum;
 }
@@ -497,7 +497,7 @@ static void gather_cost(struct why *why)
 
     list_each(class, &why->calls) {
         if (class->outcome == OUTCOME_HIT)
-            hits_ns = times_sum(hits_ns, class->lookup_ns);
+            hits_ns = times_add(hits_ns, class->lookup_ns);
         if (has_lookup(class->outcome))
             looked_up += class->calls;
     }
@@ -507,7 +507,7 @@ static void gather_cost(struct why *why)
         hits && db_meta_integer(why->db, "frame_count", 0) > 0 && read_single_row(why, "why/share");
     if (!why->share_of_hits) {
         why->share_ns = why->guard_ns;
-        why->share_of_ns = times_span(sum_compile_ns(why), why->total_ns);
+        why->share_of_ns = times_span_or_zero(sum_compile_ns(why), why->total_ns);
     }
     why->guards_slow = are_guards_slow(why);
     if (why->guards_slow)

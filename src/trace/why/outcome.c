@@ -444,7 +444,7 @@ static void predict_remedies(struct why *why)
         return;
     replay = replay_open(why->db, true);
     whatif = replay ? whatif_open(why->db, replay) : NULL;
-    codes = whatif ? replay_codes(replay, why->code.ids) : NULL;
+    codes = whatif ? replay_mark_codes(replay, why->code.ids) : NULL;
     for (size_t i = 0; codes && i < why->remedies.count; i++) {
         struct remedy *remedy = &why->remedies.at[i];
         bool is_open = !remedy->status && !remedy->rejected;

@@ -281,7 +281,7 @@ void decision_write_entry_birth(PyObject *birth, struct cache_entry *entry,
                  state->number ? state->number - 1 : 0, state->compiles ? state->compiles - 1 : 0);
     tracer_fact(ENTRY, .entry = entry->id, .code = (int64_t)(state->mark >> CODE_SHIFT),
                 .clock = (int64_t)tracer_read_session_clock(), .guards = entry->guards,
-                .region = entry->region, .label = fact_string(entry->label),
+                .region = entry->region, .label = fact_make_text(entry->label),
                 .backend = append_str_to_text(&backend, PyTuple_GET_ITEM(birth, 1), 255));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(leaves); i++) {
         PyObject *leaf = PyTuple_GET_ITEM(leaves, i);
@@ -361,7 +361,7 @@ void decision_write_entry_death(struct cache_entry *entry, const char *cause)
         facts_note_entry_death(entry->id);
     if (P.recording && entry->id != ENTRY_UNRECORDED)
         tracer_fact(DEATH, .entry = entry->id, .clock = (int64_t)tracer_read_session_clock(),
-                    .cause = fact_string(cause));
+                    .cause = fact_make_text(cause));
 }
 
 /* Must VALUE be replaced by SECRET_WORD? Only if it is secret by LEVEL, and
@@ -515,7 +515,7 @@ static void write_called_function(const struct decision *d)
     if (code->co_argcount > 0 &&
         !PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(code->co_localsplusnames, 0), "self"))
         print_to_text(&text, ", self at %p", (void *)compat_get_local(d->frame, 0));
-    tracer_fact(LISTING, .compile = d->compile - 1, .kind = fact_string("called_as"),
+    tracer_fact(LISTING, .compile = d->compile - 1, .kind = fact_make_text("called_as"),
                 .text = get_whole_text(&text));
 }
 
@@ -644,12 +644,12 @@ static void write_miss_causes(const struct decision *d, const struct decision_ch
 
     if (check->result == CHECK_BACKEND_MISMATCH)
         write_miss_cause(d, check, true,
-                         (struct fact_CAUSE){
-                             .guard = -1,
-                             .dimension = -1,
-                             .kind = fact_string("BACKEND_MATCH"),
-                             .aspect = fact_string("backend"),
-                             .words = fact_string("the entry was compiled for another backend")});
+                         (struct fact_CAUSE){.guard = -1,
+                                             .dimension = -1,
+                                             .kind = fact_make_text("BACKEND_MATCH"),
+                                             .aspect = fact_make_text("backend"),
+                                             .words = fact_make_text(
+                                                 "the entry was compiled for another backend")});
     if (check->result != CHECK_FAIL)
         return;
     for (Py_ssize_t i = 0;
@@ -674,21 +674,21 @@ static void write_miss_causes(const struct decision *d, const struct decision_ch
         write_miss_cause(d, check, is_first,
                          (struct fact_CAUSE){.guard = guard,
                                              .dimension = dimension,
-                                             .kind = fact_string(kind),
+                                             .kind = fact_make_text(kind),
                                              .source = append_str_to_text(&t, source, 512),
-                                             .aspect = fact_string(aspect),
+                                             .aspect = fact_make_text(aspect),
                                              .expected = append_str_to_text(&t, expected, 512),
                                              .actual = append_str_to_text(&t, actual, 512),
-                                             .words = fact_string(words)});
+                                             .words = fact_make_text(words)});
     }
     if (!decided)
         write_miss_cause(
             d, check, true,
             (struct fact_CAUSE){.guard = seen ? (int64_t)check->failed : -1,
                                 .dimension = -1,
-                                .words = fact_string(check->entry->tree
-                                                         ? "it did not hold when it was checked"
-                                                         : d->front->unexplained)});
+                                .words = fact_make_text(check->entry->tree
+                                                            ? "it did not hold when it was checked"
+                                                            : d->front->unexplained)});
 }
 
 /* Return the message of an exception with VALUE, a new reference; NULL if reading it could run code
@@ -733,10 +733,10 @@ void decision_record_outcome(struct decision *d, struct code_state *state,
         print_to_text(&reason, d->count || d->older ? "no entry fitted" : "first call");
     tracer_fact(COMPILE, .compile = d->compile - 1, .code = (int64_t)(state->mark >> CODE_SHIFT),
                 .began = (int64_t)d->compile_began, .ended = (int64_t)tracer_read_session_clock(),
-                .label = fact_string(entry ? entry->label : label),
-                .outcome = fact_string(outcome == OUTCOME_COMPILED   ? "compiled"
-                                       : outcome == OUTCOME_DECLINED ? "declined"
-                                                                     : "error"),
+                .label = fact_make_text(entry ? entry->label : label),
+                .outcome = fact_make_text(outcome == OUTCOME_COMPILED   ? "compiled"
+                                          : outcome == OUTCOME_DECLINED ? "declined"
+                                                                        : "error"),
                 .reason = get_whole_text(&reason));
     if (entry && entry->id != ENTRY_UNRECORDED)
         tracer_fact(COMPILED, .compile = d->compile - 1, .entry = entry->id);

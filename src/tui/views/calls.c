@@ -57,7 +57,7 @@ static void group_add(struct groups *groups, int64_t code_id, const struct open_
 {
     size_t before = groups->at.count;
     int64_t *at = map_put(&groups->at, code_id);
-    int64_t ns = times_span(frame->start_ns, frame->end_ns);
+    int64_t ns = times_span_or_zero(frame->start_ns, frame->end_ns);
     struct group *group;
 
     if (groups->at.count > before) {
@@ -72,7 +72,7 @@ static void group_add(struct groups *groups, int64_t code_id, const struct open_
     group = &groups->all.at[*at];
     group->calls++;
     if (!within)
-        group->ns = times_sum(group->ns, ns);
+        group->ns = times_add(group->ns, ns);
     group->last_id = frame->id;
     if (ns > group->longest_ns) {
         group->longest_ns = ns;
@@ -170,7 +170,7 @@ static int64_t frame_before(struct query *probe, int64_t from, int64_t at_ns, in
         if (low > from && high < INT64_MAX)
             step = INT64_MAX;
         else
-            step = step == guess ? 1 : times_sum(step, step);
+            step = step == guess ? 1 : times_add(step, step);
     }
     return low;
 }
@@ -310,10 +310,10 @@ void part_inside(struct doc *doc, struct db *db, struct query *unused)
     if (is_stack_only(doc) || !frame_read(doc, db, &frame, &thread_id))
         return;
     callees_read(doc, db, &frame, thread_id, &inside);
-    took = times_span(frame.start_ns, frame.end_ns);
+    took = times_span_or_zero(frame.start_ns, frame.end_ns);
     list_each(group, &inside.all) {
         calls += group->calls;
-        ns = times_sum(ns, group->ns);
+        ns = times_add(ns, group->ns);
     }
     counted = calls ? doc_counted(doc, calls, "call") : "no calls";
     own = doc->cut ? "..." : doc_time(doc, took > ns ? took - ns : 0);
@@ -465,7 +465,7 @@ static void calls_count(struct spread *spread, const struct track *track)
     const struct open_frame *frame = track_top(track);
     int64_t caller = code_at(track, (uint32_t)track->stack.count - 1);
     struct near call = {
-        .ns = times_span(frame->start_ns, frame->end_ns),
+        .ns = times_span_or_zero(frame->start_ns, frame->end_ns),
         .id = frame->id,
         .at_ns = frame->start_ns,
     };
@@ -548,7 +548,7 @@ void part_rank(struct doc *doc, struct db *db, struct query *unused)
 
     if (is_stack_only(doc) || !frame_read(doc, db, &frame, &thread_id))
         return;
-    asked.ns = times_span(frame.start_ns, frame.end_ns);
+    asked.ns = times_span_or_zero(frame.start_ns, frame.end_ns);
     asked.id = frame.id;
     spread = spread_read(doc, db, frame.code_id, asked);
     if (spread->slower.id)
@@ -838,7 +838,7 @@ void part_function_source(struct doc *doc, struct db *db, struct query *row)
 int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns)
 {
     struct query *probe = probe_open(db, thread_id);
-    int64_t frame_id = frame_before(probe, 0, times_sum(at_ns, 1), PASS_OVER);
+    int64_t frame_id = frame_before(probe, 0, times_add(at_ns, 1), PASS_OVER);
     int64_t found = 0;
 
     query_close(probe);

@@ -73,7 +73,7 @@ static int words_split(struct doc *doc, const char *text, char **argv, int count
  * Does not return. */
 __attribute__((noreturn)) static void command_exec(char **argv, int out)
 {
-    bounds_child();
+    bounds_reset_in_child();
     dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
@@ -229,7 +229,7 @@ static int widths_read(const char *line, const char *rest, int widths[CELLS_MOST
         struct cells cells = line_split(row);
         for (int c = 0; c < cells.count; c++) {
             int used;
-            text_room(cells.at[c], CELL_WIDEST, &used);
+            text_bytes_that_fit(cells.at[c], CELL_WIDEST, &used);
             if (used > widths[c])
                 widths[c] = used;
         }

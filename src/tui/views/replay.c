@@ -184,7 +184,7 @@ static void replay_job_free(struct job *base)
 /* Queue moves that go to the last event at or before AT_NS. */
 static void moment_add(struct replay_view *r, int64_t at_ns)
 {
-    move_add(r, "goto %" PRId64 "ns", times_sum(at_ns, 1));
+    move_add(r, "goto %" PRId64 "ns", times_add(at_ns, 1));
     move_add(r, "previous event");
 }
 
