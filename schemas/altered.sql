@@ -1,5 +1,5 @@
 -- Lists the tables, views and indexes of the trace that differ from those that this program makes.
--- ?1 describes those that this program makes (trust_schema_made() in src/trace/trust.h). ?2 is this
+-- ?1 describes those that this program makes (trust_make_expected_schema() in src/trace/trust.h). ?2 is this
 -- program's version: a trace of another version gives no rows, because what that version makes is
 -- not known. ?3 tells whether the trace is still being recorded: two indexes are made only at the
 -- end of a recording. The tables and views of trials are made by the first `dyntrace try`, so they

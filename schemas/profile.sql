@@ -1,6 +1,6 @@
 -- profile.sql -- what `dyntrace why` prints about a function for which no compiler was used: how
 -- long its calls took, the slowest calls, and the callers. ?2: the profile that C computes from the
--- frames (profile_json() in src/trace/profile.h); ?3: the ids of the function's code objects, a
+-- frames (profile_write_as_json() in src/trace/profile.h); ?3: the ids of the function's code objects, a
 -- JSON array; ?4: the function's name; ?5: the trace; ?6: which frames the trace has, or NULL if it
 -- has all; ?7: why some of its frames are not stored, or NULL.
 

@@ -100,7 +100,7 @@ named AS MATERIALIZED (
     FROM told WINDOW entry AS (PARTITION BY compile_id, cache_entry_id)),
 headed AS (
     SELECT t.*, m.code_id, t.compile_id IN again AS made, m.cache_entry_id IS NULL AS refused,
-           t.aspect || iif(t.dimension >= 0, '[' || t.dimension || '] = ', ' ') AS head -- the same text as in cause_part()
+           t.aspect || iif(t.dimension >= 0, '[' || t.dimension || '] = ', ' ') AS head -- the same text as in cause_name_part()
     FROM named t CROSS JOIN compile m ON m.compile_id = t.compile_id),
 parted AS MATERIALIZED (
     SELECT *, iif(actual <> head AND substr(actual, 1, length(head)) = head AND COALESCE(substr(expected, 1, length(head)) = head, 1),

@@ -227,7 +227,7 @@ void replay_live_move_hit(struct replay_live *live, uint32_t entry)
     size_t place = cache_order_find(&live->order, entry);
 
     if (place < live->order.count)
-        cache_order_move_hit(&live->order, place);
+        cache_order_move_hit_entry(&live->order, place);
 }
 
 /* Apply the first RANK lookups of cache INDEX to LIVE. Before them, apply the lookups of the caches

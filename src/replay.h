@@ -99,8 +99,8 @@ struct replay_process {
     int64_t first_fork_ns, last_fork_ns;
     uint32_t parent;
     bool torch;
-    /* set by replay_verify(): a hit does not move its entry to the front. Torch has such a setting
-     * (ORDER_FIFO) */
+    /* set by replay_verify_lookups(): a hit does not move its entry to the front. Torch has such a
+     * setting (ORDER_FIFO) */
     bool insertion;
 };
 
@@ -221,8 +221,8 @@ struct replay_subject replay_subject_of(const struct replay *replay, enum replay
 /* Return the name that screens show for an entry: its label "0/1", or "#7" if it has no label; for
  * code: "f (app/f.py:3)". Both take an index. The caller frees the name, which is NULL for
  * REPLAY_NONE. */
-char *replay_entry_name(const struct replay *replay, uint32_t entry);
-char *replay_code_name(const struct replay *replay, uint32_t code);
+char *replay_make_entry_name(const struct replay *replay, uint32_t entry);
+char *replay_make_code_name(const struct replay *replay, uint32_t code);
 
 /* An entry of a cache at a chosen time. Living entries come first, in the order in which a lookup
  * of the common region tries them; dead entries come last. */
@@ -292,6 +292,6 @@ struct replay_verdict {
 
 /* Check every lookup against the rules of the cache. The replay must have been opened with its
  * checks. The caller frees the findings (list_free). */
-void replay_verify(struct replay *replay, struct replay_verdict *verdict);
+void replay_verify_lookups(struct replay *replay, struct replay_verdict *verdict);
 
 #endif

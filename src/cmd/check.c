@@ -126,10 +126,10 @@ static const struct option options[] = {
     {"after-warmup", .value = "N", .read = option_count, .to = &given.warmup,
      .help = "the first N calls of each function, and what was compiled in them, do not count; a "
              "graph break does if a later call meets it"},
-    {"time", .value = "FROM..TO", .read = range_time,
+    {"time", .value = "FROM..TO", .read = range_read_time_option,
      .help = "only calls and compiles that began between these times since the recording began: "
              "1.5s..2s; either may be missing"},
-    {"process", .value = "PID", .read = range_read, .many = true,
+    {"process", .value = "PID", .read = range_read_option, .many = true,
      .help = "only in this process; may be repeated"},
     {"limit", .value = "ROWS", .read = option_rows, .to = &given.limit,
      .help = "rows printed for each limit; 0 is all. The default is 100"},
@@ -161,10 +161,10 @@ static bool add_guard_time(void *context, const int64_t *values, unsigned nulls)
 {
     struct check *check = context;
     const struct count *count =
-        nulls & 1u << 3 ? NULL : counts_of(&check->counts, values[0], values[1]);
+        nulls & 1u << 3 ? NULL : counts_find_of_thread(&check->counts, values[0], values[1]);
     struct guard_time *time;
 
-    counts_tick(&check->counts, values[2]);
+    counts_show_progress(&check->counts, values[2]);
     if (!count || values[2] <= count->warm_id)
         return true;
     time = &check->guards.at[count - check->counts.all.at];
@@ -183,8 +183,8 @@ static void store_counts(struct check *check)
         const struct count *count = &check->counts.all.at[i];
         const struct guard_time *time = &check->guards.at[i];
         bool shared = given.globs.count || !count->turned_away;
-        struct count_calls decided = counts_calls(&check->counts, count);
-        struct call_sums sums = calls_sum(decided.calls);
+        struct count_calls decided = counts_sum_calls_by_outcome(&check->counts, count);
+        struct call_sums sums = calls_sum_outcomes(decided.calls);
         const int64_t numbers[] = {
             count->code_id,
             count->process_id,
@@ -224,7 +224,7 @@ static void store_counts_of_part(void *context, const struct count_part *part)
             say_print("%s AND k.guard_check_id > %" PRId64 " AND k.guard_check_id <= %" PRId64,
                       schema_statement("check/guard_times"), part->from[COUNT_CHECKS],
                       part->to[COUNT_CHECKS]);
-        db_each(check->db, sql, add_guard_time, check);
+        db_visit_rows(check->db, sql, add_guard_time, check);
         free(sql);
     }
     store_counts(check);
@@ -273,7 +273,7 @@ static bool find_selected_code(struct check *check)
     query_close(query);
     free(globs);
     any = !given.globs.count || db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM meant)");
-    if (!any && !db_failed(check->db))
+    if (!any && !db_has_failed(check->db))
         say_error("%s: no function matches --function, so there is nothing to check",
                   db_path(check->db));
     return any;
@@ -289,7 +289,7 @@ static bool has_compiler_decisions(struct check *check)
     if (undecided)
         say_error("%s: nothing can be checked: %s", db_path(check->db), query_text(query, 0, NULL));
     query_close(query);
-    return !undecided && !db_failed(check->db);
+    return !undecided && !db_has_failed(check->db);
 }
 
 /* If there are several traces, report those in which no compiler decided anything. They are not
@@ -306,7 +306,7 @@ static void report_idle_traces(struct check *check)
     if (idle > IDLE_NAMED)
         say_error("%s: %zu more traces are not checked: no compiler decided anything in them",
                   db_path(check->db), idle - IDLE_NAMED);
-    traces_add_left_out(idle);
+    traces_count_left_out(idle);
     query_close(query);
 }
 
@@ -319,8 +319,8 @@ static bool check_all_limits(struct check *check)
                            : limits[EAGER].name  ? limits[EAGER].name
                                                  : limits[REQUIRE].name;
 
-    db_temporary(check->db, schema_statement("check/tables"));
-    if (!range_apply(check->db, "range/calls") || !find_selected_code(check))
+    db_run_in_temporary(check->db, schema_statement("check/tables"));
+    if (!range_limit_views(check->db, "range/calls") || !find_selected_code(check))
         return false;
     check->progress.what = "reading lookups";
     check->counts.warmup = given.warmup;
@@ -357,7 +357,7 @@ static bool check_all_limits(struct check *check)
     if (l->name && !compare_with_limit(check, l))
         return false;
     report_idle_traces(check);
-    return !db_failed(check->db);
+    return !db_has_failed(check->db);
 }
 
 /* ---- printing the rows that exceed a limit ------------------------------- */
@@ -374,7 +374,7 @@ static bool print_exceeding_rows(struct check *check)
     while (query_step(rows)) {
         if (!table)
             table = result_open(stdout, table_format(stdout, given.json), rows, NULL);
-        result_row(table, rows);
+        result_put_row(table, rows);
     }
     if (table)
         ok = table_close(table);
@@ -387,14 +387,14 @@ static bool print_exceeding_rows(struct check *check)
         limit->rows = query_integer(totals, 2);
     }
     query_close(rows);
-    return ok && !db_failed(check->db);
+    return ok && !db_has_failed(check->db);
 }
 
 static void print_success(const struct check *check)
 {
     const char *comma = ": ";
 
-    prose_text(stdout, db_path(check->db), SIZE_MAX - 1);
+    prose_print_text(stdout, db_path(check->db), SIZE_MAX - 1);
     fputs(": ok", stdout);
     for
         EACH_LIMIT(l)
@@ -403,7 +403,7 @@ static void print_success(const struct check *check)
                 continue;
             fputs(comma, stdout);
             if (l->function) {
-                prose_text(stdout, l->function, SIZE_MAX - 1);
+                prose_print_text(stdout, l->function, SIZE_MAX - 1);
                 fputs(" compiled", stdout);
             } else if (l == &limits[EAGER]) {
                 printf("%.4g %% (at most %.4g %%) %s", l->found * 100, l->allowed * 100, l->words);
@@ -471,10 +471,10 @@ static int check_trace(struct check *check)
                 say_error("%s: %s: %" PRId64 " of %" PRId64 " rows; --limit 0 shows all",
                           db_path(check->db), l->name, given.limit, l->rows);
         }
-    doubts = doubts_warn(check->db, "what is checked is what it has so far",
-                         "there may be more than was counted");
-    doubts_say_settings(check->db);
-    doubts_say_trials(check->db);
+    doubts = doubts_print_warnings(check->db, "what is checked is what it has so far",
+                                   "there may be more than was counted");
+    doubts_report_settings(check->db);
+    doubts_report_trials(check->db);
     if (given.json)
         print_result_as_json(check, &json, answered && ok, doubts);
     else if (answered && ok)
@@ -497,7 +497,7 @@ static int check_main(int count, char **operands)
     if (any && (check.db = traces_open(operands, MERGE_DECISIONS)))
         status = check_trace(&check);
     if (given.partly)
-        traces_add_left_out(-traces_add_left_out(0));
+        traces_count_left_out(-traces_count_left_out(0));
     db_close(check.db);
     counts_free(&check.counts);
     list_free(&check.guards);

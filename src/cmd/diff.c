@@ -115,7 +115,7 @@ static void read_call_outcomes(const struct side *side)
     query_close(query);
     counts_read(&counts, side->db, &diff.progress);
     list_each(count, &counts.all) {
-        struct count_calls decided = counts_calls(&counts, count);
+        struct count_calls decided = counts_sum_calls_by_outcome(&counts, count);
         for (int o = 0; o < OUTCOMES; o++)
             if (decided.calls[o] && (side->rank < 0 || map_get(&processes, count->process_id)))
                 insert_fact(side, count->code_id, "outcome", o, outcome_to_word(o),
@@ -343,11 +343,11 @@ static bool open_side_trace(struct side *side, char *path)
     query = query_one_trace(side, "diff/rank");
     any = query_step(query) || side->rank < 0;
     query_close(query);
-    if (!any && !db_failed(side->db))
+    if (!any && !db_has_failed(side->db))
         say_error("%s: no process of rank %" PRId64, path, side->rank);
-    doubts_warn(side->db, "what is compared is what it has so far",
-                "some differences may be due to that");
-    doubts_say_settings(side->db);
+    doubts_print_warnings(side->db, "what is compared is what it has so far",
+                          "some differences may be due to that");
+    doubts_report_settings(side->db);
     return any;
 }
 
@@ -376,7 +376,7 @@ static int compare_and_print(void)
     bool fails;
 
     read_both_traces();
-    if (!db_failed(diff.both) && diff.glob &&
+    if (!db_has_failed(diff.both) && diff.glob &&
         !db_integer(diff.both, 0, "SELECT COUNT(*) FROM function")) {
         say_error("diff: --function %s: no function of either trace matches, so there is nothing "
                   "to compare",
@@ -389,7 +389,8 @@ static int compare_and_print(void)
     /* compare times last, because they differ in every run */
     add_function_differences(true);
     progress_end(&diff.progress);
-    if (db_failed(diff.sides[0].db) || db_failed(diff.sides[1].db) || db_failed(diff.both))
+    if (db_has_failed(diff.sides[0].db) || db_has_failed(diff.sides[1].db) ||
+        db_has_failed(diff.both))
         return 2;
     all = db_integer(diff.both, 0, "SELECT COUNT(*) FROM difference");
     query = db_query(diff.both, schema_statement("diff/fails"));
@@ -499,7 +500,7 @@ static int diff_main(int count, char **operands)
     diff.progress = progress_begin("comparing");
     if (open_side_trace(&diff.sides[0], operands[0]) &&
         open_side_trace(&diff.sides[1], operands[1]) &&
-        (diff.both = db_scratch("diff", schema_statement("diff/tables"))))
+        (diff.both = db_open_scratch("diff", schema_statement("diff/tables"))))
         status = compare_and_print();
     progress_end(&diff.progress);
     db_close(diff.sides[0].db);

@@ -81,14 +81,14 @@ static const struct option options[] = {
     {"output", 'o', "OUT", option_text, &given.out,
      .help = "write this file; standard output unless given"},
     {"force", .read = option_flag, .to = &given.force, .help = "replace OUT"},
-    {"time", .value = "FROM..TO", .read = range_time,
+    {"time", .value = "FROM..TO", .read = range_read_time_option,
      .help = "only what ran between these times since the recording began: 1.5s..2s; either may be "
              "missing. Pictures show of a frame what lies between, tables hold it whole"},
-    {"process", .value = "PID", .read = range_read, .many = true,
+    {"process", .value = "PID", .read = range_read_option, .many = true,
      .help = "only this process; may be repeated"},
-    {"thread", .value = "NAME", .read = range_read, .many = true,
+    {"thread", .value = "NAME", .read = range_read_option, .many = true,
      .help = "only threads of this name (a glob) or system id; may be repeated"},
-    {"function", .value = "GLOB", .read = range_read, .many = true,
+    {"function", .value = "GLOB", .read = range_read_option, .many = true,
      .help = "only functions whose qualified name (or the last part of it) matches, and all that "
              "they called; may be repeated"},
     {"table", .value = "NAME", .read = option_text, .to = &given.table,
@@ -177,7 +177,7 @@ static void write_table_rows(struct export *export, enum table_format format, co
     query_bind_text(found, 1, name);
     query_bind_integer(found, 2, given.table != NULL);
     if (query_step(found))
-        query = db_query(export->db, query_whole(found, 0, NULL));
+        query = db_query(export->db, query_whole_value(found, 0, NULL));
     else if (!query_failed(found))
         report_missing_table(export, name);
     query_close(found);
@@ -188,7 +188,7 @@ static void write_table_rows(struct export *export, enum table_format format, co
             break;
         if (extra)
             table_put_string(table, name);
-        result_row(table, query);
+        result_put_row(table, query);
     }
     table_close(table);
     query_close(query);
@@ -198,7 +198,7 @@ static void export_csv(struct export *export)
 {
     const struct frames_to to = make_frame_output(export);
     enum table_format format = given.safe_csv ? TABLE_SAFE_CSV : TABLE_CSV;
-    bool is_all = !range_asked() && !given.table;
+    bool is_all = !range_is_given() && !given.table;
 
     export->progress.what = "exporting frames";
     if (!is_all || !frames_write_as_csv(&to, format))
@@ -212,7 +212,7 @@ static void export_jsonl(struct export *export)
         return;
     }
     db_rows(tables, export->db, schema_statement("export/tables"))
-        write_table_rows(export, TABLE_LINES, query_whole(tables, 0, NULL));
+        write_table_rows(export, TABLE_LINES, query_whole_value(tables, 0, NULL));
 }
 
 /* ---- the formats chrome and perfetto: Chrome's trace events -------------- */
@@ -244,7 +244,7 @@ static void write_json_member(struct json *json, const char *key, struct query *
     if (query_type(query, column) == QUERY_TEXT)
         json_string(json, key, query_text(query, column, NULL));
     else
-        result_member(json, key, query, column);
+        result_put_json_member(json, key, query, column);
 }
 
 static void write_json_time(struct json *json, const char *key, int64_t ns)
@@ -308,7 +308,7 @@ static void export_chrome(struct export *export)
     json_begin_lines(json);
     write_chrome_events(export, json, "export/track_names", "exporting", 0);
     export->progress.what = "exporting frames";
-    if (range_asked())
+    if (range_is_given())
         write_chrome_events(export, json, "export/track_frames", "exporting frames",
                             db_meta_integer(export->db, "frame_count", 0));
     else
@@ -325,7 +325,7 @@ static void export_chrome(struct export *export)
     json_end_line(json);
     json_object(json, "otherData");
     db_rows(query, export->db, schema_statement("export/about"))
-        result_member(json, query_text(query, 0, NULL), query, 1);
+        result_put_json_member(json, query_text(query, 0, NULL), query, 1);
     json_end(json);
     json_end(json);
     putc('\n', json->out);
@@ -410,8 +410,9 @@ static void export_folded(struct export *export)
     int64_t bytes = 0;
 
     export->progress.what = "folding stacks";
-    stacks_walk(export->db, &stacks,
-                &(struct walk){.context = export, .fold = true, .tick = show_progress_of_frames});
+    stacks_visit_frames(
+        export->db, &stacks,
+        &(struct walk){.context = export, .fold = true, .tick = show_progress_of_frames});
     list_add(&texts);
     list_add(&lengths);
     for (uint32_t at = 1; at < tree->nodes.count; at++) {
@@ -524,7 +525,7 @@ static void write_speedscope_event(struct export *export, const struct track *tr
     json.out = profile->events;
     json_object(&json, NULL);
     json_string(&json, "type", type);
-    json_integer(&json, "frame", track_top(track)->what);
+    json_integer(&json, "frame", track_top_frame(track)->what);
     json_integer(&json, "at", at);
     json_end(&json);
 }
@@ -532,7 +533,7 @@ static void write_speedscope_event(struct export *export, const struct track *tr
 static void write_frame_opening(void *context, struct track *track)
 {
     struct speedscope *s = ((struct export *)context)->speedscope;
-    struct open_frame *frame = track_top(track);
+    struct open_frame *frame = track_top_frame(track);
 
     frame->what = (uint32_t)sorted_count(s->codes.count, i, s->codes.at[i] < frame->code_id);
     if (frame->what < s->codes.count && s->codes.at[frame->what] != frame->code_id)
@@ -542,7 +543,7 @@ static void write_frame_opening(void *context, struct track *track)
 
 static void write_frame_closing(void *context, struct track *track)
 {
-    write_speedscope_event(context, track, "C", track_top(track)->end_ns);
+    write_speedscope_event(context, track, "C", track_top_frame(track)->end_ns);
 }
 
 /* Write PROFILE, the events of one thread. ABOUT selects the name of the thread. */
@@ -593,11 +594,11 @@ static void export_speedscope(struct export *export)
     json_list(json, "profiles");
     for (; s->from < count && !export->failed; s->from += FILES) {
         stacks_free(&s->stacks);
-        stacks_walk(export->db, &s->stacks,
-                    &(struct walk){.context = export,
-                                   .tick = show_progress_of_frames,
-                                   .push = write_frame_opening,
-                                   .pop = write_frame_closing});
+        stacks_visit_frames(export->db, &s->stacks,
+                            &(struct walk){.context = export,
+                                           .tick = show_progress_of_frames,
+                                           .push = write_frame_opening,
+                                           .pop = write_frame_closing});
         count = s->stacks.tracks.count;
         for (size_t i = 0; i < FILES; i++) {
             struct profile *profile = &s->profiles[i];
@@ -639,7 +640,7 @@ static int export_main(int count, char **operands)
         : given.table && !format->tables                  ? "--table is for csv and jsonl"
         : given.safe_csv && format->write != export_csv   ? "--safe-csv is for csv"
         : format->write && (given.frames || given.python) ? "--frames and --python are for parquet"
-        : !format->write && range_asked()
+        : !format->write && range_is_given()
             ? "parquet is of whole traces: no --time, --process, --thread or --function"
         : !format->write && (!out_is_named(given.out) || given.force)
             ? "parquet is written into a new directory: -o OUT"
@@ -661,25 +662,26 @@ static int export_main(int count, char **operands)
         say_error("export: %s: is the trace itself", given.out);
     } else if (out_open(&out, given.out, given.force)) {
         db_run(db, "BEGIN");
-        export.end_ns = stacks_end(db);
-        export.failed = !range_apply(db, format->tables ? NULL : "range/picture");
+        export.end_ns = stacks_find_end_time(db);
+        export.failed = !range_limit_views(db, format->tables ? NULL : "range/picture");
         if (!export.failed &&
             export.end_ns > db_integer(db, INT64_MAX, "SELECT to_ns FROM part_window"))
             export.end_ns = db_integer(db, 0, "SELECT to_ns FROM part_window");
         export.last_frame = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
-        if (!range_asked() && !given.table)
+        if (!range_is_given() && !given.table)
             print_large_size(&export, db_meta_integer(db, "frame_count", 0) * format->frame_bytes,
                              true);
         export.progress = progress_begin("exporting");
         if (!export.failed)
             format->write(&export);
         progress_end(&export.progress);
-        ok = !export.failed && !db_failed(db) && out_commit(&out);
+        ok = !export.failed && !db_has_failed(db) && out_commit(&out);
     }
     if (ok && !format->tables)
-        doubts_say_unstored(db, "their time is their callers' own time in the result");
+        doubts_report_unstored_frames(db, "their time is their callers' own time in the result");
     if (ok)
-        doubts_warn(db, "single frames are stored at the end", "they are not in the result");
+        doubts_print_warnings(db, "single frames are stored at the end",
+                              "they are not in the result");
     out_close(&out);
     db_close(db);
     return ok ? 0 : 2;

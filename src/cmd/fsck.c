@@ -129,7 +129,7 @@ static void check_schema(struct db *db, bool recording)
 {
     struct query *query = db_query(db, schema_statement("altered"));
 
-    query_bind_text(query, 1, trust_schema_made());
+    query_bind_text(query, 1, trust_make_expected_schema());
     query_bind_text(query, 2, DYNTRACE_VERSION);
     query_bind_integer(query, 3, recording);
     count_broken_rows(RULE_SCHEMA, query);
@@ -380,12 +380,13 @@ static void check_all_frames(struct db *db)
         .last_id = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame"),
         .is_part = db_meta_integer(db, "decisions_only", 0)};
 
-    db_each(db, schema_statement("fsck-frames/threads"), add_thread_state, &pass);
-    db_each(db, "SELECT each(code_id) FROM code", add_code_total, &pass);
-    db_each(db,
-            "SELECT each(frame_id, thread_id, start_ns, end_ns, code_id, parent_id, kind, outcome, "
-            "exit) FROM frame NOT INDEXED",
-            check_frame, &pass);
+    db_visit_rows(db, schema_statement("fsck-frames/threads"), add_thread_state, &pass);
+    db_visit_rows(db, "SELECT each(code_id) FROM code", add_code_total, &pass);
+    db_visit_rows(
+        db,
+        "SELECT each(frame_id, thread_id, start_ns, end_ns, code_id, parent_id, kind, outcome, "
+        "exit) FROM frame NOT INDEXED",
+        check_frame, &pass);
     progress_end(&pass.progress);
     for (size_t i = 0; i < pass.states.count; i++) {
         while (pass.states.at[i].stack.count)
@@ -608,7 +609,7 @@ static int check_trace_file(const char *path, const char *log)
     }
     /* read one snapshot of the database, because the recording may continue meanwhile */
     db_run(db, "BEGIN");
-    db_temporary(db, schema_statement("fsck-frames/tables"));
+    db_run_in_temporary(db, schema_statement("fsck-frames/tables"));
     progress = progress_begin("checking the file");
     db_on_progress(db, progress_spin, &progress);
     state = db_meta(db, "state");
@@ -628,7 +629,7 @@ static int check_trace_file(const char *path, const char *log)
         check_sql_rules(db, "fsck-frames/rule-");
     counts = db_query(db, schema_statement("fsck-frames/counts"));
     query_step(counts);
-    whole = !db_failed(db);
+    whole = !db_has_failed(db);
     ok = whole;
     for (size_t i = 0; i < rules.count; i++) {
         ok = ok && !rules.at[i].broken;
@@ -657,7 +658,7 @@ static int fsck_main(int count, char **operands)
     int worst = 0;
     int status = 0;
 
-    db_damage_words("the file is damaged");
+    db_describe_damage("the file is damaged");
 
     if (!*operands && !given.recover) {
         say_error("fsck: which file? `dyntrace fsck FILE`");

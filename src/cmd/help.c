@@ -201,7 +201,7 @@ static void complete_functions(char **words, int count)
     for (int i = 0; i < count && !path; i++)
         if (traces_is_operand(words[i]))
             path = words[i];
-    if (!path && !db_is_here())
+    if (!path && !db_is_trace_in_directory())
         return;
     db = db_open(path);
     if (!db)
@@ -386,5 +386,5 @@ int command_start(const struct command *command, int argc, char **argv)
     status = command->run(count, argv);
     if (!command->runs && !command->internal && !out_flush())
         status = 2;
-    return !status && traces_add_left_out(0) ? TRACES_LEFT_OUT : status;
+    return !status && traces_count_left_out(0) ? TRACES_LEFT_OUT : status;
 }

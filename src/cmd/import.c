@@ -267,12 +267,13 @@ static bool import_log_file(struct import *import, const char *path)
     if (log.file && fstat(fileno(log.file), &st) == 0)
         log.changed = st.st_mtime;
     for (int64_t rows = 1;
-         log.file && !db_failed(import->out) && read_next_record(import, &log, &record); rows++) {
+         log.file && !db_has_failed(import->out) && read_next_record(import, &log, &record);
+         rows++) {
         if (rows % TICK_ROWS == 0)
             progress_tick(&import->progress, import->read, import->bytes);
         log.broken += !store_record(import, &log, &record);
     }
-    whole = log.file && (feof(log.file) || db_failed(import->out));
+    whole = log.file && (feof(log.file) || db_has_failed(import->out));
     if (!whole)
         say_error("%s: %s", path, strerror(errno));
     import->damaged += log.broken;
@@ -387,7 +388,7 @@ static bool import_all_files(struct import *import, const char *directory)
         ok = import_log_file(import, import->files.at[i]);
     query_close(import->record);
     query_close(import->at);
-    if (!ok || db_failed(import->out))
+    if (!ok || db_has_failed(import->out))
         return false;
     if (!db_integer(import->out, 0, "SELECT EXISTS (SELECT 1 FROM source)")) {
         say_error("%s: nothing in its logs is a record of torch's", directory);
@@ -434,7 +435,7 @@ static bool redact_text_of_row(struct query *row, struct query *update)
         text = query_text(row, 2, &bytes);
         level = secret_classify_source(&rules, text, bytes);
     }
-    text = query_whole(row, 1, &bytes);
+    text = query_whole_value(row, 1, &bytes);
     secret_redact(&rules, false, text, bytes, &plain);
     if (level && plain.text)
         secret_copy_without_literals(&literals, level, plain.text, plain.text + plain.bytes);
@@ -466,10 +467,10 @@ static bool redact_all_texts(struct import *import)
     db_run(import->out, "PRAGMA secure_delete = ON");
     db_rows(texts, import->out, schema_statement("import/redact/texts"))
     {
-        const char *table = query_whole(texts, 0, NULL);
-        const char *column = query_whole(texts, 1, NULL);
+        const char *table = query_whole_value(texts, 0, NULL);
+        const char *column = query_whole_value(texts, 1, NULL);
         const char *source =
-            query_type(texts, 2) == QUERY_NULL ? "NULL" : query_whole(texts, 2, NULL);
+            query_type(texts, 2) == QUERY_NULL ? "NULL" : query_whole_value(texts, 2, NULL);
         char *read =
             say_print("SELECT rowid, %s, %s FROM %s WHERE %s <> ''", column, source, table, column);
         char *write = say_print("UPDATE %s SET %s = ?1 WHERE rowid = ?2", table, column);
@@ -516,7 +517,7 @@ static int import_main(int count, char **operands)
     if (!out_open(&out, out_given.path, out_given.force))
         return 2;
     import.progress = progress_begin("importing");
-    if (find_log_files(&import, operands[0]) && (import.out = db_make(out.temporary)) &&
+    if (find_log_files(&import, operands[0]) && (import.out = db_create_trace(out.temporary)) &&
         import_all_files(&import, operands[0])) {
         run_statement(&import, "import/log/version", DYNTRACE_VERSION, 0, 0);
         run_statement(&import, "import/log/meta", operands[0], 0, 0);
@@ -528,7 +529,7 @@ static int import_main(int count, char **operands)
         print_warnings(&import, operands[0]);
         ok = redact_all_texts(&import);
         db_run(import.out, "DROP TABLE record; DROP TABLE source; COMMIT");
-        ok = ok && db_make_finish(import.out);
+        ok = ok && db_finish_trace(import.out);
     }
     progress_end(&import.progress);
     db_close(import.out);

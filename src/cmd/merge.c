@@ -27,7 +27,7 @@ static int merge_into_output(const struct traces *traces)
     bool ok;
 
     if (traces->paths.count < 2) {
-        if (!traces_add_left_out(0) && !traces->failed)
+        if (!traces_count_left_out(0) && !traces->failed)
             say_error("merge: needs two traces or more; `dyntrace merge A B... -o FILE`");
         return 2;
     }
@@ -39,7 +39,7 @@ static int merge_into_output(const struct traces *traces)
         return 2;
     ok = merge_traces(out.temporary, traces->given, without_frames ? MERGE_DECISIONS : MERGE_FRAMES,
                       &merged, &lost);
-    traces_add_left_out(traces->paths.count - merged);
+    traces_count_left_out(traces->paths.count - merged);
     /* if only one trace is left, nothing is merged, and that has been reported */
     ok = ok && merged > 1 && out_commit(&out);
     if (ok && lost)
@@ -57,7 +57,7 @@ static int merge_main(int count, char **operands)
     if (!out_is_named(out_given.path)) {
         say_error("merge: -o FILE names the trace to make");
     } else {
-        traces = traces_together(operands);
+        traces = traces_list_as_one(operands);
         status = merge_into_output(&traces);
     }
     traces_free(&traces);

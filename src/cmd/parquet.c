@@ -402,7 +402,7 @@ static void add_query_row(struct dataset *dataset, struct table *table, struct q
         bool is = query_type(row, i - OWN) != QUERY_NULL;
         size_t length = 0;
         if (table->columns[i].is_text) {
-            const char *text = is ? query_whole(row, i - OWN, &length) : NULL;
+            const char *text = is ? query_whole_value(row, i - OWN, &length) : NULL;
             add_text_value(dataset, table, i, text, length);
         } else {
             add_number_value(dataset, table, i, is, is ? query_integer(row, i - OWN) : 0);
@@ -435,10 +435,10 @@ static bool read_trace(struct dataset *dataset, struct db *db)
         dataset->rank = -++dataset->unranked;
     dataset->zero_ns =
         db_meta_integer(db, "started_unix_ns", 0) + db_meta_integer(db, "clock_offset_ns", 0);
-    for (size_t t = 0; t < dataset->count && !db_failed(db); t++)
+    for (size_t t = 0; t < dataset->count && !db_has_failed(db); t++)
         read_table(dataset, &dataset->tables[t], db);
     free(dataset->job);
-    return !db_failed(db);
+    return !db_has_failed(db);
 }
 
 /* Send the rows of all traces to the writer. Returns false if the dataset could not be
@@ -449,12 +449,12 @@ static bool traces_write(struct dataset *dataset, struct traces *traces)
     size_t written = 0;
 
     send_header_line(dataset);
-    for (struct db *db; !ferror(dataset->to) && (db = traces_next(traces)); db_close(db)) {
+    for (struct db *db; !ferror(dataset->to) && (db = traces_open_next(traces)); db_close(db)) {
         progress_tick(&progress, (int64_t)traces->next, (int64_t)traces->paths.count);
         if (read_trace(dataset, db))
             written++;
         else /* the error has been reported; rows that were read before it are kept */
-            traces_add_left_out(1);
+            traces_count_left_out(1);
     }
     for (size_t t = 0; t < dataset->count; t++)
         send_row_group(dataset, &dataset->tables[t]);
@@ -479,13 +479,13 @@ int parquet_export_traces(char *const *files, const char *out, const char *pytho
         say_error("export: which traces? `dyntrace export DIR --format parquet -o OUT`");
     else if (access(whole, F_OK) == 0)
         say_error("%s: exists already, and a dataset is not added to", out);
-    else if (!(traces = traces_together(files)).paths.count)
+    else if (!(traces = traces_list_as_one(files)).paths.count)
         ;
     else if (!mkdtemp(folder))
         say_error("%s: %s", out, strerror(errno));
     else if (start_writer_process(&dataset, python ? python : program_choose_python(), folder,
                                   whole)) {
-        traces_by_rank(&traces);
+        traces_sort_by_rank(&traces);
         prepare_all_tables(&dataset, frames);
         ok = end_writer_process(&dataset, traces_write(&dataset, &traces));
         if (ok && rename(folder, whole) != 0) {

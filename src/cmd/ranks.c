@@ -188,9 +188,9 @@ static bool read_trace_of_rank(struct ranks *ranks, struct db *db)
         read_compile_events(ranks, db);
     if (waited && db_meta_integer(db, "frame_count", 0) <= FRAMES_READ)
         read_waits(ranks, db);
-    if (!any && !db_failed(db))
+    if (!any && !db_has_failed(db))
         say_error("%s: has no rank: no launcher said which it was", db_path(db));
-    return any && !db_failed(db);
+    return any && !db_has_failed(db);
 }
 
 /* Copy the ranks of all TRACES. Returns false if there are no ranks to compare, or after reporting
@@ -203,18 +203,19 @@ static bool read_all_traces(struct ranks *ranks, struct traces *traces)
     ranks->wait = db_query(
         ranks->all,
         "INSERT INTO wait SELECT rank_id, ?3, ?4, ?5 FROM rank WHERE file = ?1 AND rank = ?2");
-    for (struct db *db; !db_failed(ranks->all) && (db = traces_next(traces)); db_close(db)) {
+    for (struct db *db; !db_has_failed(ranks->all) && (db = traces_open_next(traces));
+         db_close(db)) {
         progress_tick(&ranks->progress, (int64_t)traces->next, (int64_t)traces->paths.count);
         db_run(ranks->all, "SAVEPOINT one");
         if (!read_trace_of_rank(ranks, db) && db_run(ranks->all, "ROLLBACK TO one"))
-            traces_add_left_out(1);
+            traces_count_left_out(1);
         db_run(ranks->all, "RELEASE one");
     }
     query_close(ranks->rank);
     query_close(ranks->function);
     query_close(ranks->event);
     query_close(ranks->wait);
-    return !db_failed(ranks->all) && db_integer(ranks->all, 0, "SELECT COUNT(*) FROM rank");
+    return !db_has_failed(ranks->all) && db_integer(ranks->all, 0, "SELECT COUNT(*) FROM rank");
 }
 
 /* ---- describing where and how ranks differ ------------------------------- */
@@ -541,10 +542,10 @@ static struct db *reopen_trace(struct ranks *ranks, const char *file)
     list_each(gone, &ranks->gone)
         if (!strcmp(*gone, file))
             return NULL;
-    db = db_open_each(file, true);
+    db = db_open_single_trace(file, true);
     if (!db) {
         *list_add(&ranks->gone) = strdup(file);
-        traces_add_left_out(1);
+        traces_count_left_out(1);
     }
     return db;
 }
@@ -681,7 +682,7 @@ static int64_t print_rows_of_statement(struct db *all, const char *name, const c
                 query_type(query, i) == QUERY_INTEGER)
                 table_put_figure(table, table_duration(human, query_integer(query, i)));
             else
-                result_cell(table, query, i);
+                result_put_cell(table, query, i);
     }
     if (table)
         table_close(table);
@@ -713,7 +714,7 @@ static void print_answer_as_json(struct db *all, int64_t limit)
     json_object(&json, NULL);
     json_begin_lines(&json);
     db_rows(row, all, schema_statement("ranks/about"))
-        result_member(&json, query_text(row, 0, NULL), row, 1);
+        result_put_json_member(&json, query_text(row, 0, NULL), row, 1);
     for (int i = 0; i < 3; i++) {
         char *name = say_print("ranks/%s", lists[i]);
         json_key(&json, i ? lists[i] : "table");
@@ -726,11 +727,12 @@ static void print_answer_as_json(struct db *all, int64_t limit)
 
 struct db *ranks_compare(char *const *files, const char *function)
 {
-    struct traces traces = traces_together(files);
+    struct traces traces = traces_list_as_one(files);
     struct ranks ranks = {.glob = function, .progress = progress_begin("reading")};
-    bool ok =
-        !traces.failed && (ranks.all = db_scratch("ranks", schema_statement("ranks/tables"))) &&
-        db_run(ranks.all, "PRAGMA cache_size = -8192; BEGIN") && read_all_traces(&ranks, &traces);
+    bool ok = !traces.failed &&
+              (ranks.all = db_open_scratch("ranks", schema_statement("ranks/tables"))) &&
+              db_run(ranks.all, "PRAGMA cache_size = -8192; BEGIN") &&
+              read_all_traces(&ranks, &traces);
 
     traces_free(&traces);
     if (ok) {
@@ -743,7 +745,7 @@ struct db *ranks_compare(char *const *files, const char *function)
             explain_all_recompiles(&ranks);
         }
         db_on_progress(ranks.all, NULL, NULL);
-        ok = ok && !db_failed(ranks.all);
+        ok = ok && !db_has_failed(ranks.all);
     }
     progress_end(&ranks.progress);
     list_each(gone, &ranks.gone)
@@ -764,7 +766,7 @@ int ranks_compare_and_print(char *const *files, const char *function, int64_t li
         say_error("ranks: which traces? `dyntrace ranks DIR`");
     else if (all)
         (json ? print_answer_as_json : print_answer)(all, limit);
-    ok = all && !db_failed(all);
+    ok = all && !db_has_failed(all);
     db_close(all);
     return ok ? 0 : 2;
 }

@@ -36,8 +36,8 @@ struct named {
 
 static struct named make_finding_names(const struct replay *r, const struct replay_finding *f)
 {
-    return (struct named){replay_entry_name(r, f->entry), replay_entry_name(r, f->wanted),
-                          replay_code_name(r, r->caches.at[f->lookup->cache].code)};
+    return (struct named){replay_make_entry_name(r, f->entry), replay_make_entry_name(r, f->wanted),
+                          replay_make_code_name(r, r->caches.at[f->lookup->cache].code)};
 }
 
 static void free_finding_names(struct named *n)
@@ -65,7 +65,7 @@ static void print_finding(struct page_text *page, const struct replay_finding *f
     fact(page, "why", f->why);
     fact(page, "entry", n.entry);
     fact(page, "wanted", f->wanted == f->entry ? NULL : n.wanted);
-    page_text_row(page, "pages/replay/finding", 0);
+    page_text_print_row(page, "pages/replay/finding", 0);
     free_finding_names(&n);
 }
 
@@ -97,7 +97,7 @@ static void print_verdict_block(struct page_text *page, const char *name)
     fact(page, "by_limit", v->by_limit);
     fact(page, "by_false", v->by_false);
     fact(page, "insertion", v->insertion);
-    page_text_row(page, name, 0);
+    page_text_print_row(page, name, 0);
 }
 
 static void print_verdict(const struct replay *r, const struct replay_verdict *v)
@@ -166,7 +166,7 @@ static int verify_trace(struct replay *r, bool json)
     struct replay_verdict verdict;
     int status;
 
-    replay_verify(r, &verdict);
+    replay_verify_lookups(r, &verdict);
     (json ? write_verdict_as_json : print_verdict)(r, &verdict);
     status = verdict.findings.count || verdict.orphans ? 1 : 0;
     list_free(&verdict.findings);
@@ -226,7 +226,7 @@ static void write_function_as_json(struct json *json, const struct whatif_asked 
     json_object(json, NULL);
     db_rows(row, asked->db, schema_statement("replay/function"),
             asked->replay->codes.at[f->code].id) for (int i = 0; i < query_columns(row); i++)
-        result_member(json, query_name(row, i), row, i);
+        result_put_json_member(json, query_name(row, i), row, i);
     write_function_figures_as_json(json, f);
     json_end(json);
 }
@@ -236,7 +236,7 @@ static void print_whatif_as_json(const struct whatif_asked *asked,
 {
     const struct whatif_result *r = &answer->result;
     struct json json = {.out = asked->out};
-    char *words = whatif_try_words(asked, &answer->knobs);
+    char *words = whatif_make_try_command(asked, &answer->knobs);
 
     json_object(&json, NULL);
     json_string(&json, "settings", answer->knobs.text ? answer->knobs.text : "");
@@ -316,7 +316,7 @@ static int print_whatif_answer(const struct whatif_asked *asked, bool calls)
     else if (ok && asked->json)
         print_whatif_as_json(asked, &answer);
     else if (ok)
-        whatif_page(asked, &answer, NULL, NULL);
+        whatif_print_page(asked, &answer, NULL, NULL);
     whatif_answer_free(&answer);
     return ok ? 0 : 2;
 }
@@ -327,7 +327,7 @@ static int print_whatif_answer(const struct whatif_asked *asked, bool calls)
 static void write_cache_slot_as_json(struct json *json, const struct replay *r,
                                      const struct replay_slot *slot)
 {
-    char *name = replay_entry_name(r, slot->entry);
+    char *name = replay_make_entry_name(r, slot->entry);
 
     json_object(json, NULL);
     json_string(json, "entry", name);
@@ -339,21 +339,21 @@ static void write_cache_slot_as_json(struct json *json, const struct replay *r,
 }
 
 /* Write the event at C's position to JSON, with the cache entries of its function
- * (cursor_cache). */
+ * (cursor_get_cache_state). */
 static void write_event_as_json(const struct cursor *c)
 {
-    const struct replay_event *event = cursor_event(c);
+    const struct replay_event *event = cursor_get_event(c);
     struct json json = {.out = c->out};
     struct replay_state state = {0};
 
     json_object(&json, NULL);
     json_integer(&json, "event", (int64_t)c->at + 1);
     json_integer(&json, "events", (int64_t)c->r->events.count);
-    json_integer(&json, "at_ns", cursor_ns(c));
+    json_integer(&json, "at_ns", cursor_get_time(c));
     if (event) {
-        struct replay_subject about = cursor_subject(c);
-        char *function = replay_code_name(c->r, about.code);
-        json_string(&json, "kind", replay_kind_word(event->kind));
+        struct replay_subject about = cursor_get_subject(c);
+        char *function = replay_make_code_name(c->r, about.code);
+        json_string(&json, "kind", replay_word_of_kind(event->kind));
         json_integer(&json, "id", about.id);
         json_string(&json, "function", function);
         if (event->kind == REPLAY_LOOKUP)
@@ -362,7 +362,7 @@ static void write_event_as_json(const struct cursor *c)
             json_bool(&json, "recompile", c->r->compiles.at[event->index].recompile);
         free(function);
     }
-    cursor_cache(c, &state);
+    cursor_get_cache_state(c, &state);
     json_list(&json, "cache");
     json_begin_lines(&json);
     for (size_t i = 0; i < state.count; i++)
@@ -379,12 +379,12 @@ static int print_event_at_place(struct db *db, struct replay *replay, const char
     struct cursor c;
     enum cursor_result result;
 
-    cursor_begin(&c, db, replay, stdout);
+    cursor_init(&c, db, replay, stdout);
     result = cursor_run_command(&c, "goto", place);
     if (result == CURSOR_THERE && json)
         write_event_as_json(&c);
     else if (result == CURSOR_THERE)
-        replay_page(&c);
+        replay_print_page(&c);
     cursor_end(&c);
     if (result == CURSOR_ERROR)
         return 2;
@@ -403,7 +403,7 @@ static int open_replay_screen(char **operands)
         return 2;
     }
     if (operands[0]) {
-        path = traces_file(operands, MERGE_FRAMES, &options.name);
+        path = traces_make_one_file(operands, MERGE_FRAMES, &options.name);
         if (!path)
             return 2;
     }
@@ -511,16 +511,16 @@ static int replay_main(int count, char **operands)
         return 2;
     if (!given.to && !given.verify && !asked.count)
         return open_replay_screen(operands);
-    asked.db = find_open(operands);
+    asked.db = find_open_traces(operands);
     if (!asked.db)
         return 2;
-    doubts_warn(asked.db, "what is replayed is what it has so far",
-                asked.count ? NULL : "what came after them is uncertain");
-    doubts_say_settings(asked.db);
+    doubts_print_warnings(asked.db, "what is replayed is what it has so far",
+                          asked.count ? NULL : "what came after them is uncertain");
+    doubts_report_settings(asked.db);
     asked.replay = replay_open(asked.db, given.verify || asked.count);
     if (asked.replay)
         status = answer_option(&asked);
-    if (db_failed(asked.db))
+    if (db_has_failed(asked.db))
         status = 2;
     replay_free(asked.replay);
     db_close(asked.db);

@@ -67,7 +67,7 @@ static void print_recording_facts(struct report *report)
     struct table *table =
         table_open(report->out, table_format(report->out, false), 2, (const char *[]){"", ""});
 
-    prose_title(report->out, "The recording");
+    prose_print_title(report->out, "The recording");
     table_omit_headings(table);
     report_facts(report, print_fact, table);
     table_close(table);
@@ -78,7 +78,7 @@ static void warn_if_incomplete(const struct report *report)
 {
     if (!report->state || !strcmp(report->state, "complete"))
         return;
-    prose_text(report->out, report_describe_state(report), 200);
+    prose_print_text(report->out, report_describe_state(report), 200);
     putc('\n', report->out);
 }
 
@@ -100,7 +100,7 @@ static void print_report_as_text(struct report *report)
     /* losses come first, because they make the tables below uncertain */
     report_print_table(report, "losses", false);
     warn_if_incomplete(report);
-    findings_print(report->db, report->out, page_text_way(report->out, false), given.file);
+    findings_print(report->db, report->out, page_text_choose_way(report->out, false), given.file);
     if (is_several)
         print_processes(report);
     for (size_t i = 0; i < array_count(tables); i++)
@@ -138,9 +138,9 @@ static void write_rows_as_json(struct report *report, struct json *json, const c
     for (int64_t row = 0; row != report->limit && query_step(query); row++)
         for (int i = 0; i < all; i++)
             if (!strcmp(query_name(query, i), "argv") && query_type(query, i) == QUERY_TEXT)
-                table_put_json(table, query_whole(query, i, NULL));
+                table_put_json(table, query_whole_value(query, i, NULL));
             else if (*query_name(query, i) != '_')
-                result_cell(table, query, i);
+                result_put_cell(table, query, i);
     table_close(table);
     query_close(query);
 }
@@ -151,13 +151,13 @@ static void write_meta_as_json(struct report *report, struct json *json)
     db_rows(query, report->db, schema_statement("report/meta"))
     {
         size_t bytes;
-        const char *key = query_whole(query, 0, NULL);
+        const char *key = query_whole_value(query, 0, NULL);
         const char *text;
         if (query_type(query, 1) != QUERY_NULL && query_integer(query, 2)) {
-            text = query_whole(query, 1, &bytes);
+            text = query_whole_value(query, 1, &bytes);
             json_raw(json, key, text, bytes);
         } else {
-            result_member(json, key, query, 1);
+            result_put_json_member(json, key, query, 1);
         }
     }
     json_end(json);
@@ -179,7 +179,7 @@ static void write_report_as_json(struct report *report)
     double hits = report_share_in_percent(report, report->sums.hits);
     double eager = report_share_in_percent(report, report->sums.python);
     struct query *query = db_query(db, schema_statement("report/sums"));
-    char *left_out = doubts_left_out(db);
+    char *left_out = doubts_describe_frames_left_out(db);
 
     json_object(json, NULL);
     json_begin_lines(json);
@@ -191,14 +191,14 @@ static void write_report_as_json(struct report *report)
     write_meta_as_json(report, json);
     json_string(json, "left_out", left_out);
     free(left_out);
-    findings_json(db, json);
+    findings_write_as_json(db, json);
     if (report->frames >= 0)
         query_bind_integer(query, 1, report->frames);
     if (report->open_frames >= 0)
         query_bind_integer(query, 2, report->open_frames);
     query_step(query);
     for (int i = 0; i < query_columns(query); i++)
-        result_member(json, query_name(query, i), query, i);
+        result_put_json_member(json, query_name(query, i), query, i);
     query_close(query);
     for (size_t i = 0; i < array_count(lists); i++) {
         if (lists[i][0]) {
@@ -226,10 +226,10 @@ static bool make_report(struct report *report)
 
     /* read one snapshot of the database, so that all parts agree while the recording continues */
     db_run(report->db, "BEGIN");
-    db_keep_view(report->db, "functions");
-    db_keep_view(report->db, "hot_functions");
-    db_keep_view(report->db, "entry_calls");
-    db_keep_view(report->db, "findings");
+    db_store_view_as_table(report->db, "functions");
+    db_store_view_as_table(report->db, "hot_functions");
+    db_store_view_as_table(report->db, "entry_calls");
+    db_store_view_as_table(report->db, "findings");
     report->state = db_meta(report->db, "state");
     if (report->state && !strcmp(report->state, "recording")) {
         directory = db_meta(report->db, "session");
@@ -238,7 +238,7 @@ static bool make_report(struct report *report)
     }
     report->progress = progress_begin("reading");
     report_read_calls(report);
-    if (db_failed(report->db))
+    if (db_has_failed(report->db))
         ok = false;
     else if (report->page)
         ok = report_print_html(report);
@@ -247,7 +247,7 @@ static bool make_report(struct report *report)
     else
         print_report_as_text(report);
     progress_end(&report->progress);
-    return ok && !db_failed(report->db);
+    return ok && !db_has_failed(report->db);
 }
 
 /* Return why the given options cannot be combined, or NULL if they can. */

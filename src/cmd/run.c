@@ -492,7 +492,7 @@ static void print_findings(const struct session *session, const struct collector
     if (said->frames > FRAMES_READ) {
         say_error("`dyntrace why %s` prints what to look at first", path);
     } else if ((db = db_open(path))) {
-        findings_print(db, stderr, page_text_way(stderr, false), path);
+        findings_print(db, stderr, page_text_choose_way(stderr, false), path);
         db_close(db);
     }
     free(here);

@@ -53,7 +53,7 @@ static struct {
 /* Bind the parameters from ?3 on. They are the same in all statements; see schemas/show.sql. */
 static void bind_shared_parameters(struct query *query)
 {
-    find_bind(query, 3, &show.code);
+    find_bind_ids(query, 3, &show.code);
     query_bind_text(query, 4, show.code.qualname);
     query_bind_integer(query, 5, given.full || given.json);
     query_bind_integer(query, 6, show.torch);
@@ -92,7 +92,7 @@ static const char *column_text(struct query *query, const char *name)
 {
     int i = column_index(query, name);
 
-    return query_type(query, i) == QUERY_NULL ? NULL : query_whole(query, i, NULL);
+    return query_type(query, i) == QUERY_NULL ? NULL : query_whole_value(query, i, NULL);
 }
 
 static int64_t column_integer(struct query *query, const char *name)
@@ -116,7 +116,7 @@ static void print_graph_nodes(struct query *graph)
     /* the first ROWS rows decide the widths of the columns; later rows may be wider */
     while (query_step(query) && count++ < ROWS)
         for (int i = 0; i < NODE_CELLS - 1; i++) {
-            size_t needed = prose_columns(column_text(query, heads[i]), width);
+            size_t needed = prose_count_columns(column_text(query, heads[i]), width);
             if (needed > columns[i] && needed <= 60)
                 columns[i] = needed;
         }
@@ -129,7 +129,7 @@ static void print_graph_nodes(struct query *graph)
             break;
         for (int i = 0; i < NODE_CELLS; i++) {
             fputs(i ? "  " : "    ", stdout);
-            prose_cell(stdout, column_text(query, heads[i]), width, columns[i]);
+            prose_print_cell(stdout, column_text(query, heads[i]), width, columns[i]);
         }
         putchar('\n');
     }
@@ -146,7 +146,7 @@ static void print_phase(struct query *query)
     int64_t end = column_integer(query, "end_ns");
     int64_t took = start >= 0 && end > start ? end - start : 0;
     char human[TABLE_HUMAN];
-    const char *words = torch_phase_words(column_text(query, "name"));
+    const char *words = torch_describe_phase(column_text(query, "name"));
 
     while (show.depth > 0 && show.ends[show.depth - 1] <= start)
         show.depth--;
@@ -158,7 +158,7 @@ static void print_phase(struct query *query)
          * left out. */
         bool own = words && strstr(words, "but for");
         printf("  %9s  %*s", table_duration(human, took), show.depth * 2, "");
-        prose_text(stdout, column_text(query, "name"), given.full ? SIZE_MAX - 1 : WIDTH);
+        prose_print_text(stdout, column_text(query, "name"), given.full ? SIZE_MAX - 1 : WIDTH);
         if (words && !own)
             printf(": %s", words);
         putchar('\n');
@@ -170,7 +170,7 @@ static void print_phase(struct query *query)
 static void print_listing(struct query *query)
 {
     const char *kind = query_text(query, 0, NULL);
-    const char *listing = query_whole(query, 1, NULL);
+    const char *listing = query_whole_value(query, 1, NULL);
     bool before = !strcmp(kind, "original_bytecode");
 
     const char *title = kind;
@@ -180,7 +180,7 @@ static void print_listing(struct query *query)
     else if (!strcmp(kind, "modified_bytecode"))
         title = "bytecode after";
     fputs("  ", stdout);
-    prose_text(stdout, title, 40);
+    prose_print_text(stdout, title, 40);
     if (before && show.before && !strcmp(show.before, listing)) {
         fputs(": as of the compile above\n", stdout);
         return;
@@ -190,7 +190,7 @@ static void print_listing(struct query *query)
         show.before = strdup(listing);
     }
     putchar('\n');
-    prose_lines(stdout, listing, 4, given.full ? -1 : LINES);
+    prose_print_lines(stdout, listing, 4, given.full ? -1 : LINES);
 }
 
 static void print_part(struct page_text *page, const char *name, struct query *row)
@@ -218,12 +218,12 @@ static void print_page(void)
     struct page_text page = {
         .out = stdout,
         .db = show.db,
-        .way = page_text_way(stdout, given.full),
+        .way = page_text_choose_way(stdout, given.full),
         .bind = bind_page_parameters,
         .call = print_part,
     };
 
-    show.settings = doubts_settings(show.db);
+    show.settings = doubts_describe_settings(show.db);
     page_text_print(&page, "show/function", 0);
     page_text_print(&page, "show/compiles", 0);
     free(show.settings);
@@ -249,7 +249,7 @@ static void begin_row_as_json(struct json *json, struct query *query)
     for (int i = 0; i < query_columns(query); i++)
         /* leave out columns that begin with `_`, which are for people */
         if (*query_name(query, i) != '_')
-            result_member(json, query_name(query, i), query, i);
+            result_put_json_member(json, query_name(query, i), query, i);
 }
 
 static void write_section_as_json(struct json *json, const char *name, int64_t id, int64_t limit)
@@ -277,8 +277,8 @@ static void write_page_as_json(void)
     json_object(json, NULL);
     json_begin_lines(json);
     json_string(json, "file", db_path(show.db));
-    doubts_json_settings(show.db, json);
-    found_json(json, &show.code);
+    doubts_write_settings_as_json(show.db, json);
+    found_write_as_json(json, &show.code);
     json_integer(json, "compile_count", show.code.label ? 1 : show.code.compiles);
     json_list(json, "compiles");
     json_begin_lines(json);
@@ -314,9 +314,10 @@ static int show_main(int count, char **operands)
     enum find_result found;
     int status;
 
-    if (!find_operands("show", count, operands, &name, &files) || !(show.db = find_open(files)))
+    if (!find_split_operands("show", count, operands, &name, &files) ||
+        !(show.db = find_open_traces(files)))
         return 2;
-    doubts_warn(show.db, "what is shown is what it has so far", "there may be more");
+    doubts_print_warnings(show.db, "what is shown is what it has so far", "there may be more");
     found = find_code(show.db, name, &show.code, stdout, given.json);
     if (found == FIND_ONE) {
         torch = query_section("torch", 0, 1);
@@ -324,7 +325,7 @@ static int show_main(int count, char **operands)
         query_close(torch);
         (given.json ? write_page_as_json : print_page)();
     }
-    status = find_status(show.db, found);
+    status = find_exit_status(show.db, found);
     found_code_free(&show.code);
     free(show.before);
     db_close(show.db);

@@ -80,17 +80,17 @@ static bool print_result(struct session *session, struct query *query)
     any = query_step(query);
     db_on_progress(session->db, NULL, NULL);
     progress_end(&progress);
-    if (query_columns(query) && !db_failed(session->db)) {
+    if (query_columns(query) && !db_has_failed(session->db)) {
         table = result_open(stdout, session->format, query, NULL);
         if (given.headless)
             table_omit_headings(table);
         for (; any; any = query_step(query))
-            result_row(table, query);
+            result_put_row(table, query);
         ok = table_close(table);
     }
     prompt_set_running(NULL);
     query_close(query);
-    return out_flush() && ok && !db_failed(session->db);
+    return out_flush() && ok && !db_has_failed(session->db);
 }
 
 static enum table_format choose_format(void)
@@ -145,15 +145,15 @@ static bool run_sql_statements(struct session *session, const char *sql)
     bool first = true;
     bool ok = true;
 
-    db_retry(session->db);
+    db_allow_retry(session->db);
     while (ok && *(sql += strspn(sql, " \t\r\n;"))) {
         bool dot = *sql == '.';
-        char *named = dot ? sql_named(sql) : NULL;
+        char *named = dot ? sql_name_of_line(sql) : NULL;
         const char *rest = sql + strcspn(sql, "\n");
         struct query *query = dot && !named ? NULL
                                             : db_query_next(session->db, named ? named : sql,
                                                             dot ? &(const char *){0} : &rest);
-        ok = !db_failed(session->db) && (!dot || named);
+        ok = !db_has_failed(session->db) && (!dot || named);
         if (dot && !named)
             say_error("%.*s: no such command; .help lists them", (int)strcspn(sql, " ;\n"), sql);
         if (query)
@@ -207,7 +207,7 @@ static bool add_rows_to_result(struct db *all, struct query **to, struct db *db,
     struct query *query = db_query_next(db, sql, &rest);
     bool fits = query && query_columns(query) && !rest[strspn(rest, " \t\r\n;")];
 
-    if (!fits && !db_failed(db))
+    if (!fits && !db_has_failed(db))
         say_error("sql: several traces are asked one statement that has rows");
     fits = fits && bind_json_values(db, query, given.bind);
     if (fits && !*to)
@@ -216,10 +216,10 @@ static bool add_rows_to_result(struct db *all, struct query **to, struct db *db,
     while (fits && query_step(query)) {
         query_bind_row(*to, 2, query, query_columns(query));
         query_execute(*to);
-        fits = !db_failed(all);
+        fits = !db_has_failed(all);
     }
-    if (fits && db_failed(db))
-        traces_add_left_out(1);
+    if (fits && db_has_failed(db))
+        traces_count_left_out(1);
     query_close(query);
     return fits;
 }
@@ -228,12 +228,12 @@ static bool add_rows_to_result(struct db *all, struct query **to, struct db *db,
 static int query_traces(struct traces *traces, const char *sql)
 {
     struct session session = {.format = choose_format(),
-                              .db = db_scratch("sql", "PRAGMA cache_size = -65536")};
+                              .db = db_open_scratch("sql", "PRAGMA cache_size = -65536")};
     struct progress progress = progress_begin("running");
     struct query *to = NULL;
     bool ok = true;
 
-    for (struct db *db; ok && (db = traces_next(traces)); db_close(db)) {
+    for (struct db *db; ok && (db = traces_open_next(traces)); db_close(db)) {
         progress_tick(&progress, (int64_t)traces->next, (int64_t)traces->paths.count);
         ok = add_rows_to_result(session.db, &to, db, sql);
     }
@@ -256,12 +256,12 @@ static size_t next_word;
 
 static char *match_sql_word(const char *text, int again)
 {
-    return sql_match(text, words.words.at, words.words.count, &next_word, again);
+    return sql_match_words(text, words.words.at, words.words.count, &next_word, again);
 }
 
 static char *match_dot_command(const char *text, int again)
 {
-    return sql_match(text, dot_commands, array_count(dot_commands), &next_word, again);
+    return sql_match_words(text, dot_commands, array_count(dot_commands), &next_word, again);
 }
 
 static char **complete_word(const char *text, int start, int end)
@@ -288,7 +288,7 @@ static void remember_statement(const struct session *session, char *statement)
  * complete. Returns false if the user leaves the prompt. */
 static bool process_line(struct session *session, char *line)
 {
-    char *named = *session->pending ? NULL : sql_named(line);
+    char *named = *session->pending ? NULL : sql_name_of_line(line);
     char *joined;
 
     if (!*session->pending && !line[strspn(line, "; \t")])
@@ -327,7 +327,7 @@ static void run_prompt(struct session *session)
     sql_words_gather(&words, session->db);
 
     fputs("dyntrace sql on ", stdout);
-    prose_text(stdout, db_path(session->db), SIZE_MAX - 1);
+    prose_print_text(stdout, db_path(session->db), SIZE_MAX - 1);
     puts(" (read only). \".help\" lists the commands.");
     while (go_on) {
         char *line = prompt_read_line(*session->pending ? "   ...> " : "dyntrace> ");
@@ -381,7 +381,7 @@ static const char *suggest_query(struct near *near, const char *name)
 static char *find_sql_of_text(const char *text, const char *why)
 {
     bool is_name = *text && *text != '.' && !strpbrk(text, " \t\n;(");
-    char *named = *text == '.' ? NULL : sql_named(text);
+    char *named = *text == '.' ? NULL : sql_name_of_line(text);
     struct near near;
 
     if (named || !is_name)
@@ -412,7 +412,7 @@ static bool is_file(const char *argument)
 static int query_given_files(char **files, const char *text)
 {
     struct session session = {.format = choose_format(), .bind = given.bind};
-    struct traces traces = traces_together(files);
+    struct traces traces = traces_list_as_one(files);
     char *typed = NULL;
     int status = 2;
 
@@ -425,7 +425,7 @@ static int query_given_files(char **files, const char *text)
         if (text || (text = typed = find_sql_of_standard_input()))
             status = query_traces(&traces, text);
     } else if ((session.db = given.list
-                                 ? db_scratch("sql", "")
+                                 ? db_open_scratch("sql", "")
                                  : db_open(traces.paths.count ? traces.paths.at[0] : NULL))) {
         prompt_catch_sigint();
         bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
@@ -447,7 +447,7 @@ static int query_given_files(char **files, const char *text)
 /* Print the SQL of the query NAME. Returns the exit status. */
 static int print_sql_of_query(const char *name)
 {
-    const char *text = sql_text(name);
+    const char *text = sql_find_statement(name);
     size_t length = text ? strlen(text) : 0;
     bool whole = length && text[length - 1] == '\n';
     struct near near;

@@ -79,9 +79,9 @@ static void read_frames_into_tree(void)
     tree.ids = found_ids_read(tree.db, &tree.code);
     tree.last_frame = db_integer(tree.db, 0, "SELECT MAX(frame_id) FROM frame");
     tree.progress = progress_begin("reading frames");
-    stacks_walk(tree.db, &tree.stacks, &walk);
+    stacks_visit_frames(tree.db, &tree.stacks, &walk);
     progress_end(&tree.progress);
-    tree_link(&tree.stacks.tree);
+    tree_link_children(&tree.stacks.tree);
 }
 
 /* ---- printing the tree --------------------------------------------------- */
@@ -155,7 +155,8 @@ static void print_node(void *to, const struct node *node)
                       query_text(code, 0, NULL));
     table_put_string(to, words);
     free(words);
-    words = say_print("%s:%" PRId64, prose_path(query_text(code, 1, NULL)), query_integer(code, 2));
+    words = say_print("%s:%" PRId64, prose_shorten_path(query_text(code, 1, NULL)),
+                      query_integer(code, 2));
     table_put_string(to, words);
     free(words);
     query_close(code);
@@ -170,7 +171,7 @@ static void write_node_as_json(void *to, const struct node *node)
     json_integer(json, "depth", node->depth - 1);
     json_integer(json, "code_id", node->code_id);
     json_string(json, "qualname", query_text(code, 0, NULL));
-    json_string(json, "filename", query_whole(code, 1, NULL));
+    json_string(json, "filename", query_whole_value(code, 1, NULL));
     json_integer(json, "first_line", query_integer(code, 2));
     json_integer(json, "calls", node->calls);
     json_integer(json, "total_ns", node->total_ns);
@@ -191,7 +192,7 @@ static int64_t least_shown_ns(void)
 static void bind_call_parameters(const void *context, struct query *query)
 {
     if (!tree.frame_id)
-        find_bind(query, 1, &tree.code);
+        find_bind_ids(query, 1, &tree.code);
 }
 
 static void print_tree(void)
@@ -200,7 +201,7 @@ static void print_tree(void)
     struct page_text page = {
         .out = stdout,
         .db = tree.db,
-        .way = page_text_way(stdout, false),
+        .way = page_text_choose_way(stdout, false),
         .bind = bind_call_parameters,
     };
     struct table *table;
@@ -225,7 +226,7 @@ static void write_tree_as_json(void)
     json_object(json, NULL);
     json_begin_lines(json);
     json_string(json, "file", db_path(tree.db));
-    found_json(json, &tree.code);
+    found_write_as_json(json, &tree.code);
     json_integer_or_null(json, "frame_id", tree.frame_id, tree.frame_id);
     json_list(json, "nodes");
     json_begin_lines(json);
@@ -247,7 +248,7 @@ static bool choose_call(void)
     bool is_ours = true;
 
     query = db_query(tree.db, schema_statement(given.call ? "tree/is-ours" : "tree/slowest"));
-    find_bind(query, 1, &tree.code);
+    find_bind_ids(query, 1, &tree.code);
     if (given.call) {
         query_bind_integer(query, 2, given.call);
         is_ours = query_step(query) && query_integer(query, 0);
@@ -269,7 +270,7 @@ static bool choose_call(void)
 /* Report that the trace stores no frame that can be the root of a tree. */
 static void report_no_call(void)
 {
-    const char *which = doubts_frames_text(tree.db);
+    const char *which = doubts_describe_stored_frames(tree.db);
 
     say_error("tree: no call of %s is stored in %s%s%s; `dyntrace why %s` has its totals",
               tree.code.qualname, db_path(tree.db), which ? ", which has these frames: " : "",
@@ -297,13 +298,13 @@ static bool tree_build_and_print(void)
     if (!choose_call())
         return false;
     read_frames_into_tree();
-    if (db_failed(tree.db))
+    if (db_has_failed(tree.db))
         return false;
     if (!node_with_index(0)->child) {
         report_no_call();
         return false;
     }
-    doubts_say_unstored(tree.db, "their time is their callers' own time in the tree");
+    doubts_report_unstored_frames(tree.db, "their time is their callers' own time in the tree");
     if (given.json)
         write_tree_as_json();
     else
@@ -326,18 +327,18 @@ static int tree_main(int count, char **operands)
         say_error("tree: --least: no call takes more than 1, the whole time");
         return 2;
     }
-    if (!find_operands("tree", count, operands, &name, &files))
+    if (!find_split_operands("tree", count, operands, &name, &files))
         return 2;
     if (!name) {
         say_error("tree: needs the name of a function; `dyntrace tree --help` tells more");
         return 2;
     }
-    if (!(tree.db = find_open(files)))
+    if (!(tree.db = find_open_traces(files)))
         return 2;
-    doubts_warn(tree.db, "the tree has what is stored so far", "there may be more");
-    doubts_say_settings(tree.db);
+    doubts_print_warnings(tree.db, "the tree has what is stored so far", "there may be more");
+    doubts_report_settings(tree.db);
     found = find_code(tree.db, name, &tree.code, stdout, given.json);
-    status = find_status(tree.db, found);
+    status = find_exit_status(tree.db, found);
     if (found == FIND_ONE && !tree_build_and_print())
         status = 2;
     stacks_free(&tree.stacks);

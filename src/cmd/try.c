@@ -174,7 +174,7 @@ static void print_words(FILE *out, const struct words *words)
         if (plain)
             say_escaped(out, word, strlen(word));
         else
-            prose_shell_word(out, word);
+            prose_print_shell_word(out, word);
     }
 }
 
@@ -269,7 +269,7 @@ static void read_trace_counts(struct trying *trying, const struct attempt *attem
     if (access(attempt->trace, R_OK) == 0)
         db = traces_open(files, MERGE_FRAMES);
     if (db)
-        seen->traced = trials_count(db, arena, &seen->figures);
+        seen->traced = trials_count_calls(db, arena, &seen->figures);
     if (seen->traced) {
         db_rows(row, db, schema_statement("trials/ended"))
         {
@@ -435,8 +435,8 @@ static const char *judge_values(struct trying *trying, const struct attempt *att
     run_baseline_again(trying);
     if (!trying->has_again)
         return found;
-    return prose_equal(values_worst_verdict(trying->baseline.values, trying->again.values),
-                       "different")
+    return prose_are_texts_equal(
+               values_worst_verdict(trying->baseline.values, trying->again.values), "different")
                ? NULL
                : found;
 }
@@ -464,7 +464,7 @@ static int compare_counts(const struct trial_counts *a, const struct trial_count
 static struct trial_counts choose_counts(const struct trying *trying, const struct seen *seen)
 {
     const struct trial_counts *own =
-        trying->plan.named ? trials_counts_of(&seen->figures, &trying->plan.function) : NULL;
+        trying->plan.named ? trials_find_counts(&seen->figures, &trying->plan.function) : NULL;
 
     if (trying->plan.named && !own)
         return (struct trial_counts){.step_ns = UNKNOWN};
@@ -527,8 +527,8 @@ static bool try_setting(struct trying *trying, const char *setting)
     result->setting = setting;
     result->counts = choose_counts(trying, &seen);
     result->works =
-        !row.error &&
-        (baseline || (row.output_same == 1 && !prose_equal(row.values_same, "different")));
+        !row.error && (baseline || (row.output_same == 1 &&
+                                    !prose_are_texts_equal(row.values_same, "different")));
     result->gains =
         result->works && compare_counts(&result->counts, &trying->results.at[0].counts) < 0;
     result->trial_id = trials_store(trying->db, &row, seen.traced ? &seen.figures : NULL);
@@ -662,7 +662,8 @@ static void print_trial(struct table *table, const struct trial *trial, bool com
     put_output_cell(table, trial);
     if (compared)
         table_put_string(table, trial->values_same);
-    table_put_text(table, note ? note : "", note ? prose_cut(note, NOTE_MOST) : 0);
+    table_put_text(table, note ? note : "",
+                   note ? prose_length_without_cut_character(note, NOTE_MOST) : 0);
 }
 
 static void print_trials(const struct trying *trying, const struct trials *trials)
@@ -729,7 +730,7 @@ static void write_trials_as_json(const struct trying *trying, const struct trial
     json_begin_lines(&json);
     json_string(&json, "file", plan->path);
     if (plan->named)
-        found_json(&json, &plan->code);
+        found_write_as_json(&json, &plan->code);
     else
         json_null(&json, "function");
     json_list(&json, "command");
@@ -800,9 +801,9 @@ static bool prepare_plan(struct trying *trying, char *const *files, const char *
         say_error("try: --rtol bounds what --compare calls close: give --compare as well");
         return false;
     }
-    if (!find_name_fits("try", name, files) || !plan_read(plan, files))
+    if (!find_is_name_plausible("try", name, files) || !plan_read(plan, files))
         return false;
-    db = find_open(files);
+    db = find_open_traces(files);
     if (!db)
         return false;
     found = plan_find_function(plan, db, name);
@@ -810,7 +811,7 @@ static bool prepare_plan(struct trying *trying, char *const *files, const char *
         *list_add(&plan->settings) = *settings;
     if (found && !plan->settings.count && given.runs > 1)
         plan_choose_settings(plan, files, db, (size_t)given.runs - 1);
-    found = found && !db_failed(db);
+    found = found && !db_has_failed(db);
     db_close(db);
     if (found && (given.calls || given.compare) && !plan->known)
         say_error("try: --calls and --compare need the name of a function");
@@ -849,7 +850,9 @@ static int try_command(char *const *files, const char *name, char *const *settin
     progress_end(&trying.progress);
     if (print && trying.results.count)
         print_batch(&trying);
-    status = trying.stopped ? 128 + SIGINT : trying.results.count && !db_failed(trying.db) ? 0 : 2;
+    status = trying.stopped                                      ? 128 + SIGINT
+             : trying.results.count && !db_has_failed(trying.db) ? 0
+                                                                 : 2;
     if (trying.results.count && !trying.results.at[0].works)
         status = 2;
 done:

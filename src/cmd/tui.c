@@ -64,7 +64,7 @@ static int tui_main(int count, char **operands)
      * the signal would kill us */
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
-    path = operands[0] ? traces_file(operands, MERGE_FRAMES, &given.name) : NULL;
+    path = operands[0] ? traces_make_one_file(operands, MERGE_FRAMES, &given.name) : NULL;
     return operands[0] && !path ? 2 : tui_run(&given, path);
 }
 

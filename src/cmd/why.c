@@ -46,15 +46,15 @@ static void print_worst_functions(struct db *db, const char *file)
 {
     struct json *json = &(struct json){.out = stdout};
 
-    db_keep_view(db, "functions");
+    db_store_view_as_table(db, "functions");
     if (!given.json) {
-        findings_print(db, stdout, page_text_way(stdout, false), file);
+        findings_print(db, stdout, page_text_choose_way(stdout, false), file);
         return;
     }
     json_object(json, NULL);
     json_begin_lines(json);
     json_string(json, "file", db_path(db));
-    findings_json(db, json);
+    findings_write_as_json(db, json);
     json_end(json);
     putchar('\n');
 }
@@ -71,7 +71,7 @@ static int why_main(int count, char **operands)
     if (!count) {
         name = NULL;
         files = operands;
-    } else if (!find_operands("why", count, operands, &name, &files)) {
+    } else if (!find_split_operands("why", count, operands, &name, &files)) {
         return 2;
     }
     if (given.ranks && !name)
@@ -80,29 +80,29 @@ static int why_main(int count, char **operands)
         return name ? ranks_compare_and_print(files, name, -1, given.json) : 2;
     if (given.measure)
         measured = try_remedies(files, name, false);
-    if (!(why.db = find_open(files)))
+    if (!(why.db = find_open_traces(files)))
         return 2;
     /* warn that the recording still runs, but not about losses, which the page itself reports */
-    doubts_warn(why.db, "the answer is about what it has so far", NULL);
+    doubts_print_warnings(why.db, "the answer is about what it has so far", NULL);
     why.progress = progress_begin("reading decisions");
     db_on_progress(why.db, progress_spin, &why.progress);
     found = FIND_LISTED;
     if (name)
         found = find_code(why.db, name, &why.code, stdout, given.json);
     if (found == FIND_ONE) {
-        why_gather(&why);
+        why_gather_facts(&why);
         why_add_remedies(&why);
-        why_whatif(&why);
+        why_predict_remedies(&why);
     }
     db_on_progress(why.db, NULL, NULL);
     progress_end(&why.progress);
-    if (found == FIND_ONE && !db_failed(why.db) && given.json)
-        why_json(&why, stdout);
-    else if (found == FIND_ONE && !db_failed(why.db))
+    if (found == FIND_ONE && !db_has_failed(why.db) && given.json)
+        why_write_as_json(&why, stdout);
+    else if (found == FIND_ONE && !db_has_failed(why.db))
         why_page_print(&why, given.all);
     if (!name)
         print_worst_functions(why.db, *files);
-    status = find_status(why.db, found);
+    status = find_exit_status(why.db, found);
     why_free(&why);
     return status ? status : measured;
 }

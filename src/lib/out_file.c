@@ -25,7 +25,7 @@ static struct sigaction before[NSIG];
 static void remove_unfinished(void)
 {
     if (unfinished)
-        /* the file has no journal to remove, because db_make turns journals off */
+        /* the file has no journal to remove, because db_create_trace turns journals off */
         unlink(unfinished);
 }
 

@@ -72,7 +72,7 @@ static bool are_digits(const char *text, size_t count)
 }
 
 /* Does the text before the reader's position end in WORDS? */
-static bool is_after(const struct reader *reader, const char *words)
+static bool is_position_after_words(const struct reader *reader, const char *words)
 {
     size_t length = strlen(words);
 
@@ -91,7 +91,7 @@ static void write_star(struct reader *reader)
 }
 
 /* Is NAME, which has LENGTH bytes, one of the words of LIST? LIST looks like " one two three ". */
-static bool is_listed(const char *list, const char *name, size_t length)
+static bool is_word_in_list(const char *list, const char *name, size_t length)
 {
     const char *at = list;
 
@@ -121,7 +121,7 @@ static size_t listed_prefix_length(const char *list, const char *name)
 }
 
 /* Return where the word that ends at END begins. */
-static const char *word_begin(const struct reader *reader, const char *end)
+static const char *find_word_begin(const struct reader *reader, const char *end)
 {
     while (end > reader->text && is_word_byte(end[-1]))
         end--;
@@ -150,10 +150,10 @@ static bool is_after_device_name(const struct reader *reader)
     const char *end = reader->at - 1;
     const char *begin;
 
-    if (!is_after(reader, ":"))
+    if (!is_position_after_words(reader, ":"))
         return false;
-    begin = word_begin(reader, end);
-    return is_listed(devices, begin, (size_t)(end - begin));
+    begin = find_word_begin(reader, end);
+    return is_word_in_list(devices, begin, (size_t)(end - begin));
 }
 
 /* Is the reader's position right after "device('cuda', " or "device(type='cuda', index="? */
@@ -162,16 +162,16 @@ static bool is_in_device_call(const struct reader *reader)
     struct reader at = *reader;
     const char *name;
 
-    if (is_after(&at, "index="))
+    if (is_position_after_words(&at, "index="))
         at.at -= strlen("index=");
-    if (!is_after(&at, "', ") && !is_after(&at, "\", "))
+    if (!is_position_after_words(&at, "', ") && !is_position_after_words(&at, "\", "))
         return false;
     at.at -= strlen("', ");
-    name = word_begin(reader, at.at);
-    if (name == reader->text || !is_listed(devices, name, (size_t)(at.at - name)))
+    name = find_word_begin(reader, at.at);
+    if (name == reader->text || !is_word_in_list(devices, name, (size_t)(at.at - name)))
         return false;
     at.at = name - 1;
-    return is_after(&at, "device(") || is_after(&at, "device(type=");
+    return is_position_after_words(&at, "device(") || is_position_after_words(&at, "device(type=");
 }
 
 /* Is the number at the reader's position the number of a device or stream? */
@@ -180,9 +180,10 @@ static bool is_device_number(const struct reader *reader)
     if (is_after_device_name(reader) || is_in_device_call(reader))
         return true;
     for (size_t i = 0; i < array_count(before_number); i++)
-        if (is_after(reader, before_number[i]))
+        if (is_position_after_words(reader, before_number[i]))
             return true;
-    return is_after(reader, ", actual ") && strstr(reader->text, "device index mismatch");
+    return is_position_after_words(reader, ", actual ") &&
+           strstr(reader->text, "device index mismatch");
 }
 
 /* Is the decimal number at the reader's position an object's id, or a counter of the process?
@@ -195,7 +196,7 @@ static bool is_id(const struct reader *reader, size_t digits)
         value = strtoull(reader->at, NULL, 10);
     if (value >= ADDRESS_LEAST && value <= ADDRESS_MOST)
         return true;
-    if (reader->version && is_after(reader, "== "))
+    if (reader->version && is_position_after_words(reader, "== "))
         return true;
     return reader->ids && digits >= ID_DIGITS;
 }
@@ -208,7 +209,8 @@ static bool is_address(const struct reader *reader, const char *word, size_t len
         return false;
     if (strspn(word + 2, "0123456789abcdefABCDEF") < digits)
         return false;
-    return digits >= ADDRESS_DIGITS || is_after(reader, "at ") || is_after(reader, "id=");
+    return digits >= ADDRESS_DIGITS || is_position_after_words(reader, "at ") ||
+           is_position_after_words(reader, "id=");
 }
 
 /* Return the length of the UUID that TEXT begins with, or 0 if TEXT begins with none. The groups of
@@ -238,7 +240,7 @@ static bool is_process_specific(const struct reader *reader, const char *word, s
     return is_device_number(reader) || is_id(reader, length);
 }
 
-static void read_number(struct reader *reader, size_t length)
+static void copy_number_or_star(struct reader *reader, size_t length)
 {
     if (is_process_specific(reader, reader->at, length))
         write_star(reader);
@@ -270,9 +272,11 @@ static size_t trailing_digits_begin(const char *name, size_t length, char before
 
 /* Do the digits at the end of NAME differ from process to process? NAME ends in `_` and digits,
  * which begin at NUMBER and end at LENGTH. */
-static bool is_numbered(const struct reader *reader, const char *name, size_t number, size_t length)
+static bool is_number_process_specific(const struct reader *reader, const char *name, size_t number,
+                                       size_t length)
 {
-    bool is_global = is_after(reader, "G['") || is_after(reader, "G[\"");
+    bool is_global =
+        is_position_after_words(reader, "G['") || is_position_after_words(reader, "G[\"");
     struct reader end = {.text = reader->text, .at = name + number};
     bool is_dunder = !strncmp(name, "__", 2) && strncmp(name, "__import_", 9) != 0;
 
@@ -285,7 +289,7 @@ static bool is_numbered(const struct reader *reader, const char *name, size_t nu
 
 /* Return where the object's id begins in a name such as "___unnamed_scope_140222591751072_c7".
  * Returns LENGTH if NAME does not end in an id, `_c` and a number. */
-static size_t id_begin(const char *name, size_t length)
+static size_t find_id_begin(const char *name, size_t length)
 {
     size_t compile = trailing_digits_begin(name, length, 'c');
     size_t end = compile - 2;
@@ -301,16 +305,16 @@ static size_t id_begin(const char *name, size_t length)
 
 /* Copy the name at the reader's position, which has LENGTH bytes. Digits that differ from process
  * to process become `*`: "__builtins_dict___20" becomes "__builtins_dict___*". */
-static void read_name(struct reader *reader, size_t length)
+static void copy_name_or_star(struct reader *reader, size_t length)
 {
     const char *name = reader->at;
     size_t number = trailing_digits_begin(name, length, '_');
-    size_t id = id_begin(name, length);
+    size_t id = find_id_begin(name, length);
 
     if (id < length) {
         write_text(reader, name, id);
         write_text(reader, "*_c*", 4);
-    } else if (number < length && is_numbered(reader, name, number, length)) {
+    } else if (number < length && is_number_process_specific(reader, name, number, length)) {
         write_text(reader, name, number);
         write_star(reader);
     } else {
@@ -321,7 +325,7 @@ static void read_name(struct reader *reader, size_t length)
 
 /* Return where the uuid begins in a name such as "__compiled_fn_4_<uuid>", or LENGTH if NAME does
  * not end in a uuid. */
-static size_t uuid_begin(const char *name, size_t length)
+static size_t find_uuid_begin(const char *name, size_t length)
 {
     size_t begin = length - UUID_LENGTH;
 
@@ -334,7 +338,7 @@ static size_t uuid_begin(const char *name, size_t length)
 static const char of_ids[] = " ___check_obj_id ___check_type_id ___check_fake_script_type "
                              "__check_obj_id top_saved_tensors_hooks ";
 
-static void read_word(struct reader *reader)
+static void copy_word_or_star(struct reader *reader)
 {
     const char *word = reader->at;
     size_t uuid = uuid_length(word);
@@ -343,22 +347,22 @@ static void read_word(struct reader *reader)
 
     while (is_word_byte(word[length]))
         length++;
-    if (is_listed(of_ids, word, length))
+    if (is_word_in_list(of_ids, word, length))
         reader->ids = true;
-    if (is_listed(" ___dict_version ", word, length))
+    if (is_word_in_list(" ___dict_version ", word, length))
         reader->version = true;
-    begin = uuid_begin(word, length);
+    begin = find_uuid_begin(word, length);
     if (uuid) {
         write_star(reader);
         reader->at += uuid;
     } else if (isdigit((unsigned char)*word)) {
-        read_number(reader, length);
+        copy_number_or_star(reader, length);
     } else if (begin < length) {
-        read_name(reader, begin - 1);
+        copy_name_or_star(reader, begin - 1);
         write_text(reader, "_*", 2);
         reader->at = word + length;
     } else {
-        read_name(reader, length);
+        copy_name_or_star(reader, length);
     }
 }
 
@@ -374,7 +378,7 @@ struct set {
     int count;
 };
 
-static int item_compare(const void *one, const void *other)
+static int compare_items(const void *one, const void *other)
 {
     const struct item *a = one;
     const struct item *b = other;
@@ -388,7 +392,7 @@ static int item_compare(const void *one, const void *other)
 
 /* Return the position behind the string literal at AT, which begins with a quote. Returns the end
  * of the text if the literal is not closed. */
-static const char *string_end(const char *at)
+static const char *find_string_end(const char *at)
 {
     char quote = *at++;
 
@@ -416,7 +420,7 @@ static size_t split_set_items(const char *text, struct set *set)
         }
         if (is_end)
             return (size_t)(at - text);
-        at = *at == '\'' || *at == '"' ? string_end(at) : at + 1;
+        at = *at == '\'' || *at == '"' ? find_string_end(at) : at + 1;
     }
     return 0;
 }
@@ -426,7 +430,7 @@ static void write_sorted_set(struct set *set, char *to, size_t length)
 {
     text_list sorted = {0};
 
-    qsort(set->items, (size_t)set->count, sizeof *set->items, item_compare);
+    qsort(set->items, (size_t)set->count, sizeof *set->items, compare_items);
     for (int i = 0; i < set->count; i++) {
         if (i)
             memcpy(list_add_many(&sorted, 2), ", ", 2);
@@ -456,7 +460,7 @@ char *text_alike(const char *text)
 
     while (*reader.at) {
         if (is_word_byte(*reader.at)) {
-            read_word(&reader);
+            copy_word_or_star(&reader);
             continue;
         }
         if (*reader.at == '\n')
@@ -498,7 +502,7 @@ static struct parts split_parts(const char *text)
             break;
         if (is_end && parts.count < PARTS_MOST)
             parts.begin[parts.count] = at + 1;
-        at = *at == '\'' || *at == '"' ? string_end(at) : at + 1;
+        at = *at == '\'' || *at == '"' ? find_string_end(at) : at + 1;
     }
     return parts;
 }
@@ -519,7 +523,7 @@ static int count_open_brackets(const char *part, size_t length)
 
 /* Append PART, which has LENGTH bytes, to OUT, without blanks before it. The first part of "f(a,
  * b)" is appended without the "f(", the last part without the ")". */
-static void part_write(text_list *out, const char *part, size_t length)
+static void append_part(text_list *out, const char *part, size_t length)
 {
     size_t blanks = strspn(part, " ");
     const char *bracket;
@@ -567,7 +571,7 @@ char *text_differing(const char *text, const char *other)
         bool same = mine.length[i] == others.length[i] &&
                     !memcmp(mine.begin[i], others.begin[i], mine.length[i]);
         if (!same)
-            part_write(&out, mine.begin[i], mine.length[i]);
+            append_part(&out, mine.begin[i], mine.length[i]);
     }
     if (!out.count)
         return strdup(text);

@@ -33,7 +33,7 @@ static bool is_name_byte(char c)
 
 /* Return the length of the floating-point number at AT: digits with a point or an exponent. Returns
  * 0 if something else is at AT, such as an integer, a version (1.2.3) or part of a name. */
-static size_t number_bytes(const char *text, const char *at)
+static size_t length_of_number(const char *text, const char *at)
 {
     const char *end = at;
     bool is_inside = at > text && (is_name_byte(at[-1]) || at[-1] == '.');
@@ -66,17 +66,17 @@ static size_t number_bytes(const char *text, const char *at)
     return (size_t)(end - at);
 }
 
-static void numbers_add(struct numbers *numbers, const char *text)
+static void add_numbers_of_text(struct numbers *numbers, const char *text)
 {
     for (const char *at = text; text && *at && numbers->count < NUMBERS_MOST;) {
-        size_t bytes = number_bytes(text, at);
+        size_t bytes = length_of_number(text, at);
         if (bytes)
             numbers->at[numbers->count++] = strtod(at, NULL);
         at += bytes ? bytes : 1;
     }
 }
 
-static int number_compare(const void *one, const void *other)
+static int compare_numbers(const void *one, const void *other)
 {
     double a = *(const double *)one;
     double b = *(const double *)other;
@@ -86,11 +86,11 @@ static int number_compare(const void *one, const void *other)
 
 /* Return how many significant digits, at least DIGITS_LEAST, different NUMBERS need to print
  * differently. Sorts NUMBERS: rounding keeps their order, so only neighbours are compared. */
-static int digits_needed(struct numbers *numbers)
+static int count_digits_needed(struct numbers *numbers)
 {
     int digits = DIGITS_LEAST;
 
-    qsort(numbers->at, (size_t)numbers->count, sizeof *numbers->at, number_compare);
+    qsort(numbers->at, (size_t)numbers->count, sizeof *numbers->at, compare_numbers);
     for (int i = 1; i < numbers->count; i++) {
         char one[ROUNDED_BYTES], other[ROUNDED_BYTES];
         bool are_same = numbers->at[i] == numbers->at[i - 1];
@@ -105,7 +105,7 @@ static int digits_needed(struct numbers *numbers)
     return digits;
 }
 
-char *brief_of(const char *text, const char *beside)
+char *brief_make_pair_distinct(const char *text, const char *beside)
 {
     struct numbers numbers = {.count = 0};
     LIST(char) out = {0};
@@ -113,11 +113,11 @@ char *brief_of(const char *text, const char *beside)
 
     if (!text)
         return NULL;
-    numbers_add(&numbers, text);
-    numbers_add(&numbers, beside);
-    digits = digits_needed(&numbers);
+    add_numbers_of_text(&numbers, text);
+    add_numbers_of_text(&numbers, beside);
+    digits = count_digits_needed(&numbers);
     for (const char *at = text; *at;) {
-        size_t bytes = number_bytes(text, at);
+        size_t bytes = length_of_number(text, at);
         size_t kept = bytes ? bytes : 1;
         double number = bytes ? strtod(at, NULL) : 0;
         char rounded[ROUNDED_BYTES];

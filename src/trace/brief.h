@@ -6,6 +6,6 @@
  * "0.3705904774487397, 0.25" becomes "0.3706, 0.25". More digits are kept where two different
  * numbers of TEXT and BESIDE would print the same. BESIDE is the text that is printed next to TEXT,
  * or NULL. Returns NULL if TEXT is NULL. The caller frees the copy. */
-char *brief_of(const char *text, const char *beside);
+char *brief_make_pair_distinct(const char *text, const char *beside);
 
 #endif

@@ -11,11 +11,11 @@
 #include "trace/expression.h"
 #include "trace/prose.h"
 
-char *cause_subject(const struct cause *cause)
+char *cause_name_subject(const struct cause *cause)
 {
     static const char changed[] = "GLOBAL_STATE changed: ";
-    const char *source = prose_filled(cause->source);
-    const char *flags = prose_equal(cause->kind, "GLOBAL_STATE") &&
+    const char *source = prose_null_if_empty(cause->source);
+    const char *flags = prose_are_texts_equal(cause->kind, "GLOBAL_STATE") &&
                                 (!source || !strcmp(source, "global state")) && cause->text
                             ? strstr(cause->text, changed)
                             : NULL;
@@ -24,9 +24,9 @@ char *cause_subject(const struct cause *cause)
         return strndup(flags + strlen(changed), strcspn(flags + strlen(changed), "\n"));
     if (source)
         return strdup(source);
-    if (prose_equal(cause->kind, "BACKEND_MATCH"))
+    if (prose_are_texts_equal(cause->kind, "BACKEND_MATCH"))
         return strdup("the backend");
-    return strdup(prose_filled(cause->kind) ?: "?");
+    return strdup(prose_null_if_empty(cause->kind) ?: "?");
 }
 
 enum { HEAD_BYTES = 120 };
@@ -34,7 +34,7 @@ enum { HEAD_BYTES = 120 };
 /* If the expected and the actual value begin with the name of the aspect, such as "size[0] =
  * " or "dtype ", copy this beginning to HEAD and return its length. Returns 0 if both texts
  * are only values. */
-static size_t copy_head(const struct cause *cause, char head[HEAD_BYTES])
+static size_t copy_aspect_prefix(const struct cause *cause, char head[HEAD_BYTES])
 {
     size_t length;
 
@@ -51,28 +51,28 @@ static size_t copy_head(const struct cause *cause, char head[HEAD_BYTES])
                : 0;
 }
 
-static const char *skip_head(const struct cause *cause, const char *text)
+static const char *skip_aspect_prefix(const struct cause *cause, const char *text)
 {
     char head[HEAD_BYTES];
 
-    return text && *text ? text + copy_head(cause, head) : NULL;
+    return text && *text ? text + copy_aspect_prefix(cause, head) : NULL;
 }
 
-char *cause_part(const struct cause *cause)
+char *cause_name_part(const struct cause *cause)
 {
     char head[HEAD_BYTES];
 
-    return copy_head(cause, head) ? strndup(head, strcspn(head, " ")) : NULL;
+    return copy_aspect_prefix(cause, head) ? strndup(head, strcspn(head, " ")) : NULL;
 }
 
 const char *cause_expected_value(const struct cause *cause)
 {
-    return skip_head(cause, cause->expected);
+    return skip_aspect_prefix(cause, cause->expected);
 }
 
-const char *cause_seen(const struct cause *cause)
+const char *cause_actual_unshortened(const struct cause *cause)
 {
-    const char *seen = skip_head(cause, cause->actual);
+    const char *seen = skip_aspect_prefix(cause, cause->actual);
     size_t length = cause->source ? strlen(cause->source) : 0;
     const char *value;
 
@@ -91,22 +91,23 @@ const char *cause_seen(const struct cause *cause)
 /* To name the subject of CAUSE, must CALL be put around its source, as `len(x)` is for the aspect
  * "length"? No if CAUSE is about a PART of the source, or if ABOUT, the text of the source, begins
  * with CALL already. */
-static bool needs_call(const struct cause *cause, const char *part, const char *about,
-                       const char *aspect, const char *call)
+static bool does_subject_need_call(const struct cause *cause, const char *part, const char *about,
+                                   const char *aspect, const char *call)
 {
-    bool is_whole = prose_equal(cause->aspect, aspect) && !part && prose_filled(cause->source);
+    bool is_whole =
+        prose_are_texts_equal(cause->aspect, aspect) && !part && prose_null_if_empty(cause->source);
 
     return is_whole && strncmp(about, call, strlen(call)) != 0;
 }
 
 char *cause_subject_expression(const struct cause *cause)
 {
-    char *about = cause_subject(cause);
-    char *part = cause_part(cause);
-    char *written = expression_of(about);
-    const char *call = needs_call(cause, part, about, "length", "len(")  ? "len("
-                       : needs_call(cause, part, about, "type", "type(") ? "type("
-                                                                         : NULL;
+    char *about = cause_name_subject(cause);
+    char *part = cause_name_part(cause);
+    char *written = expression_from_source(about);
+    const char *call = does_subject_need_call(cause, part, about, "length", "len(")  ? "len("
+                       : does_subject_need_call(cause, part, about, "type", "type(") ? "type("
+                                                                                     : NULL;
     char *name = say_print("%s%s%s%s%s", call ? call : "", written, call ? ")" : "",
                            part ? " " : "", part ? part : "");
 
@@ -140,23 +141,25 @@ static char *make_value_text(const struct cause *cause, const char *value, const
         return NULL;
     if (is_equation(value, cause->source, bytes))
         value += bytes + strlen(equals);
-    shortened = brief_of(value, beside);
-    written = expression_of(shortened);
+    shortened = brief_make_pair_distinct(value, beside);
+    written = expression_from_source(shortened);
     free(shortened);
     return written;
 }
 
 char *cause_expected(const struct cause *cause)
 {
-    return make_value_text(cause, prose_filled(cause_expected_value(cause)), cause_seen(cause));
+    return make_value_text(cause, prose_null_if_empty(cause_expected_value(cause)),
+                           cause_actual_unshortened(cause));
 }
 
 char *cause_actual(const struct cause *cause)
 {
-    return make_value_text(cause, prose_filled(cause_seen(cause)), cause_expected_value(cause));
+    return make_value_text(cause, prose_null_if_empty(cause_actual_unshortened(cause)),
+                           cause_expected_value(cause));
 }
 
-char *cause_sentence(const struct cause *cause)
+char *cause_make_sentence(const struct cause *cause)
 {
     char *name = cause_subject_expression(cause);
     char *expected = cause_expected(cause);
@@ -214,10 +217,10 @@ bool cause_is_number(const char *text)
     return end > text && !*end;
 }
 
-char *cause_setting(const struct cause *cause)
+char *cause_make_setting(const struct cause *cause)
 {
     const char *source = cause->source ? cause->source : "";
-    bool is_size = prose_equal(cause->aspect, "size") && cause->dimension >= 0;
+    bool is_size = prose_are_texts_equal(cause->aspect, "size") && cause->dimension >= 0;
     bool is_input = !strncmp(source, "L[", 2) && !strpbrk(source, ", ");
     bool is_number = cause_is_number(cause->expected) && cause_is_number(cause->actual);
 
@@ -225,7 +228,7 @@ char *cause_setting(const struct cause *cause)
         return say_print("dynamic=%.*s[%" PRId64 "]", cause_base_length(source), source,
                          cause->dimension);
     if (is_input && is_number) {
-        if (prose_equal(cause->aspect, "value"))
+        if (prose_are_texts_equal(cause->aspect, "value"))
             return say_print("dynamic=%s", source);
     }
     return cause->guard_id > 0 ? say_print("drop_guard=%" PRId64, cause->guard_id) : NULL;

@@ -22,16 +22,16 @@ struct cause {
 
 /* Return the subject of a cause: its source, or its kind if no source is known. If torch's global
  * flags changed, return the names of these flags. The caller frees the text. */
-char *cause_subject(const struct cause *cause);
+char *cause_name_subject(const struct cause *cause);
 
-/* cause_part: return the part of the source that the expected and actual values name, such as
+/* cause_name_part: return the part of the source that the expected and actual values name, such as
  * "size[0]", or NULL if these values name no part. The caller frees the text.
  *
- * cause_expected_value, cause_seen: return the expected and the actual value of this part, such as
- * "16" of "size[0] = 16", or NULL if the value is not known. Both are borrowed. */
-char *cause_part(const struct cause *cause);
+ * cause_expected_value, cause_actual_unshortened: return the expected and the actual value of this
+ * part, such as "16" of "size[0] = 16", or NULL if the value is not known. Both are borrowed. */
+char *cause_name_part(const struct cause *cause);
 const char *cause_expected_value(const struct cause *cause);
-const char *cause_seen(const struct cause *cause);
+const char *cause_actual_unshortened(const struct cause *cause);
 
 /* ---- texts about a cause, for all commands and pages --------------------- */
 
@@ -46,7 +46,7 @@ char *cause_actual(const struct cause *cause);
 
 /* Return a sentence such as "n: expected 6, actual 7", or NULL if neither value is known. The
  * caller frees the text. */
-char *cause_sentence(const struct cause *cause);
+char *cause_make_sentence(const struct cause *cause);
 
 /* Return the length of SOURCE without the property that is checked: for "L['x'].size()[0]" the
  * length of "L['x']". */
@@ -55,7 +55,7 @@ int cause_base_length(const char *source);
 /* Return the setting of `replay --what-if` under which CAUSE does not force a recompile:
  * "dynamic=L['x'][0]" if a size or number changed, otherwise "drop_guard=12". Returns NULL if there
  * is no such setting. The caller frees the text. */
-char *cause_setting(const struct cause *cause);
+char *cause_make_setting(const struct cause *cause);
 
 /* Is TEXT a decimal number? Texts such as "0x10" and "nan" are not. */
 bool cause_is_number(const char *text);

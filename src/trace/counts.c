@@ -15,7 +15,8 @@ enum {
  * process of the call's code object. */
 static const int64_t NO_PROCESS = INT64_MIN;
 
-struct count *counts_find(const struct counts *counts, int64_t code_id, int64_t process_id)
+struct count *counts_find_of_process(const struct counts *counts, int64_t code_id,
+                                     int64_t process_id)
 {
     int64_t *first = map_get(&counts->by_code, code_id);
 
@@ -25,24 +26,24 @@ struct count *counts_find(const struct counts *counts, int64_t code_id, int64_t 
     return NULL;
 }
 
-static int64_t find_process(const struct counts *counts, int64_t thread_id)
+static int64_t find_process_of_thread(const struct counts *counts, int64_t thread_id)
 {
     int64_t *process = map_get(&counts->threads, thread_id);
 
     return process ? *process : NO_PROCESS;
 }
 
-struct count *counts_of(const struct counts *counts, int64_t code_id, int64_t thread_id)
+struct count *counts_find_of_thread(const struct counts *counts, int64_t code_id, int64_t thread_id)
 {
-    return counts_find(counts, code_id, find_process(counts, thread_id));
+    return counts_find_of_process(counts, code_id, find_process_of_thread(counts, thread_id));
 }
 
-/* Like counts_find(), but add a count if there is none. */
+/* Like counts_find_of_process(), but add a count if there is none. */
 static struct count *find_or_add_count(struct counts *counts, int64_t code_id, int64_t process_id)
 {
     int64_t never = counts->warmup ? INT64_MAX : INT64_MIN;
     int64_t *first;
-    struct count *count = counts_find(counts, code_id, process_id);
+    struct count *count = counts_find_of_process(counts, code_id, process_id);
 
     if (count)
         return count;
@@ -74,7 +75,8 @@ static struct count_decided *find_or_add_outcome(struct counts *counts, struct c
     return decided;
 }
 
-struct count_calls counts_calls(const struct counts *counts, const struct count *count)
+struct count_calls counts_sum_calls_by_outcome(const struct counts *counts,
+                                               const struct count *count)
 {
     struct count_calls calls = {0};
 
@@ -86,14 +88,14 @@ struct count_calls counts_calls(const struct counts *counts, const struct count 
     return calls;
 }
 
-void counts_tick(struct counts *counts, int64_t lookup_id)
+void counts_show_progress(struct counts *counts, int64_t lookup_id)
 {
     if (!(++counts->rows % TICK_ROWS))
         progress_tick(counts->progress, lookup_id, counts->last_id);
 }
 
 /* Count one call. VALUES is a row of `lookup`; lookup_id is 0 if the call had no lookup. */
-static bool count_call(void *context, const int64_t *values, unsigned nulls)
+static bool count_call_of_row(void *context, const int64_t *values, unsigned nulls)
 {
     const struct row_lookup *l = (const void *)values;
     int64_t id = (int64_t)l->lookup_id;
@@ -105,11 +107,11 @@ static bool count_call(void *context, const int64_t *values, unsigned nulls)
     struct count *count;
     bool looked_up;
 
-    /* leave out a skipped call, because count_skipped() counts it */
+    /* leave out a skipped call, because count_calls_given_up() counts it */
     if (id && outcome == OUTCOME_SKIP)
         return true;
-    counts_tick(counts, id);
-    count = find_or_add_count(counts, code_id, find_process(counts, thread_id));
+    counts_show_progress(counts, id);
+    count = find_or_add_count(counts, code_id, find_process_of_thread(counts, thread_id));
     looked_up = outcome == OUTCOME_HIT || outcome_facts[outcome].missed;
     if (looked_up && outcome != OUTCOME_DECLINED)
         count->turned_away = false;
@@ -132,7 +134,7 @@ static bool count_call(void *context, const int64_t *values, unsigned nulls)
 /* Count the lookups of the current part that `run --keep` has dropped. Their sums are in the table
  * `lookup_count`. They were before all stored lookups, but their order is not known. So the first
  * rows are taken as the warm-up. */
-static void count_dropped(struct counts *counts)
+static void count_dropped_lookups(struct counts *counts)
 {
     db_rows(row, counts->db, schema_statement("counts/dropped"), counts->now.from[COUNT_CODES],
             counts->now.to[COUNT_CODES], NO_PROCESS)
@@ -157,7 +159,7 @@ static void count_dropped(struct counts *counts)
 
 /* Note that the compiler compiled or examined the code object CODE_ID: clear `turned_away` in the
  * object's counts of all processes. */
-static void note_examined(struct counts *counts, int64_t code_id)
+static void note_examined_code(struct counts *counts, int64_t code_id)
 {
     int64_t *first = map_get(&counts->by_code, code_id);
 
@@ -166,7 +168,7 @@ static void note_examined(struct counts *counts, int64_t code_id)
 }
 
 /* Read the threads of the current part, and the process of each thread. */
-static void threads_read(struct counts *counts)
+static void read_threads_of_part(struct counts *counts)
 {
     int64_t from = counts->now.from[COUNT_THREADS];
     int64_t to = counts->now.to[COUNT_THREADS];
@@ -194,13 +196,13 @@ static void begin_trace_part(struct counts *counts)
         if (to > part->from[i])
             part->to[i] = to;
     }
-    threads_read(counts);
-    count_dropped(counts);
+    read_threads_of_part(counts);
+    count_dropped_lookups(counts);
 }
 
 /* Count the calls of functions that the compiler has given up. These calls have no
  * row in `lookup`. */
-static void count_skipped(struct counts *counts)
+static void count_calls_given_up(struct counts *counts)
 {
     const int64_t *from = counts->now.from;
     const int64_t *to = counts->now.to;
@@ -211,7 +213,7 @@ static void count_skipped(struct counts *counts)
     {
         for (int i = 0; i < SKIPPED_COLUMNS; i++)
             call[i] = query_integer(row, i);
-        count_call(counts, call, 0);
+        count_call_of_row(counts, call, 0);
     }
 }
 
@@ -223,10 +225,10 @@ static void end_trace_part(struct counts *counts)
     int64_t from = counts->now.from[COUNT_CODES];
     int64_t to = counts->now.to[COUNT_CODES];
 
-    count_skipped(counts);
+    count_calls_given_up(counts);
     list_each(count, &counts->all) {
         if (!count->turned_away)
-            note_examined(counts, count->code_id);
+            note_examined_code(counts, count->code_id);
         if (count->process_id != NO_PROCESS)
             continue;
         db_rows(home, counts->db, "SELECT process_id FROM code WHERE code_id = ?1", count->code_id)
@@ -234,7 +236,7 @@ static void end_trace_part(struct counts *counts)
     }
     db_rows(compiled, counts->db, schema_statement("counts/examined"), from, to)
     {
-        note_examined(counts, query_integer(compiled, 0));
+        note_examined_code(counts, query_integer(compiled, 0));
     }
     counts->any = counts->any || counts->all.count;
     if (!counts->part)
@@ -254,7 +256,7 @@ static bool count_lookup(void *context, const int64_t *values, unsigned nulls)
         end_trace_part(counts);
         begin_trace_part(counts);
     }
-    return count_call(context, values, nulls);
+    return count_call_of_row(context, values, nulls);
 }
 
 bool counts_read(struct counts *counts, struct db *db, struct progress *progress)
@@ -273,7 +275,7 @@ bool counts_read(struct counts *counts, struct db *db, struct progress *progress
         end_trace_part(counts);
     }
     query_close(counts->parts);
-    return !db_failed(db);
+    return !db_has_failed(db);
 }
 
 void counts_free(struct counts *counts)
@@ -284,7 +286,7 @@ void counts_free(struct counts *counts)
     map_free(&counts->threads);
 }
 
-struct call_sums calls_sum(const int64_t calls[OUTCOMES])
+struct call_sums calls_sum_outcomes(const int64_t calls[OUTCOMES])
 {
     struct call_sums sums = {.hits = calls[OUTCOME_HIT]};
 

@@ -91,22 +91,25 @@ void counts_free(struct counts *counts);
 struct count_calls {
     int64_t calls[OUTCOMES], times_ns[OUTCOMES];
 };
-struct count_calls counts_calls(const struct counts *counts, const struct count *count);
+struct count_calls counts_sum_calls_by_outcome(const struct counts *counts,
+                                               const struct count *count);
 
 /* Tell the progress bar that the row LOOKUP_ID has been read. */
-void counts_tick(struct counts *counts, int64_t lookup_id);
+void counts_show_progress(struct counts *counts, int64_t lookup_id);
 
 /* Return the count of CODE_ID in PROCESS_ID, or NULL if CODE_ID had no calls there. Borrowed. */
-struct count *counts_find(const struct counts *counts, int64_t code_id, int64_t process_id);
+struct count *counts_find_of_process(const struct counts *counts, int64_t code_id,
+                                     int64_t process_id);
 
-/* Like counts_find(), for the process to which the thread THREAD_ID belongs. */
-struct count *counts_of(const struct counts *counts, int64_t code_id, int64_t thread_id);
+/* Like counts_find_of_process(), for the process to which the thread THREAD_ID belongs. */
+struct count *counts_find_of_thread(const struct counts *counts, int64_t code_id,
+                                    int64_t thread_id);
 
 /* Sums of calls. `all`: every call. `asked`: calls for which compiled code was wanted, from which
  * shares are computed. `python`: those calls of `asked` that ran as Python. */
 struct call_sums {
     int64_t all, asked, hits, missed, python;
 };
-struct call_sums calls_sum(const int64_t calls[OUTCOMES]);
+struct call_sums calls_sum_outcomes(const int64_t calls[OUTCOMES]);
 
 #endif

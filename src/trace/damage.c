@@ -26,7 +26,7 @@ enum {
 
 /* Return words for what kind of file this is, if it is not a database: "a gzip file". HEAD has the
  * first LENGTH bytes of the file. */
-static const char *file_kind_words(const unsigned char *head, size_t length)
+static const char *describe_file_kind(const unsigned char *head, size_t length)
 {
     static const struct {
         const char *magic;
@@ -77,12 +77,12 @@ static uint32_t count_likely_pages(const struct damage *damage)
     for (int64_t i = 1; i < most && !damage->pages.is_sound; i++) {
         unsigned char head[8];
         if (pread(damage->pages.file, head, sizeof head, i * TRACE_PAGE) == sizeof head)
-            alike += pages_is_head(head);
+            alike += pages_is_header_of_database(head);
     }
     return alike * 2 >= most ? alike : 0;
 }
 
-static void add_kind_fault(struct damage *damage)
+static void add_fault_of_wrong_kind(struct damage *damage)
 {
     unsigned char head[LOOKED_AT];
     ssize_t got = pread(damage->pages.file, head, sizeof head, 0);
@@ -97,7 +97,7 @@ static void add_kind_fault(struct damage *damage)
         add(&damage->faults,
             "its first 16 bytes were overwritten; what follows is an SQLite header");
     else
-        add(&damage->faults, "begins as %s", file_kind_words(head, got > 0 ? (size_t)got : 0));
+        add(&damage->faults, "begins as %s", describe_file_kind(head, got > 0 ? (size_t)got : 0));
 }
 
 /* Is any page of the database missing from both the file and its write-ahead log? */
@@ -157,7 +157,7 @@ bool damage_open(struct damage *damage, const char *path)
         add(&damage->faults, "is cut: it has %" PRId64 " bytes, and a header alone has 100",
             pages->bytes);
     else if (!pages->is_sqlite)
-        add_kind_fault(damage);
+        add_fault_of_wrong_kind(damage);
     else if (!pages->is_sound)
         add(&damage->faults, "its header is damaged: page size, versions or fixed values are none "
                              "that SQLite writes");
@@ -194,7 +194,7 @@ static char *copy_text(const struct record_value *value)
     return value->type == RECORD_TEXT ? strndup(value->text, value->length) : strdup("");
 }
 
-static int page_compare(const void *one, const void *other)
+static int compare_page_numbers(const void *one, const void *other)
 {
     uint32_t a = *(const uint32_t *)one;
     uint32_t b = *(const uint32_t *)other;
@@ -209,7 +209,7 @@ static char *format_pages(uint32_t *pages, size_t count)
     char part[40];
     int ranges = 0;
 
-    qsort(pages, count, sizeof *pages, page_compare);
+    qsort(pages, count, sizeof *pages, compare_page_numbers);
     for (size_t i = 0, next; i < count; i = next) {
         for (next = i + 1; next < count && pages[next] <= pages[next - 1] + 1;)
             next++;
@@ -230,7 +230,7 @@ static char *format_pages(uint32_t *pages, size_t count)
 /* VALUES is a row of sqlite_schema, which defines a table or view. If its text is not SQL, SQLite
  * refuses the whole file: add a sentence to DAMAGE. A long text is on overflow pages, and only this
  * check finds that they were overwritten. */
-static void check_definition(struct damage *damage, const struct record_value *values)
+static void check_schema_row(struct damage *damage, const struct record_value *values)
 {
     char *type = copy_text(&values[0]);
     char *name = copy_text(&values[1]);
@@ -238,7 +238,7 @@ static void check_definition(struct damage *damage, const struct record_value *v
     bool can_stand_alone = !strcmp(type, "table") || !strcmp(type, "view");
     bool is_sql = can_stand_alone && *sql;
 
-    if (is_sql && !db_parses(sql)) {
+    if (is_sql && !db_is_sql_complete(sql)) {
         char *numbers = format_pages(damage->pages.row_pages.at, damage->pages.row_pages.count);
         damage->broken++;
         add(&damage->tables,
@@ -252,18 +252,19 @@ static void check_definition(struct damage *damage, const struct record_value *v
     free(sql);
 }
 
-static void add_entry(void *context, int64_t rowid, const unsigned char *payload, size_t length)
+static void add_schema_entry(void *context, int64_t rowid, const unsigned char *payload,
+                             size_t length)
 {
     struct entries *entries = context;
     struct record_value values[SCHEMA_COLUMNS];
     const struct record_value *root;
     struct entry *entry;
 
-    if (record_values(payload, length, values, SCHEMA_COLUMNS) < SCHEMA_COLUMNS ||
+    if (record_read_values(payload, length, values, SCHEMA_COLUMNS) < SCHEMA_COLUMNS ||
         entries->list.count >= TABLES_MOST)
         return;
     if (entries->damage)
-        check_definition(entries->damage, values);
+        check_schema_row(entries->damage, values);
     root = &values[3];
     if (root->type != RECORD_INTEGER)
         return;
@@ -295,20 +296,20 @@ static void add_tree_fault(struct damage *damage, const char *type, const char *
 
 /* Read sqlite_schema, the file's list of tables and indexes. If SAY, add a sentence to DAMAGE about
  * what cannot be read of it. */
-static struct entries schema_read(struct damage *damage, bool say)
+static struct entries read_schema(struct damage *damage, bool say)
 {
     struct entries entries = {.damage = say ? damage : NULL};
     struct tree schema;
 
     map_free(&damage->pages.visited);
-    pages_visit_tree(&damage->pages, SCHEMA_ROOT, &schema, add_entry, &entries);
+    pages_visit_tree(&damage->pages, SCHEMA_ROOT, &schema, add_schema_entry, &entries);
     if (say)
         add_tree_fault(damage, "table", "sqlite_schema, which says where all others are", &schema);
     list_free(&schema.missing);
     return entries;
 }
 
-static void entries_free(struct entries *entries)
+static void free_schema_entries(struct entries *entries)
 {
     for (size_t i = 0; i < entries->list.count; i++) {
         free(entries->list.at[i].type);
@@ -321,7 +322,7 @@ static void entries_free(struct entries *entries)
 
 void damage_find(struct damage *damage)
 {
-    struct entries entries = schema_read(damage, true);
+    struct entries entries = read_schema(damage, true);
     size_t tables = 0;
     size_t whole = 0;
 
@@ -343,7 +344,7 @@ void damage_find(struct damage *damage)
     else
         add(&damage->tables, "no table can be found in it, so nothing can be read: if it is a "
                              "copy, copy it again");
-    entries_free(&entries);
+    free_schema_entries(&entries);
 }
 
 /* ---- copying the rows that can be read to a new trace -------------------- */
@@ -361,11 +362,11 @@ struct target {
     int64_t rows;
 };
 
-static void row_copy(void *context, int64_t rowid, const unsigned char *payload, size_t length)
+static void copy_row(void *context, int64_t rowid, const unsigned char *payload, size_t length)
 {
     struct target *target = context;
     struct record_value values[COLUMNS_MOST];
-    int count = record_values(payload, length, values, COLUMNS_MOST);
+    int count = record_read_values(payload, length, values, COLUMNS_MOST);
     int first = target->has_rowid && target->key < 0 ? 2 : 1;
 
     if (count < 0)
@@ -432,7 +433,7 @@ static bool has_same_table(struct db *db, const struct entry *entry)
 
 /* Prepare TARGET for receiving the rows of ENTRY. Returns false if the rows do not fit into
  * the new trace. */
-static bool target_open(struct target *target, struct db *db, const struct entry *entry)
+static bool prepare_target(struct target *target, struct db *db, const struct entry *entry)
 {
     struct query *columns;
     char *names = strdup("");
@@ -472,7 +473,7 @@ static bool target_open(struct target *target, struct db *db, const struct entry
     return target->put;
 }
 
-static void losses_put(struct damage *damage, struct db *db)
+static void write_loss_rows(struct damage *damage, struct db *db)
 {
     struct query *put = db_query(
         db, "INSERT INTO loss(at_ns, cause) VALUES (0, 'recovered from a damaged file: ' || ?1)");
@@ -494,14 +495,14 @@ static void losses_put(struct damage *damage, struct db *db)
 
 int64_t damage_copy_rows(struct damage *damage, const char *path)
 {
-    struct db *db = db_make(path);
+    struct db *db = db_create_trace(path);
     struct entries entries;
     int64_t rows = 0;
     bool ok;
 
     if (!db)
         return -1;
-    entries = schema_read(damage, false);
+    entries = read_schema(damage, false);
     db_run(db, "BEGIN");
     list_each(entry, &entries.list) {
         struct target target;
@@ -511,17 +512,17 @@ int64_t damage_copy_rows(struct damage *damage, const char *path)
                 entry->name);
         if (!is_table || !has_same_table(db, entry))
             continue;
-        if (!target_open(&target, db, entry))
+        if (!prepare_target(&target, db, entry))
             continue;
-        pages_visit_tree(&damage->pages, entry->root, &entry->tree, row_copy, &target);
+        pages_visit_tree(&damage->pages, entry->root, &entry->tree, copy_row, &target);
         query_close(target.put);
         rows += target.rows;
     }
-    losses_put(damage, db);
+    write_loss_rows(damage, db);
     db_run(db, schema_statement("recover/copied"));
     db_run(db, "COMMIT");
-    ok = db_make_finish(db);
-    entries_free(&entries);
+    ok = db_finish_trace(db);
+    free_schema_entries(&entries);
     db_close(db);
     return ok ? rows : -1;
 }

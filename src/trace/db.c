@@ -22,7 +22,7 @@
 enum {
     /* how long to wait for a lock, which a running recorder takes many times a second */
     BUSY_MS = 5000,
-    /* steps of SQLite between two calls of on_progress(), which take a few milliseconds */
+    /* steps of SQLite between two calls of stop_query_if_needed(), which take a few milliseconds */
     PROGRESS_STEPS = 200000,
     EACH_COLUMNS = 16,
     IDLE_MOST = 64, /* how many prepared statements are kept for the next trace; merging uses 25 */
@@ -31,7 +31,7 @@ enum {
     TEXT_SHOWN = 64 << 10, /* query_text() cuts a text that is longer than this many bytes */
 };
 
-/* an error message about a damaged trace has been printed since the last db_retry */
+/* an error message about a damaged trace has been printed since the last db_allow_retry */
 static atomic_bool damage_said;
 
 struct db {
@@ -43,8 +43,8 @@ struct db {
     void *progress_context;
     struct functions *functions; /* owned: our SQL functions, which this connection can call */
     bool error, views;
-    /* owned: the schema of a trace that db_open_each() has opened and checked, otherwise NULL. The
-     * connection can switch to another trace that has an equal schema. */
+    /* owned: the schema of a trace that db_open_single_trace() has opened and checked, otherwise
+     * NULL. The connection can switch to another trace that has an equal schema. */
     char *schema;
     LIST(sqlite3_stmt *) idle; /* owned: prepared statements of earlier traces, for reuse */
 };
@@ -60,8 +60,8 @@ struct query {
 
 /* The authorizer: allow only reading. A read-only connection alone would still allow ATTACH and
  * VACUUM INTO, which create files. */
-static int authorize(void *unused, int action, const char *first, const char *second,
-                     const char *database, const char *trigger)
+static int allow_only_reading(void *unused, int action, const char *first, const char *second,
+                              const char *database, const char *trigger)
 {
     static const char *const denied[] = {
         "temp_store_directory", "data_store_directory", "query_only", "trusted_schema", "mmap_size",
@@ -74,8 +74,8 @@ static int authorize(void *unused, int action, const char *first, const char *se
 }
 
 /* The authorizer while trials are added: allow writing, but only to the two tables of trials. */
-static int authorize_trials(void *unused, int action, const char *first, const char *second,
-                            const char *database, const char *trigger)
+static int allow_writing_of_trials(void *unused, int action, const char *first, const char *second,
+                                   const char *database, const char *trigger)
 {
     bool changes = action == SQLITE_INSERT || action == SQLITE_UPDATE || action == SQLITE_DELETE;
     bool makes = action == SQLITE_CREATE_TABLE || action == SQLITE_CREATE_VIEW ||
@@ -84,7 +84,7 @@ static int authorize_trials(void *unused, int action, const char *first, const c
 
     if (makes || (changes && !is_of_trials))
         return SQLITE_DENY;
-    return authorize(unused, action, first, second, database, trigger);
+    return allow_only_reading(unused, action, first, second, database, trigger);
 }
 
 /* Set SQLite's limits for a file that may come from a stranger. They are far above what a trace
@@ -116,7 +116,7 @@ static void harden_connection(sqlite3 *handle)
 
 static const char *damage_words = "the file is damaged; `dyntrace fsck` tells more";
 
-void db_damage_words(const char *words)
+void db_describe_damage(const char *words)
 {
     damage_words = words;
 }
@@ -151,7 +151,7 @@ static const char *error_message(sqlite3 *handle, int status)
 
 /* SQLite calls this function every few milliseconds of a query. A result other than 0 stops the
  * query. */
-static int on_progress(void *context)
+static int stop_query_if_needed(void *context)
 {
     struct db *db = context;
 
@@ -168,7 +168,7 @@ static struct db *db_new(const char *path)
     return db;
 }
 
-char *db_absolute(const char *path)
+char *db_make_absolute_path(const char *path)
 {
     struct stat st;
 
@@ -184,9 +184,9 @@ static int open_connection(struct db *db, const char *uri, int flags, const char
     path_configure_sqlite();
     status = sqlite3_open_v2(uri, &db->handle, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, vfs);
     harden_connection(db->handle);
-    sqlite3_progress_handler(db->handle, PROGRESS_STEPS, on_progress, db);
+    sqlite3_progress_handler(db->handle, PROGRESS_STEPS, stop_query_if_needed, db);
     if (status == SQLITE_OK)
-        db->functions = functions_add(db->handle);
+        db->functions = functions_register(db->handle);
     return status;
 }
 
@@ -198,11 +198,11 @@ enum how {
     TRIALS = 8, /* open for writing, so that trials can be added */
 };
 
-/* Owned: connections that db_open_each() can use again, each that of the last trace which was
- * opened with EACH and then closed. [0] has no views, [1] has views. */
+/* Owned: connections that db_open_single_trace() can use again, each that of the last trace which
+ * was opened with EACH and then closed. [0] has no views, [1] has views. */
 static _Atomic(struct db *) kept[2];
 
-static void handle_close(struct db *db)
+static void close_handle(struct db *db)
 {
     for (size_t i = 0; i < db->idle.count; i++)
         sqlite3_finalize(db->idle.at[i]);
@@ -217,29 +217,29 @@ static void handle_close(struct db *db)
 
 /* Make DB's open connection read the file ABSOLUTE from now on. If the file has another schema,
  * close the connection and return false. */
-static bool file_switch(struct db *db, const char *absolute)
+static bool switch_to_other_file(struct db *db, const char *absolute)
 {
     int status = SQLITE_OK;
     struct path_facts facts = path_read_facts(absolute);
-    char *schema = facts.plain && swap_in(db->handle, absolute, facts.locks) &&
+    char *schema = facts.plain && swap_open_other_file(db->handle, absolute, facts.locks) &&
                            sqlite3_exec(db->handle, "BEGIN", NULL, NULL, NULL) == SQLITE_OK
                        ? trust_read_schema(db->handle, &status)
                        : NULL;
     bool same = schema && !strcmp(schema, db->schema);
 
-    functions_forget(db->functions);
+    functions_drop_cached_trace(db->functions);
     free(schema);
     if (!same)
-        handle_close(db);
+        close_handle(db);
     return same;
 }
 
 /* Connect DB to the file ABSOLUTE. Returns SQLite's status. */
-static int file_connect(struct db *db, const char *absolute, enum how how)
+static int connect_to_file(struct db *db, const char *absolute, enum how how)
 {
     struct path_facts facts = path_read_facts(absolute);
     bool each = how & EACH && facts.plain;
-    char *uri = path_uri(absolute, facts, how & TRIALS);
+    char *uri = path_make_uri(absolute, facts, how & TRIALS);
     int access = how & TRIALS ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
     int status = open_connection(db, uri, access, each ? swap_vfs_name() : NULL);
 
@@ -278,30 +278,30 @@ static char *open_file(struct db *db, enum how how)
         return say_print("%s", S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
     if (!st.st_size) /* SQLite would delete a write-ahead log beside an empty file */
         return say_print("is empty: it has no bytes, so it is not a dyntrace trace");
-    if (access(db->path, R_OK) != 0 || !(absolute = db_absolute(db->path)))
+    if (access(db->path, R_OK) != 0 || !(absolute = db_make_absolute_path(db->path)))
         return say_print("%s", strerror(errno));
     bounds_set_for_trace(absolute);
-    if ((new = !db->handle || !file_switch(db, absolute)))
-        status = file_connect(db, absolute, how);
+    if ((new = !db->handle || !switch_to_other_file(db, absolute)))
+        status = connect_to_file(db, absolute, how);
     free(absolute);
-    why = status == SQLITE_OK ? trust_check(db->handle, new, how & VIEWS, &status) : NULL;
+    why = status == SQLITE_OK ? trust_check_schema(db->handle, new, how & VIEWS, &status) : NULL;
     if (status != SQLITE_OK)
         why = say_print("%s", error_message(db->handle, status));
     if (!why && how & TRIALS) {
         status = trust_make_trials(db->handle);
         if (status != SQLITE_OK)
             why = say_print("%s", error_message(db->handle, status));
-        sqlite3_set_authorizer(db->handle, authorize_trials, NULL);
+        sqlite3_set_authorizer(db->handle, allow_writing_of_trials, NULL);
     } else if (!why && new) {
         sqlite3_exec(db->handle, "PRAGMA query_only = ON", NULL, NULL, NULL);
-        sqlite3_set_authorizer(db->handle, authorize, NULL);
+        sqlite3_set_authorizer(db->handle, allow_only_reading, NULL);
     }
     return why;
 }
 
 /* Open the trace at PATH. If PATH is not a readable trace, returns NULL and, unless HOW has QUIET,
  * reports an error. */
-static struct db *open_path(const char *path, enum how how)
+static struct db *open_trace_at_path(const char *path, enum how how)
 {
     struct db *db = how & EACH ? atomic_exchange(&kept[!!(how & VIEWS)], NULL) : NULL;
     char *why;
@@ -358,7 +358,7 @@ static struct db *find_newest(void)
         path = *newest;
         *newest = *last;
         *last = path;
-        db = open_path(path + 2, VIEWS | QUIET);
+        db = open_trace_at_path(path + 2, VIEWS | QUIET);
     }
     globfree(&found);
     return db;
@@ -374,7 +374,7 @@ static struct db *open_newest(void)
     return db;
 }
 
-bool db_is_here(void)
+bool db_is_trace_in_directory(void)
 {
     struct db *db = find_newest();
     bool is_here = db;
@@ -386,22 +386,22 @@ bool db_is_here(void)
 struct db *db_open(const char *path)
 {
     bounds_allow_memory_failure(true);
-    return path ? open_path(path, VIEWS) : open_newest();
+    return path ? open_trace_at_path(path, VIEWS) : open_newest();
 }
 
-struct db *db_open_each(const char *path, bool views)
+struct db *db_open_single_trace(const char *path, bool views)
 {
     bounds_allow_memory_failure(true);
-    return open_path(path, EACH | (views ? VIEWS : 0));
+    return open_trace_at_path(path, EACH | (views ? VIEWS : 0));
 }
 
 struct db *db_open_for_trials(const char *path)
 {
     bounds_allow_memory_failure(true);
-    return open_path(path, TRIALS);
+    return open_trace_at_path(path, TRIALS);
 }
 
-struct db *db_open_called(const char *path, const char *name)
+struct db *db_open_with_name(const char *path, const char *name)
 {
     struct db *db = db_open(path);
 
@@ -410,7 +410,7 @@ struct db *db_open_called(const char *path, const char *name)
     return db;
 }
 
-struct db *db_scratch(const char *what, const char *script)
+struct db *db_open_scratch(const char *what, const char *script)
 {
     struct db *db = db_new(what);
 
@@ -433,11 +433,11 @@ void db_close(struct db *db)
     keep = db->schema && !db->error && !atomic_load(&db->interrupted);
     if (keep) {
         sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
-        swap_out(db->handle);
+        swap_close_file(db->handle);
         db_on_progress(db, NULL, NULL);
     }
     if (!keep || !atomic_compare_exchange_strong(&kept[db->views], &none, db)) {
-        handle_close(db);
+        close_handle(db);
         free(db);
     }
 }
@@ -464,9 +464,9 @@ void db_on_progress(struct db *db, void (*call)(void *context), void *context)
     db->progress_context = context;
 }
 
-bool db_interrupted(struct db *db)
+bool db_was_interrupted(struct db *db)
 {
-    return on_progress(db) || atomic_load(&db->interrupted);
+    return stop_query_if_needed(db) || atomic_load(&db->interrupted);
 }
 
 struct sqlite3 *db_sqlite(struct db *db)
@@ -476,7 +476,7 @@ struct sqlite3 *db_sqlite(struct db *db)
 
 struct lines *db_lines(struct db *db)
 {
-    return functions_lines(db->functions);
+    return functions_get_lines(db->functions);
 }
 
 /* ---- running queries ----------------------------------------------------- */
@@ -541,7 +541,7 @@ static void report_query_error(struct db *db, const char *sql)
 
 /* Take the prepared statement of SQL that was kept from an earlier trace. Returns NULL if none was
  * kept. */
-static sqlite3_stmt *idle_take(struct db *db, const char *sql)
+static sqlite3_stmt *take_idle_statement(struct db *db, const char *sql)
 {
     for (size_t i = 0; i < db->idle.count; i++) {
         sqlite3_stmt *statement = db->idle.at[i];
@@ -555,7 +555,7 @@ static sqlite3_stmt *idle_take(struct db *db, const char *sql)
 
 struct query *db_query_next(struct db *db, const char *sql, const char **rest)
 {
-    sqlite3_stmt *statement = idle_take(db, sql);
+    sqlite3_stmt *statement = take_idle_statement(db, sql);
     struct query *query = NULL;
 
     if (statement && rest)
@@ -575,7 +575,7 @@ struct query *db_query(struct db *db, const char *sql)
     return db_query_next(db, sql, NULL);
 }
 
-bool db_parses(const char *sql)
+bool db_is_sql_complete(const char *sql)
 {
     sqlite3 *empty = NULL;
     sqlite3_stmt *statement = NULL;
@@ -588,12 +588,12 @@ bool db_parses(const char *sql)
     return parses;
 }
 
-bool db_failed(const struct db *db)
+bool db_has_failed(const struct db *db)
 {
     return db->error;
 }
 
-void db_retry(struct db *db)
+void db_allow_retry(struct db *db)
 {
     db->error = false;
     atomic_store(&db->interrupted, false);
@@ -635,7 +635,8 @@ void query_bind_row(struct query *query, int parameter, struct query *from, int 
         query_bind_column(query, parameter + i, from, i);
 }
 
-struct query *db_asked_(struct db *db, const char *sql, const int64_t *values, size_t count)
+struct query *db_query_with_values_(struct db *db, const char *sql, const int64_t *values,
+                                    size_t count)
 {
     struct query *query = db_query(db, sql);
 
@@ -706,7 +707,7 @@ bool db_run(struct db *db, const char *sql)
 
 /* Replace the view NAME in `temp` by a table of its rows, with an index on code_id or, if the view
  * has no code_id, on cache_entry_id. */
-static void view_replace(struct db *db, const char *name)
+static void replace_view_by_table(struct db *db, const char *name)
 {
     struct query *view = db_query(
         db,
@@ -718,14 +719,14 @@ static void view_replace(struct db *db, const char *name)
 
     query_bind_text(view, 1, name);
     if (query_step(view))
-        sql = strdup(query_whole(view, 0, NULL));
+        sql = strdup(query_whole_value(view, 0, NULL));
     query_close(view);
     if (sql)
         db_run(db, sql);
     free(sql);
 }
 
-void db_keep_view(struct db *db, const char *name)
+void db_store_view_as_table(struct db *db, const char *name)
 {
     enum { FEW = 2000 };
     int64_t codes = db_integer(db, 0, "SELECT MAX(code_id) FROM code");
@@ -738,9 +739,9 @@ void db_keep_view(struct db *db, const char *name)
     /* no authorizer is needed while only our own statement runs; it is set again below */
     sqlite3_set_authorizer(db->handle, NULL, NULL);
     db_run(db, "PRAGMA query_only = OFF");
-    view_replace(db, name);
+    replace_view_by_table(db, name);
     db_run(db, "PRAGMA query_only = ON");
-    sqlite3_set_authorizer(db->handle, authorize, NULL);
+    sqlite3_set_authorizer(db->handle, allow_only_reading, NULL);
 }
 
 int query_columns(struct query *query)
@@ -772,7 +773,7 @@ double query_real(struct query *query, int column)
     return sqlite3_column_double(query->statement, column);
 }
 
-const char *query_whole(struct query *query, int column, size_t *bytes)
+const char *query_whole_value(struct query *query, int column, size_t *bytes)
 {
     /* Read the pointer before the length: SQLite may convert the value to text, which changes its
      * length. */
@@ -788,7 +789,7 @@ const char *query_whole(struct query *query, int column, size_t *bytes)
 const char *query_text(struct query *query, int column, size_t *bytes)
 {
     size_t all;
-    const char *text = query_whole(query, column, &all);
+    const char *text = query_whole_value(query, column, &all);
     int kept = TEXT_SHOWN;
 
     if (all > TEXT_SHOWN) {
@@ -808,7 +809,7 @@ char *query_copy(struct query *query, int column)
     return query_type(query, column) == QUERY_NULL ? NULL : strdup(query_text(query, column, NULL));
 }
 
-void db_temporary(struct db *db, const char *script)
+void db_run_in_temporary(struct db *db, const char *script)
 {
     /* forget the schema, so that no other trace reuses this connection, which has
      * temporary tables now */
@@ -816,7 +817,7 @@ void db_temporary(struct db *db, const char *script)
     db->schema = NULL;
     sqlite3_set_authorizer(db->handle, NULL, NULL);
     sqlite3_exec(db->handle, "PRAGMA query_only = OFF", NULL, NULL, NULL);
-    sqlite3_set_authorizer(db->handle, authorize, NULL);
+    sqlite3_set_authorizer(db->handle, allow_only_reading, NULL);
     db_run(db, script);
 }
 
@@ -830,7 +831,7 @@ int64_t db_integer(struct db *db, int64_t otherwise, const char *sql)
     return otherwise;
 }
 
-/* ---- reading many rows fast: db_each() ----------------------------------- */
+/* ---- reading many rows fast: db_visit_rows() ----------------------------------- */
 
 struct each {
     bool (*row)(void *context, const int64_t *values, unsigned nulls);
@@ -838,7 +839,7 @@ struct each {
     bool stopped;
 };
 
-static void each_step(sqlite3_context *context, int count, sqlite3_value **columns)
+static void call_for_row(sqlite3_context *context, int count, sqlite3_value **columns)
 {
     struct each *each = sqlite3_user_data(context);
     int64_t values[EACH_COLUMNS];
@@ -856,22 +857,22 @@ static void each_step(sqlite3_context *context, int count, sqlite3_value **colum
         sqlite3_result_error(context, "stopped", -1);
 }
 
-static void each_end(sqlite3_context *context)
+static void end_row_calls(sqlite3_context *context)
 {
     sqlite3_result_null(context);
 }
 
-void db_each(struct db *db, const char *sql,
-             bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context)
+void db_visit_rows(struct db *db, const char *sql,
+                   bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context)
 {
-    /* SQLite owns `each` and frees it when it removes the function. This may be after db_each has
-     * returned, because SQLite removes no function while another statement is running. */
+    /* SQLite owns `each` and frees it when it removes the function. This may be after db_visit_rows
+     * has returned, because SQLite removes no function while another statement is running. */
     struct each *each = malloc(sizeof *each);
     struct query *query;
 
     *each = (struct each){row, context, false};
     if (sqlite3_create_function_v2(db->handle, "each", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, each,
-                                   NULL, each_step, each_end, free) != SQLITE_OK) {
+                                   NULL, call_for_row, end_row_calls, free) != SQLITE_OK) {
         report_query_error(db, NULL);
         return;
     }
@@ -891,7 +892,7 @@ char *db_meta(struct db *db, const char *key)
 
     query_bind_text(query, 1, key);
     if (query_step(query))
-        value = strdup(query_whole(query, 0, NULL));
+        value = strdup(query_whole_value(query, 0, NULL));
     query_close(query);
     return value;
 }
@@ -908,12 +909,12 @@ int64_t db_meta_integer(struct db *db, const char *key, int64_t otherwise)
 
 /* ---- creating a new trace ------------------------------------------------ */
 
-struct db *db_make(const char *path)
+struct db *db_create_trace(const char *path)
 {
     struct db *db = db_new(path);
-    char *absolute = db_absolute(path);
-    char *uri =
-        path_uri(absolute ? absolute : path, path_read_facts(absolute ? absolute : path), true);
+    char *absolute = db_make_absolute_path(path);
+    char *uri = path_make_uri(absolute ? absolute : path,
+                              path_read_facts(absolute ? absolute : path), true);
 
     if (open_connection(db, uri, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
         report_query_error(db, NULL);
@@ -925,8 +926,8 @@ struct db *db_make(const char *path)
         "EXCLUSIVE;PRAGMA temp_store = FILE; PRAGMA cache_size = -32768; BEGIN");
     db_run(db, schema_trace_sql);
     db_run(db, schema_views_sql);
-    /* db_make_finish creates these indexes, because building an index is faster after all rows have
-     * been inserted */
+    /* db_finish_trace creates these indexes, because building an index is faster after all rows
+     * have been inserted */
     db_run(db, "DROP INDEX lookup_code; DROP INDEX guard_check_lookup; COMMIT");
     free(absolute);
     free(uri);
@@ -936,7 +937,7 @@ struct db *db_make(const char *path)
     return NULL;
 }
 
-bool db_make_finish(struct db *db)
+bool db_finish_trace(struct db *db)
 {
     return db_run(db, "CREATE INDEX lookup_code ON lookup(code_id); CREATE INDEX "
                       "guard_check_lookup ON guard_check(lookup_id)");

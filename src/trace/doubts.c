@@ -12,7 +12,7 @@
 #include "schema.h"
 #include "trace/db.h"
 
-char *doubts_lost_text(struct db *db, int64_t *events)
+char *doubts_describe_losses(struct db *db, int64_t *events)
 {
     char *words = NULL;
 
@@ -25,18 +25,18 @@ char *doubts_lost_text(struct db *db, int64_t *events)
     return words;
 }
 
-struct doubts doubts_warn(struct db *db, const char *so_far, const char *missing)
+struct doubts doubts_print_warnings(struct db *db, const char *so_far, const char *missing)
 {
     char *state = db_meta(db, "state");
     struct doubts doubts = {
         .recording = state && !strcmp(state, "recording"),
     };
-    char *lost = doubts_lost_text(db, &doubts.lost);
+    char *lost = doubts_describe_losses(db, &doubts.lost);
     bool is_warning = so_far || missing;
 
-    if (is_warning && doubts_window_text(db))
+    if (is_warning && doubts_describe_kept_window(db))
         say_error("%s: holds %s; compiles, causes and totals are of the whole run", db_path(db),
-                  doubts_window_text(db));
+                  doubts_describe_kept_window(db));
     if (doubts.recording && so_far)
         say_error("%s: is still being recorded, or was interrupted: %s", db_path(db), so_far);
     if (lost && missing)
@@ -46,20 +46,20 @@ struct doubts doubts_warn(struct db *db, const char *so_far, const char *missing
     return doubts;
 }
 
-static int64_t counted_frames(struct db *db)
+static int64_t count_frames_without_rows(struct db *db)
 {
     return db_integer(db, 0, "SELECT SUM(frames) FROM frame_count");
 }
 
 /* Append REASON to WORDS, which has room for BYTES. */
-static void add_reason(char *words, size_t bytes, const char *reason)
+static void append_reason(char *words, size_t bytes, const char *reason)
 {
     size_t length = strlen(words);
 
     snprintf(words + length, bytes - length, "%s%s", length ? "; " : "", reason);
 }
 
-const char *doubts_totals_only_text(struct db *db)
+const char *doubts_describe_totals_only(struct db *db)
 {
     static _Thread_local char words[200];
     int64_t shortest_ns = db_meta_integer(db, "min_duration_ns", 0);
@@ -79,13 +79,13 @@ const char *doubts_totals_only_text(struct db *db)
     return words;
 }
 
-const char *doubts_unstored_text(struct db *db)
+const char *doubts_describe_unstored_frames(struct db *db)
 {
     static _Thread_local char words[600];
-    const char *totals_only = doubts_totals_only_text(db);
+    const char *totals_only = doubts_describe_totals_only(db);
     bool is_left_out = db_meta_integer(db, "min_duration_ns", 0) > 0 ||
                        db_integer(db, 0, schema_statement("doubts/thinned"));
-    int64_t counted = counted_frames(db);
+    int64_t counted = count_frames_without_rows(db);
     char human[TABLE_HUMAN];
     char reason[200];
 
@@ -95,18 +95,18 @@ const char *doubts_unstored_text(struct db *db)
                  "%s frames of libraries inside torch's compiles and imports were counted, not "
                  "stored (--frames all stores them)",
                  table_count(human, counted));
-        add_reason(words, sizeof words, reason);
+        append_reason(words, sizeof words, reason);
     }
     if (totals_only && is_left_out)
-        add_reason(words, sizeof words, totals_only);
-    if (doubts_window_text(db))
-        add_reason(words, sizeof words, "older frames were dropped (--keep)");
+        append_reason(words, sizeof words, totals_only);
+    if (doubts_describe_kept_window(db))
+        append_reason(words, sizeof words, "older frames were dropped (--keep)");
     return *words ? words : NULL;
 }
 
-void doubts_say_unstored(struct db *db, const char *meaning)
+void doubts_report_unstored_frames(struct db *db, const char *meaning)
 {
-    const char *words = doubts_unstored_text(db);
+    const char *words = doubts_describe_unstored_frames(db);
 
     if (words)
         say_error("%s: %s: %s", db_path(db), words, meaning);
@@ -114,10 +114,10 @@ void doubts_say_unstored(struct db *db, const char *meaning)
 
 /* Return a text about which frames DB has if some of torch's were only counted. Returns NULL if
  * none were. Borrowed until the next call. */
-static const char *stored_frames_words(struct db *db)
+static const char *describe_stored_frames(struct db *db)
 {
     static _Thread_local char words[160];
-    int64_t frames = counted_frames(db);
+    int64_t frames = count_frames_without_rows(db);
     char human[TABLE_HUMAN];
 
     if (frames <= 0)
@@ -129,7 +129,7 @@ static const char *stored_frames_words(struct db *db)
     return words;
 }
 
-const char *doubts_window_text(struct db *db)
+const char *doubts_describe_kept_window(struct db *db)
 {
     static _Thread_local char words[160];
     int64_t from_ns = db_meta_integer(db, "kept_from_ns", 0);
@@ -145,10 +145,10 @@ const char *doubts_window_text(struct db *db)
     return words;
 }
 
-const char *doubts_frames_text(struct db *db)
+const char *doubts_describe_stored_frames(struct db *db)
 {
-    if (doubts_window_text(db))
-        return doubts_window_text(db);
+    if (doubts_describe_kept_window(db))
+        return doubts_describe_kept_window(db);
     if (db_meta_integer(db, "decisions_only", 0))
         return "only calls that were skipped or disabled (merge --decisions-only)";
     if (db_integer(db, 0, "SELECT EXISTS (SELECT 1 FROM process WHERE mode = 'decided')"))
@@ -156,13 +156,13 @@ const char *doubts_frames_text(struct db *db)
     if (db_integer(db, 0, "SELECT EXISTS (SELECT 1 FROM process WHERE mode = 'user')"))
         return "not the standard library's, not site-packages', but for what a compiler decided "
                "(--frames user)";
-    return stored_frames_words(db);
+    return describe_stored_frames(db);
 }
 
 /* Return a text about the frames that an option left out, which are in the current row of the
  * statement doubts/left_out. USER: the trace was recorded with --frames user. The caller
  * frees the text. */
-static char *left_out_words(struct query *query, bool user)
+static char *describe_frames_left_out(struct query *query, bool user)
 {
     char functions[TABLE_HUMAN];
     char frames[TABLE_HUMAN];
@@ -183,7 +183,7 @@ static char *left_out_words(struct query *query, bool user)
                      user ? "--frames user, " : "");
 }
 
-char *doubts_left_out(struct db *db)
+char *doubts_describe_frames_left_out(struct db *db)
 {
     struct query *query;
     char *words = NULL;
@@ -195,12 +195,12 @@ char *doubts_left_out(struct db *db)
     user = db_integer(db, 0, schema_statement("doubts/user"));
     query = db_query(db, schema_statement("doubts/left_out"));
     if (query_step(query))
-        words = left_out_words(query, user);
+        words = describe_frames_left_out(query, user);
     query_close(query);
     return words;
 }
 
-const char *doubts_values(struct db *db)
+const char *doubts_describe_stored_values(struct db *db)
 {
     char *kept = db_meta(db, "values");
     const char *words =
@@ -217,7 +217,7 @@ const char *doubts_values(struct db *db)
     return words;
 }
 
-char *doubts_settings(struct db *db)
+char *doubts_describe_settings(struct db *db)
 {
     struct query *query = db_query(db, schema_statement("doubts/settings"));
     char *words = query_step(query) ? strdup(query_text(query, 0, NULL)) : NULL;
@@ -226,26 +226,26 @@ char *doubts_settings(struct db *db)
     return words;
 }
 
-void doubts_say_settings(struct db *db)
+void doubts_report_settings(struct db *db)
 {
-    char *words = doubts_settings(db);
+    char *words = doubts_describe_settings(db);
 
     if (words)
         say_error("%s: was recorded under %s", db_path(db), words);
     free(words);
 }
 
-void doubts_json_settings(struct db *db, struct json *json)
+void doubts_write_settings_as_json(struct db *db, struct json *json)
 {
     db_rows(query, db, schema_statement("doubts/settings"))
     {
         size_t bytes;
-        const char *list = query_whole(query, 1, &bytes);
+        const char *list = query_whole_value(query, 1, &bytes);
         json_raw(json, "settings", list, bytes);
     }
 }
 
-void doubts_say_trials(struct db *db)
+void doubts_report_trials(struct db *db)
 {
     db_rows(row, db, schema_statement("doubts/trials"))
     {

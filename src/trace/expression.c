@@ -28,19 +28,19 @@ struct reader {
     int depth;     /* how deep the arguments and indices that are being read are nested */
 };
 
-static void out_add(text_list *out, const char *text, size_t bytes)
+static void append_bytes(text_list *out, const char *text, size_t bytes)
 {
     if (bytes)
         memcpy(list_add_many(out, bytes), text, bytes);
 }
 
-static void out_add_text(text_list *out, const char *text)
+static void append_text(text_list *out, const char *text)
 {
-    out_add(out, text, strlen(text));
+    append_bytes(out, text, strlen(text));
 }
 
 /* Does OUT end with TEXT? Only bytes from FROM on count. */
-static bool out_ends_with(const text_list *out, size_t from, const char *text)
+static bool does_output_end_with(const text_list *out, size_t from, const char *text)
 {
     size_t bytes = strlen(text);
 
@@ -71,7 +71,7 @@ static bool is_number(const char *text, size_t bytes)
 }
 
 /* Does READER's remaining text begin with TEXT? */
-static bool is_at(const struct reader *reader, const char *text)
+static bool is_reader_at(const struct reader *reader, const char *text)
 {
     size_t bytes = strlen(text);
 
@@ -80,7 +80,7 @@ static bool is_at(const struct reader *reader, const char *text)
 
 /* Return the position behind the string literal that begins at AT. Returns NULL if the literal is
  * not closed before END. */
-static const char *literal_end(const char *at, const char *end)
+static const char *find_literal_end(const char *at, const char *end)
 {
     char quote = *at;
 
@@ -102,9 +102,9 @@ struct part {
  * no string literal or has escapes. */
 static struct part name_in_literal(struct part literal)
 {
-    bool is_quoted =
-        literal.bytes > 2 && strchr("'\"", *literal.text) &&
-        literal_end(literal.text, literal.text + literal.bytes) == literal.text + literal.bytes;
+    bool is_quoted = literal.bytes > 2 && strchr("'\"", *literal.text) &&
+                     find_literal_end(literal.text, literal.text + literal.bytes) ==
+                         literal.text + literal.bytes;
 
     if (!is_quoted || memchr(literal.text, '\\', literal.bytes))
         return (struct part){0};
@@ -114,8 +114,8 @@ static struct part name_in_literal(struct part literal)
 /* Read the parts between the commas of a pair of brackets. AT is behind the opening bracket. A
  * comma inside nested brackets does not separate parts. Returns the position behind the closing
  * bracket, or NULL if it is missing or if there are too many parts. */
-static const char *parts_read(const char *at, const char *end, struct part parts[ARGUMENTS_MOST],
-                              int *count)
+static const char *read_comma_parts(const char *at, const char *end,
+                                    struct part parts[ARGUMENTS_MOST], int *count)
 {
     const char *begin = at;
     int open = 0;
@@ -126,7 +126,7 @@ static const char *parts_read(const char *at, const char *end, struct part parts
     for (; at < end; at++) {
         bool is_last = !open && strchr(")]}", *at);
         if (*at == '\'' || *at == '"') {
-            at = literal_end(at, end);
+            at = find_literal_end(at, end);
             if (!at)
                 return NULL;
             at--;
@@ -149,17 +149,17 @@ static const char *parts_read(const char *at, const char *end, struct part parts
     return NULL;
 }
 
-static void text_rewrite(struct reader *reader);
+static void rewrite_text(struct reader *reader);
 
 /* Rewrite PART of READER's text, and append it to the output. */
-static void part_rewrite(struct reader *reader, struct part part)
+static void rewrite_part(struct reader *reader, struct part part)
 {
     struct reader inner = {part.text, part.text + part.bytes, reader->out, reader->depth + 1};
 
     if (inner.depth > DEPTH_MOST)
-        out_add(&inner.out, part.text, part.bytes);
+        append_bytes(&inner.out, part.text, part.bytes);
     else
-        text_rewrite(&inner);
+        rewrite_text(&inner);
     reader->out = inner.out;
 }
 
@@ -176,13 +176,13 @@ static void write_local_name(text_list *out, struct part name)
 
     if (name.bytes == 2 && !memcmp(name.text, ".0", 2)) {
         /* CPython names the argument of a comprehension `.0` */
-        out_add_text(out, "(the iterable)");
+        append_text(out, "(the iterable)");
     } else if (is_stack) {
-        out_add_text(out, "(value ");
-        out_add(out, name.text + bytes, name.bytes - bytes);
-        out_add_text(out, " at the break)");
+        append_text(out, "(value ");
+        append_bytes(out, name.text + bytes, name.bytes - bytes);
+        append_text(out, " at the break)");
     } else {
-        out_add(out, name.text, name.bytes);
+        append_bytes(out, name.text, name.bytes);
     }
 }
 
@@ -192,7 +192,7 @@ static void write_global_name(text_list *out, struct part name)
     static const char import[] = "__import_", dot[] = "_dot_";
 
     if (name.bytes <= sizeof import || memcmp(name.text, import, sizeof import - 1) != 0) {
-        out_add(out, name.text, name.bytes);
+        append_bytes(out, name.text, name.bytes);
         return;
     }
     for (size_t i = sizeof import - 1; i < name.bytes; i++) {
@@ -212,13 +212,13 @@ static bool rewrite_variable(struct reader *reader)
     static const char *const scopes[] = {"L[", "G[", "SYNTHETIC_LOCAL["};
     struct part parts[ARGUMENTS_MOST], name;
     const char *behind = NULL;
-    bool is_global = is_at(reader, "G[");
+    bool is_global = is_reader_at(reader, "G[");
     bool is_iterable, is_named;
     int count;
 
     for (size_t i = 0; i < array_count(scopes) && !behind; i++)
-        if (is_at(reader, scopes[i]))
-            behind = parts_read(reader->at + strlen(scopes[i]), reader->end, parts, &count);
+        if (is_reader_at(reader, scopes[i]))
+            behind = read_comma_parts(reader->at + strlen(scopes[i]), reader->end, parts, &count);
     if (!behind || count != 1)
         return false;
     name = name_in_literal(parts[0]);
@@ -230,19 +230,20 @@ static bool rewrite_variable(struct reader *reader)
         bool is_called = reader->end - behind >= 2 && !memcmp(behind, "()", 2);
         /* this global of torch has a key of an optimizer's state, which is a
          * parameter of the model */
-        out_add_text(&reader->out, "<a parameter>");
+        append_text(&reader->out, "<a parameter>");
         reader->at = behind + (is_called ? 2 : 0);
         return true;
     }
     if (is_global && name.bytes > sizeof builtins &&
         !memcmp(name.text, builtins, sizeof builtins - 1)) {
         bool has_item = behind < reader->end && *behind == '[';
-        const char *end = has_item ? parts_read(behind + 1, reader->end, parts, &count) : NULL;
+        const char *end =
+            has_item ? read_comma_parts(behind + 1, reader->end, parts, &count) : NULL;
         struct part item = end && count == 1 ? name_in_literal(parts[0]) : (struct part){0};
         if (is_identifier(item.text, item.bytes))
-            out_add(&reader->out, item.text, item.bytes);
+            append_bytes(&reader->out, item.text, item.bytes);
         else
-            out_add_text(&reader->out, "builtins.__dict__");
+            append_text(&reader->out, "builtins.__dict__");
         reader->at = is_identifier(item.text, item.bytes) ? end : behind;
         return true;
     }
@@ -308,9 +309,9 @@ static void write_helper_call(struct reader *reader, const struct helper *helper
         if (*form != '$')
             *list_add(&reader->out) = *form;
         else if (*++form == 'n')
-            out_add(&reader->out, name.text, name.bytes);
+            append_bytes(&reader->out, name.text, name.bytes);
         else
-            part_rewrite(reader, parts[*form - '1']);
+            rewrite_part(reader, parts[*form - '1']);
     }
 }
 
@@ -326,11 +327,11 @@ static bool rewrite_helper_call(struct reader *reader)
     int count;
     bool is_dict;
 
-    while (helper < none && !is_at(reader, helper->call))
+    while (helper < none && !is_reader_at(reader, helper->call))
         helper++;
     if (helper == none)
         return false;
-    behind = parts_read(reader->at + strlen(helper->call), reader->end, parts, &count);
+    behind = read_comma_parts(reader->at + strlen(helper->call), reader->end, parts, &count);
     if (!behind || count != helper->arguments)
         return false;
     if (behind[-1] != ')')
@@ -362,11 +363,11 @@ static bool fold_attribute_item(struct reader *reader, size_t from, struct part 
         bool is_index = i > 0 && is_number(name.text, name.bytes);
         bool is_attribute = is_identifier(name.text, name.bytes);
         bool is_item = is_index || is_attribute;
-        if (!is_item || !out_ends_with(&reader->out, from, dicts[i]))
+        if (!is_item || !does_output_end_with(&reader->out, from, dicts[i]))
             continue;
         reader->out.count -= strlen(dicts[i]);
         *list_add(&reader->out) = is_index ? '[' : '.';
-        out_add(&reader->out, name.text, name.bytes);
+        append_bytes(&reader->out, name.text, name.bytes);
         if (is_index)
             *list_add(&reader->out) = ']';
         return true;
@@ -383,14 +384,14 @@ static bool rewrite_item(struct reader *reader, size_t from)
     const char *behind;
     int count;
 
-    if (!is_at(reader, "["))
+    if (!is_reader_at(reader, "["))
         return false;
-    behind = parts_read(begin, reader->end, parts, &count);
+    behind = read_comma_parts(begin, reader->end, parts, &count);
     if (!behind || behind[-1] != ']')
         return false;
     if (count != 1 || !fold_attribute_item(reader, from, name_in_literal(parts[0]))) {
         *list_add(&reader->out) = '[';
-        part_rewrite(reader, (struct part){begin, (size_t)(behind - 1 - begin)});
+        rewrite_part(reader, (struct part){begin, (size_t)(behind - 1 - begin)});
         *list_add(&reader->out) = ']';
     }
     reader->at = behind;
@@ -406,7 +407,7 @@ static bool rewrite_size(struct reader *reader)
     for (size_t i = 0; i < array_count(calls); i++) {
         const char *number = reader->at + strlen(calls[i]);
         const char *at = number;
-        if (!is_at(reader, calls[i]))
+        if (!is_reader_at(reader, calls[i]))
             continue;
         while (at < reader->end && isdigit((unsigned char)*at))
             at++;
@@ -415,8 +416,8 @@ static bool rewrite_size(struct reader *reader)
         if (*at != ']')
             return false;
         /* copy the text of the call up to its "(" */
-        out_add(&reader->out, calls[i], strlen(calls[i]) - 2);
-        out_add(&reader->out, number, (size_t)(at - number));
+        append_bytes(&reader->out, calls[i], strlen(calls[i]) - 2);
+        append_bytes(&reader->out, number, (size_t)(at - number));
         *list_add(&reader->out) = ')';
         reader->at = at + 1;
         return true;
@@ -432,11 +433,11 @@ static bool rewrite_suffix(struct reader *reader, size_t from)
     const char *at = reader->at + 1;
 
     /* write the proxy as the source of its object, because both look the same to the program */
-    if (is_at(reader, proxy)) {
+    if (is_reader_at(reader, proxy)) {
         reader->at += sizeof proxy - 1;
         return true;
     }
-    if (is_at(reader, negative)) {
+    if (is_reader_at(reader, negative)) {
         reader->at += sizeof negative - 1;
         list_add(&reader->out);
         memmove(reader->out.at + from + 1, reader->out.at + from, reader->out.count - from - 1);
@@ -445,18 +446,18 @@ static bool rewrite_suffix(struct reader *reader, size_t from)
     }
     if (rewrite_size(reader) || rewrite_item(reader, from))
         return true;
-    if (!is_at(reader, ".") || at >= reader->end)
+    if (!is_reader_at(reader, ".") || at >= reader->end)
         return false;
     if (!is_name_byte(*at))
         return false;
     while (at < reader->end && is_name_byte(*at))
         at++;
-    out_add(&reader->out, reader->at, (size_t)(at - reader->at));
+    append_bytes(&reader->out, reader->at, (size_t)(at - reader->at));
     reader->at = at;
     return true;
 }
 
-static bool source_read(struct reader *reader)
+static bool rewrite_source(struct reader *reader)
 {
     size_t from = reader->out.count;
 
@@ -474,29 +475,29 @@ static void copy_plain_text(struct reader *reader)
     const char *end;
 
     if (*begin == '\'' || *begin == '"') {
-        end = literal_end(begin, reader->end);
+        end = find_literal_end(begin, reader->end);
         reader->at = end && end <= reader->end ? end : begin + 1;
     } else {
         do
             reader->at++;
         while (reader->at < reader->end && is_name_byte(*begin) && is_name_byte(*reader->at));
     }
-    out_add(&reader->out, begin, (size_t)(reader->at - begin));
+    append_bytes(&reader->out, begin, (size_t)(reader->at - begin));
 }
 
-static void text_rewrite(struct reader *reader)
+static void rewrite_text(struct reader *reader)
 {
     bool is_after_dot = false;
 
     while (reader->at < reader->end) {
         bool is_start = !is_after_dot;
         is_after_dot = *reader->at == '.';
-        if (!is_start || !source_read(reader))
+        if (!is_start || !rewrite_source(reader))
             copy_plain_text(reader);
     }
 }
 
-char *expression_of(const char *text)
+char *expression_from_source(const char *text)
 {
     struct reader reader = {0};
 
@@ -504,7 +505,7 @@ char *expression_of(const char *text)
         return NULL;
     reader.at = text;
     reader.end = text + strlen(text);
-    text_rewrite(&reader);
+    rewrite_text(&reader);
     *list_add(&reader.out) = 0;
     return reader.out.at;
 }

@@ -38,15 +38,15 @@ enum {
 
 /* Read the function in the current row of the statement find/functions. Ids and names are read
  * whole, because the ids become part of SQL, and JSON has the names. */
-static struct found_code found_read(struct query *query, const char *name)
+static struct found_code read_found_function(struct query *query, const char *name)
 {
     return (struct found_code){
         .compiles = query_integer(query, COMPILES),
-        .qualname = strdup(query_whole(query, QUALNAME, NULL)),
+        .qualname = strdup(query_whole_value(query, QUALNAME, NULL)),
         .kind = strdup(query_text(query, KIND, NULL)),
-        .filename = strdup(query_whole(query, FILE_NAME, NULL)),
+        .filename = strdup(query_whole_value(query, FILE_NAME, NULL)),
         .first_line = query_integer(query, LINE),
-        .ids = strdup(query_whole(query, IDS, NULL)),
+        .ids = strdup(query_whole_value(query, IDS, NULL)),
         .code_objects = query_integer(query, CODE_OBJECTS),
         .processes = query_integer(query, PROCESSES),
         .label = query_integer(query, IS_LABEL) ? strdup(name) : NULL,
@@ -63,7 +63,7 @@ void found_code_free(struct found_code *found)
     *found = (struct found_code){0};
 }
 
-void find_bind(struct query *query, int parameter, const struct found_code *found)
+void find_bind_ids(struct query *query, int parameter, const struct found_code *found)
 {
     char *array = say_print("[%s]", found->ids);
 
@@ -71,7 +71,7 @@ void find_bind(struct query *query, int parameter, const struct found_code *foun
     free(array);
 }
 
-static int id_compare(const void *a, const void *b)
+static int compare_ids(const void *a, const void *b)
 {
     return list_order(*(const int64_t *)a, *(const int64_t *)b);
 }
@@ -86,7 +86,7 @@ struct found_ids found_ids_read(struct db *db, const struct found_code *found)
         *list_add(&ids.codes) = strtoll(at, &end, 10);
         at = end + strspn(end, ", ");
     }
-    list_sort(&ids.codes, id_compare);
+    list_sort(&ids.codes, compare_ids);
     db_rows(query, db, schema_statement("find/same"))
     {
         int64_t code_id = query_integer(query, 0);
@@ -108,7 +108,7 @@ void found_ids_free(struct found_ids *ids)
     map_free(&ids->same);
 }
 
-void found_json(struct json *json, const struct found_code *found)
+void found_write_as_json(struct json *json, const struct found_code *found)
 {
     json_object(json, "function");
     json_string(json, "qualname", found->qualname);
@@ -123,8 +123,8 @@ void found_json(struct json *json, const struct found_code *found)
 }
 
 /* Print a list of COUNT functions: those in the current row of QUERY and in the rows after it. */
-static void list_print(struct query *query, int64_t count, const char *name, const char *heading,
-                       FILE *out, bool json)
+static void print_function_list(struct query *query, int64_t count, const char *name,
+                                const char *heading, FILE *out, bool json)
 {
     struct json j = {.out = out};
     struct table *table;
@@ -139,7 +139,7 @@ static void list_print(struct query *query, int64_t count, const char *name, con
         json_string(&j, "name", name);
         json_key(&j, "matches");
     } else {
-        prose_text(out, heading, 300);
+        prose_print_text(out, heading, 300);
         fputs(count ? "\n\n" : "\n", out);
     }
     if (!json && !count)
@@ -147,7 +147,7 @@ static void list_print(struct query *query, int64_t count, const char *name, con
     table = table_open(out, table_format(out, json), LISTED_COLUMNS, columns);
     for (bool any = count; any; any = ++listed < LISTED && query_step(query))
         for (int i = 0; i < LISTED_COLUMNS; i++)
-            result_cell(table, query, i);
+            result_put_cell(table, query, i);
     table_close(table);
     if (json) {
         json_integer(&j, "match_count", count);
@@ -180,12 +180,12 @@ static bool is_file(const char *name)
 
 /* Report that no function is called NAME. The message names the compiled function that contains
  * NAME's code, if torch has inlined NAME, or the most similar names. */
-static void report_none(struct db *db, const char *name)
+static void report_unknown_function(struct db *db, const char *name)
 {
     const char *last = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
     struct query *query = db_query(db, schema_statement("find/taker"));
     bool is_label = strchr(name, '/') && !name[strspn(name, "0123456789_/")];
-    char *left_out = doubts_left_out(db);
+    char *left_out = doubts_describe_frames_left_out(db);
 
     query_bind_text(query, 1, last);
     if (is_file(name)) {
@@ -208,7 +208,7 @@ static void report_none(struct db *db, const char *name)
         else if (!*help && strrchr(name, ':'))
             help = "; FILE:LINE names one by its line";
         /* if a query failed, which has been reported, the function may still exist */
-        if (!db_failed(db))
+        if (!db_has_failed(db))
             say_error("%.200s: no %s in %s%s%s%s", name,
                       is_label ? "compile or cache entry has this label" : "such function",
                       db_path(db), help, left_out ? "; left out: " : "", left_out ? left_out : "");
@@ -231,7 +231,7 @@ enum find_result find_code(struct db *db, const char *name, struct found_code *f
         query_bind_text(query, 1, name);
     any = query_step(query);
     count = any ? query_integer(query, FUNCTIONS) : 0;
-    if (any ? count > 1 : !name && !db_failed(db)) {
+    if (any ? count > 1 : !name && !db_has_failed(db)) {
         result = name ? FIND_SEVERAL : FIND_LISTED;
         heading = name ? say_print("%.200s is several functions; name one by its qualified name, "
                                    "by FILE:LINE or by FILE:LINE:NAME",
@@ -239,34 +239,35 @@ enum find_result find_code(struct db *db, const char *name, struct found_code *f
                        : strdup(any ? "What to ask, the worst first: `dyntrace why FUNC`"
                                     : "Nothing was compiled again, broke, or ran as Python though "
                                       "compiled code was wanted");
-        list_print(query, count, name, heading, out, json);
+        print_function_list(query, count, name, heading, out, json);
         free(heading);
     } else if (!any) {
-        if (!db_failed(db))
-            report_none(db, name);
+        if (!db_has_failed(db))
+            report_unknown_function(db, name);
     } else {
         result = FIND_ONE;
-        *found = found_read(query, name);
+        *found = read_found_function(query, name);
     }
     query_close(query);
     return result;
 }
 
-bool find_only(struct db *db, const char *name, struct found_code *found)
+bool find_single_function(struct db *db, const char *name, struct found_code *found)
 {
     struct query *query = db_query(db, schema_statement("find/functions"));
     bool is_only;
 
     query_bind_text(query, 1, name);
     is_only = query_step(query) && query_integer(query, FUNCTIONS) == 1;
-    *found = is_only ? found_read(query, name) : (struct found_code){0};
+    *found = is_only ? read_found_function(query, name) : (struct found_code){0};
     query_close(query);
     return is_only;
 }
 
 /* ---- operands of a command that name a function -------------------------- */
 
-bool find_operands(const char *command, int count, char **given, const char **name, char ***files)
+bool find_split_operands(const char *command, int count, char **given, const char **name,
+                         char ***files)
 {
     bool here = count > 0;
     bool turned;
@@ -290,15 +291,15 @@ bool find_operands(const char *command, int count, char **given, const char **na
     *files = given + (here || turned ? 0 : 1);
     if (turned)
         given[count - 1] = NULL;
-    return find_name_fits(command, *name, *files);
+    return find_is_name_plausible(command, *name, *files);
 }
 
-bool find_name_fits(const char *command, const char *name, char *const *files)
+bool find_is_name_plausible(const char *command, const char *name, char *const *files)
 {
     bool in_place = name && !*files && is_file(name);
     struct db *db;
 
-    if (!in_place || db_is_here())
+    if (!in_place || db_is_trace_in_directory())
         return true;
     db = db_open(name); /* db_open() reports why the existing file NAME is not a trace */
     if (db)
@@ -309,7 +310,7 @@ bool find_name_fits(const char *command, const char *name, char *const *files)
     return false;
 }
 
-struct db *find_open(char *const *files)
+struct db *find_open_traces(char *const *files)
 {
     struct db *db = traces_open(files, MERGE_FRAMES);
 
@@ -318,7 +319,7 @@ struct db *find_open(char *const *files)
     return db;
 }
 
-int find_status(struct db *db, enum find_result result)
+int find_exit_status(struct db *db, enum find_result result)
 {
-    return db_failed(db) || result == FIND_NONE ? 2 : result == FIND_SEVERAL;
+    return db_has_failed(db) || result == FIND_NONE ? 2 : result == FIND_SEVERAL;
 }

@@ -43,19 +43,19 @@ enum find_result { FIND_ONE, FIND_SEVERAL, FIND_NONE, FIND_LISTED };
  *     FIND_ONE      FOUND is filled; the caller frees it with found_code_free.
  *     FIND_SEVERAL  Several functions fit, and have been listed on OUT with their counts.
  *     FIND_LISTED   NAME is NULL, and the functions have been listed on OUT.
- *     FIND_NONE     No function fits, which has been reported on stderr. If db_failed(), an error
- *                   may be the reason. */
+ *     FIND_NONE     No function fits, which has been reported on stderr. If db_has_failed(), an
+ *                   error may be the reason. */
 enum find_result find_code(struct db *db, const char *name, struct found_code *found, FILE *out,
                            bool json);
 
 /* Find the only function that NAME names, and fill FOUND. Returns false if no function or several
  * functions fit, and prints nothing. */
-bool find_only(struct db *db, const char *name, struct found_code *found);
+bool find_single_function(struct db *db, const char *name, struct found_code *found);
 
 void found_code_free(struct found_code *found);
 
 /* Bind the code ids of FOUND to a parameter of QUERY, as a JSON array. */
-void find_bind(struct query *query, int parameter, const struct found_code *found);
+void find_bind_ids(struct query *query, int parameter, const struct found_code *found);
 
 /* The code objects of a function, in a form in which frames are looked up quickly. */
 struct found_ids {
@@ -69,26 +69,27 @@ bool found_ids_has(const struct found_ids *ids, int64_t code_id);
 void found_ids_free(struct found_ids *ids);
 
 /* Write FOUND to JSON as the member "function". */
-void found_json(struct json *json, const struct found_code *found);
+void found_write_as_json(struct json *json, const struct found_code *found);
 
 /* Divide GIVEN, the operands of `why` or `show`, into the name of a function and traces. The
  * name comes first or last; *NAME is NULL if all operands are traces. *FILES ends with a NULL
  * and points into the array GIVEN. If that fails, reports an error that begins with COMMAND, and
  * returns false. */
-bool find_operands(const char *command, int count, char **given, const char **name, char ***files);
+bool find_split_operands(const char *command, int count, char **given, const char **name,
+                         char ***files);
 
 /* Can NAME be meant as a function? In `dyntrace why my.trace` the user gave a file instead. If NAME
  * is an existing file, FILES is empty, and the current directory has no trace, reports an error
  * that begins with COMMAND, and returns false. */
-bool find_name_fits(const char *command, const char *name, char *const *files);
+bool find_is_name_plausible(const char *command, const char *name, char *const *files);
 
 /* Open the traces that FILES name, or the newest trace in the current directory if FILES is empty.
  * All queries see one snapshot, so that figures agree while the recording continues. Returns NULL
  * after reporting an error. */
-struct db *find_open(char *const *files);
+struct db *find_open_traces(char *const *files);
 
 /* Return the exit status for RESULT: 0 for an answer, 1 if several functions were listed, 2 on
  * failure. */
-int find_status(struct db *db, enum find_result result);
+int find_exit_status(struct db *db, enum find_result result);
 
 #endif

@@ -7,7 +7,7 @@
 #include "trace/page_text.h"
 #include "trace/result.h"
 
-static void bind_file(const void *context, struct query *query)
+static void bind_file_name(const void *context, struct query *query)
 {
     if (context)
         query_bind_text(query, 2, context);
@@ -20,32 +20,32 @@ void findings_print(struct db *db, FILE *out, enum template_way way, const char 
         .db = db,
         .way = way,
         .context = file,
-        .bind = bind_file,
+        .bind = bind_file_name,
     };
 
     page_text_print(&page, "findings/time", 0);
     page_text_print(&page, "findings/list", 0);
 }
 
-static void row_to_json(struct json *json, const char *key, struct query *row)
+static void write_finding_as_json(struct json *json, const char *key, struct query *row)
 {
     json_object(json, key);
     for (int i = 0; i < query_columns(row); i++)
-        result_member(json, query_name(row, i), row, i);
+        result_put_json_member(json, query_name(row, i), row, i);
     json_end(json);
 }
 
-void findings_json(struct db *db, struct json *json)
+void findings_write_as_json(struct db *db, struct json *json)
 {
     db_rows(row, db, "SELECT * FROM run_times")
     {
-        row_to_json(json, "time", row);
+        write_finding_as_json(json, "time", row);
     }
     json_list(json, "findings");
     json_begin_lines(json);
     db_rows(row, db, "SELECT * FROM findings")
     {
-        row_to_json(json, NULL, row);
+        write_finding_as_json(json, NULL, row);
     }
     json_end(json);
 }

@@ -18,6 +18,6 @@ struct json;
 void findings_print(struct db *db, FILE *out, enum template_way way, const char *file);
 
 /* Write the run's times to JSON as the member "time", and all findings as the member "findings". */
-void findings_json(struct db *db, struct json *json);
+void findings_write_as_json(struct db *db, struct json *json);
 
 #endif

@@ -17,19 +17,19 @@ static bool is_same_text(const char *one, const char *other)
     return one && other ? !strcmp(one, other) : one == other;
 }
 
-static uint64_t text_hash(uint64_t hash, const char *text)
+static uint64_t hash_text(uint64_t hash, const char *text)
 {
     for (; text && *text; text++)
         hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
     return hash * 31 + !text;
 }
 
-static const char *text_keep(struct arena *arena, const char *text)
+static const char *keep_text(struct arena *arena, const char *text)
 {
     return text ? arena_text(arena, text, strlen(text)) : NULL;
 }
 
-static void code_add(struct function_ids *ids, sqlite3_stmt *row)
+static void add_code(struct function_ids *ids, sqlite3_stmt *row)
 {
     struct function_id code = {
         .filename = (const char *)sqlite3_column_text(row, FILENAME),
@@ -38,7 +38,7 @@ static void code_add(struct function_ids *ids, sqlite3_stmt *row)
         .is_lined = sqlite3_column_type(row, FIRST_LINE) != SQLITE_NULL,
         .function_id = sqlite3_column_int64(row, CODE_ID),
     };
-    uint64_t hash = text_hash(text_hash((uint64_t)code.first_line, code.qualname), code.filename);
+    uint64_t hash = hash_text(hash_text((uint64_t)code.first_line, code.qualname), code.filename);
     int64_t *place = map_put(&ids->hashes, (int64_t)hash);
     size_t at = (size_t)*place;
 
@@ -56,15 +56,15 @@ static void code_add(struct function_ids *ids, sqlite3_stmt *row)
         return;
     }
     *map_put(&ids->codes, code.function_id) = code.function_id;
-    code.filename = text_keep(&ids->texts, code.filename);
-    code.qualname = text_keep(&ids->texts, code.qualname);
+    code.filename = keep_text(&ids->texts, code.filename);
+    code.qualname = keep_text(&ids->texts, code.qualname);
     code.before = (size_t)*place;
     *list_add(&ids->functions) = code;
     *place = (int64_t)ids->functions.count;
 }
 
 /* Read the code objects that were added since the last call. Returns 0 or an SQLite error. */
-static int codes_read(struct function_ids *ids, sqlite3 *handle)
+static int read_new_codes(struct function_ids *ids, sqlite3 *handle)
 {
     static const char sql[] = "SELECT code_id, filename, qualname, first_line FROM code "
                               "WHERE code_id > ?1 OR ?1 = 0 ORDER BY code_id";
@@ -74,7 +74,7 @@ static int codes_read(struct function_ids *ids, sqlite3 *handle)
     if (status == SQLITE_OK)
         sqlite3_bind_int64(row, 1, ids->last);
     while (status == SQLITE_OK && (status = sqlite3_step(row)) == SQLITE_ROW) {
-        code_add(ids, row);
+        add_code(ids, row);
         ids->last = sqlite3_column_int64(row, CODE_ID);
         status = SQLITE_OK;
     }
@@ -83,7 +83,7 @@ static int codes_read(struct function_ids *ids, sqlite3 *handle)
 }
 
 /* Does the trace have the code object CODE_ID? */
-static bool code_exists(sqlite3 *handle, int64_t code_id)
+static bool does_code_exist(sqlite3 *handle, int64_t code_id)
 {
     sqlite3_stmt *row = NULL;
     bool exists = false;
@@ -103,14 +103,14 @@ int function_ids_find(struct function_ids *ids, sqlite3 *handle, int64_t code_id
     int status = SQLITE_OK;
 
     if (!known)
-        status = codes_read(ids, handle);
+        status = read_new_codes(ids, handle);
     if (!known)
         known = map_get(&ids->codes, code_id);
     /* During a recording, a row may be stored after rows with greater ids. So read
      * all rows again. */
-    if (!known && status == SQLITE_OK && code_exists(handle, code_id)) {
+    if (!known && status == SQLITE_OK && does_code_exist(handle, code_id)) {
         function_ids_free(ids);
-        status = codes_read(ids, handle);
+        status = read_new_codes(ids, handle);
         known = map_get(&ids->codes, code_id);
     }
     *found = known ? *known : 0;

@@ -34,7 +34,7 @@ static const char began_here[] =
     "SELECT value AS host FROM meta WHERE key = 'host' UNION ALL "
     "SELECT host FROM process WHERE host IS NOT NULL))";
 
-struct lines *functions_lines(struct functions *functions)
+struct lines *functions_get_lines(struct functions *functions)
 {
     char host[256] = "";
     sqlite3_stmt *statement = NULL;
@@ -54,14 +54,14 @@ struct lines *functions_lines(struct functions *functions)
 
 /* Return an argument's text. Returns NULL for NULL, and for a text that is longer than any
  * guard. */
-static const char *argument_text(sqlite3_value *value)
+static const char *text_of_argument(sqlite3_value *value)
 {
     const char *text = (const char *)sqlite3_value_text(value);
 
     return text && sqlite3_value_bytes(value) <= TEXT_MOST ? text : NULL;
 }
 
-static void return_text(sqlite3_context *context, char *text)
+static void return_sql_text(sqlite3_context *context, char *text)
 {
     if (text)
         sqlite3_result_text(context, text, -1, free);
@@ -71,20 +71,20 @@ static void return_text(sqlite3_context *context, char *text)
 
 static void sql_as_written(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    const char *text = argument_text(values[0]);
+    const char *text = text_of_argument(values[0]);
 
     if (text)
-        return_text(context, expression_of(text));
+        return_sql_text(context, expression_from_source(text));
     else
         sqlite3_result_value(context, values[0]);
 }
 
 static void sql_brief(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    const char *text = argument_text(values[0]);
+    const char *text = text_of_argument(values[0]);
 
     if (text)
-        return_text(context, brief_of(text, argument_text(values[1])));
+        return_sql_text(context, brief_make_pair_distinct(text, text_of_argument(values[1])));
     else
         sqlite3_result_value(context, values[0]);
 }
@@ -93,42 +93,42 @@ static struct cause read_cause(sqlite3_value **values)
 {
     bool has_dimension = sqlite3_value_type(values[3]) == SQLITE_INTEGER;
 
-    return (struct cause){.kind = argument_text(values[0]),
-                          .source = argument_text(values[1]),
-                          .aspect = argument_text(values[2]),
+    return (struct cause){.kind = text_of_argument(values[0]),
+                          .source = text_of_argument(values[1]),
+                          .aspect = text_of_argument(values[2]),
                           .dimension = has_dimension ? sqlite3_value_int64(values[3]) : -1,
-                          .expected = argument_text(values[4]),
-                          .actual = argument_text(values[5]),
-                          .text = argument_text(values[6])};
+                          .expected = text_of_argument(values[4]),
+                          .actual = text_of_argument(values[5]),
+                          .text = text_of_argument(values[6])};
 }
 
 static void sql_cause_name(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct cause cause = read_cause(values);
 
-    return_text(context, cause_subject_expression(&cause));
+    return_sql_text(context, cause_subject_expression(&cause));
 }
 
 static void sql_cause_expected(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct cause cause = read_cause(values);
 
-    return_text(context, cause_expected(&cause));
+    return_sql_text(context, cause_expected(&cause));
 }
 
 static void sql_cause_actual(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct cause cause = read_cause(values);
 
-    return_text(context, cause_actual(&cause));
+    return_sql_text(context, cause_actual(&cause));
 }
 
-/* The SQL function cause_seen: return the actual value, not shortened. Statements join such values
- * to a list, and brief() then shortens the whole list. */
+/* The SQL function cause_seen: return the actual value, not shortened. Statements
+ * join such values to a list, and brief() then shortens the whole list. */
 static void sql_cause_actual_whole(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct cause cause = read_cause(values);
-    const char *value = cause_seen(&cause);
+    const char *value = cause_actual_unshortened(&cause);
 
     sqlite3_result_text(context, value, -1, SQLITE_TRANSIENT);
 }
@@ -137,30 +137,31 @@ static void sql_cause_words(sqlite3_context *context, int count, sqlite3_value *
 {
     struct cause cause = read_cause(values);
 
-    return_text(context, cause_sentence(&cause));
+    return_sql_text(context, cause_make_sentence(&cause));
 }
 
 static void sql_needed_by(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct functions *functions = sqlite3_user_data(context);
-    const char *stack = argument_text(values[0]);
+    const char *stack = text_of_argument(values[0]);
 
     if (stack && *stack)
-        return_text(context, user_stack_line(stack, argument_text(values[1]),
-                                             argument_text(values[2]), functions_lines(functions)));
+        return_sql_text(context, user_stack_innermost_line(stack, text_of_argument(values[1]),
+                                                           text_of_argument(values[2]),
+                                                           functions_get_lines(functions)));
 }
 
 static void sql_stack_path(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    return_text(context, user_stack_path(argument_text(values[0])));
+    return_sql_text(context, user_stack_describe_path(text_of_argument(values[0])));
 }
 
 /* The SQL function reason_part: return one part of torch's reason: 'what', 'why' or 'hint'. Returns
  * NULL if the reason has no such part. */
 static void sql_reason_part(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    const char *part = argument_text(values[1]);
-    const struct torch_reason reason = torch_reason_split(argument_text(values[0]));
+    const char *part = text_of_argument(values[1]);
+    const struct torch_reason reason = torch_reason_split(text_of_argument(values[0]));
     const char *text = "";
 
     if (!part)
@@ -179,7 +180,8 @@ static void sql_reason_part(sqlite3_context *context, int count, sqlite3_value *
  * function, and NULL for other names. */
 static void sql_resume_words(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    return_text(context, torch_rest_words(argument_text(values[0]), SIZE_MAX - 1));
+    return_sql_text(context,
+                    torch_describe_resume_function(text_of_argument(values[0]), SIZE_MAX - 1));
 }
 
 /* The SQL function function_of. It must not be SQLITE_DIRECTONLY, because our view
@@ -236,7 +238,7 @@ static const struct {
     {"stack_path", 1, sql_stack_path},
 };
 
-struct functions *functions_add(sqlite3 *handle)
+struct functions *functions_register(sqlite3 *handle)
 {
     struct functions *functions = calloc(1, sizeof *functions);
 
@@ -250,7 +252,7 @@ struct functions *functions_add(sqlite3 *handle)
     return functions;
 }
 
-void functions_forget(struct functions *functions)
+void functions_drop_cached_trace(struct functions *functions)
 {
     lines_free(&functions->lines);
     function_ids_free(&functions->ids);

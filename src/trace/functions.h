@@ -30,13 +30,13 @@ struct sqlite3;
 
 /* Add the SQL functions to the connection HANDLE. The caller frees the result with functions_free
  * after closing HANDLE. */
-struct functions *functions_add(struct sqlite3 *handle);
+struct functions *functions_register(struct sqlite3 *handle);
 
 /* Drop all data of the previous file, because the connection reads another file from now on. */
-void functions_forget(struct functions *functions);
+void functions_drop_cached_trace(struct functions *functions);
 
 /* Return the source lines of the recorded program. Borrowed. */
-struct lines *functions_lines(struct functions *functions);
+struct lines *functions_get_lines(struct functions *functions);
 
 void functions_free(struct functions *functions);
 

@@ -35,7 +35,7 @@ static int64_t read_start_ns(struct db *db)
 
     if (began > 0 && !__builtin_add_overflow(began, offset, &began) && began > 0)
         return began;
-    if (!db_failed(db))
+    if (!db_has_failed(db))
         say_error(
             "%s: does not say when it began, so its times cannot be put beside those of others",
             db_path(db));
@@ -44,7 +44,7 @@ static int64_t read_start_ns(struct db *db)
 
 /* Read the processes of DB, which is trace NUMBER and began at BEGAN. Reports an error and returns
  * false if another trace has one of these processes. */
-static bool processes_read(struct reader *reader, struct db *db, int64_t number, int64_t began)
+static bool read_processes(struct reader *reader, struct db *db, int64_t number, int64_t began)
 {
     bool apart;
 
@@ -65,9 +65,9 @@ static bool processes_read(struct reader *reader, struct db *db, int64_t number,
 
 /* Read the metadata of the trace at PATH, which is trace NUMBER. Reports an error and returns false
  * if the trace must be left out. */
-static bool trace_read(struct reader *reader, const char *path, int64_t number)
+static bool read_trace_metadata(struct reader *reader, const char *path, int64_t number)
 {
-    struct db *db = db_open_each(path, false);
+    struct db *db = db_open_single_trace(path, false);
     int64_t began = db && given_check_complete(db) ? read_start_ns(db) : 0;
     bool fits = began;
 
@@ -78,7 +78,7 @@ static bool trace_read(struct reader *reader, const char *path, int64_t number)
             query_bind_row(reader->key, 2, row, 2);
             query_execute(reader->key);
         }
-        fits = processes_read(reader, db, number, began) && !db_failed(db);
+        fits = read_processes(reader, db, number, began) && !db_has_failed(db);
     }
     if (fits) {
         query_bind_integer(reader->trace, 1, number);
@@ -92,7 +92,7 @@ static bool trace_read(struct reader *reader, const char *path, int64_t number)
 
 struct db *given_read(char **paths, size_t *count)
 {
-    struct db *given = db_scratch("traces", schema_statement("given/tables"));
+    struct db *given = db_open_scratch("traces", schema_statement("given/tables"));
     struct progress progress = progress_begin("reading");
     struct reader reader = {.given = given};
     size_t kept = 0;
@@ -102,9 +102,9 @@ struct db *given_read(char **paths, size_t *count)
     reader.process = db_query(given, schema_statement("given/process"));
     reader.twice = db_query(given, schema_statement("given/twice"));
     reader.trace = db_query(given, schema_statement("given/trace"));
-    for (size_t i = 0; i < *count && !db_failed(given); i++) {
+    for (size_t i = 0; i < *count && !db_has_failed(given); i++) {
         progress_tick(&progress, (int64_t)i, (int64_t)*count);
-        if (!trace_read(&reader, paths[i], (int64_t)i)) {
+        if (!read_trace_metadata(&reader, paths[i], (int64_t)i)) {
             free(paths[i]);
             paths[i] = NULL;
         }
@@ -130,7 +130,7 @@ struct db *given_read(char **paths, size_t *count)
     }
     *count = kept;
     progress_end(&progress);
-    if (!db_failed(given))
+    if (!db_has_failed(given))
         return given;
     db_close(given);
     return NULL;

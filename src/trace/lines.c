@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_python(const char *path)
+static bool is_python_file(const char *path)
 {
     const char *dot = strrchr(path, '.');
 
     return *path == '/' && dot && (!strcmp(dot, ".py") || !strcmp(dot, ".pyw"));
 }
 
-static const struct source *read_cached(struct lines *lines, const char *path)
+static const struct source *read_source_once(struct lines *lines, const char *path)
 {
     for (int i = 0; i < LINES_FILES; i++)
         if (lines->files[i].path && !strcmp(lines->files[i].path, path))
@@ -25,7 +25,7 @@ static const struct source *read_cached(struct lines *lines, const char *path)
     return &lines->files[place].source;
 }
 
-const struct source *lines_file(struct lines *lines, const char *path, const char **why)
+const struct source *lines_read_file(struct lines *lines, const char *path, const char **why)
 {
     const struct source *source;
 
@@ -33,9 +33,9 @@ const struct source *lines_file(struct lines *lines, const char *path, const cha
     if (!lines->until_ns)
         return NULL;
     *why = "this is not a file of Python source";
-    if (!is_python(path))
+    if (!is_python_file(path))
         return NULL;
-    source = read_cached(lines, path);
+    source = read_source_once(lines, path);
     *why = source->why;
     if (!source->text)
         return NULL;
@@ -43,10 +43,10 @@ const struct source *lines_file(struct lines *lines, const char *path, const cha
     return source->touched_ns > lines->until_ns ? NULL : source;
 }
 
-const char *lines_text(struct lines *lines, const char *path, int64_t line)
+const char *lines_get_line(struct lines *lines, const char *path, int64_t line)
 {
     const char *why;
-    const struct source *source = lines_file(lines, path, &why);
+    const struct source *source = lines_read_file(lines, path, &why);
     bool is_there = source && line >= 1 && line <= (int64_t)source->count;
     const char *text;
 

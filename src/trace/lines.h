@@ -27,11 +27,11 @@ struct lines {
 
 /* Return the file PATH if its lines are certainly the lines that ran. Borrowed until the next call.
  * Otherwise returns NULL, and sets *WHY to the reason, which is borrowed as well. */
-const struct source *lines_file(struct lines *lines, const char *path, const char **why);
+const struct source *lines_read_file(struct lines *lines, const char *path, const char **why);
 
 /* Return line LINE of the file PATH without its indentation. Borrowed until the next call. Returns
  * NULL if the line is not known for certain. */
-const char *lines_text(struct lines *lines, const char *path, int64_t line);
+const char *lines_get_line(struct lines *lines, const char *path, int64_t line);
 
 void lines_free(struct lines *lines);
 

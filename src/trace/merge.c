@@ -37,7 +37,7 @@ struct merge {
 };
 
 /* Prepare the statements that read rows of TABLE and write them. */
-static void table_prepare(struct merge *merge, enum row_table table)
+static void prepare_table_statements(struct merge *merge, enum row_table table)
 {
     const struct row_table_facts *facts = &row_tables[table];
     bool some = table == TABLE_frame && merge->frames != MERGE_FRAMES;
@@ -65,7 +65,7 @@ static void table_prepare(struct merge *merge, enum row_table table)
 
 /* Bind the value in column I of FROM's row to TO. NAME is the column's name in TABLE. If a process
  * has no host or rank, bind the host or rank of its trace. */
-static void value_bind(struct merge *merge, enum row_table table, const char *name,
+static void bind_value(struct merge *merge, enum row_table table, const char *name,
                        struct query *from, struct query *to, int i)
 {
     bool missing = table == TABLE_process && query_type(from, i) == QUERY_NULL;
@@ -80,7 +80,7 @@ static void value_bind(struct merge *merge, enum row_table table, const char *na
 
 /* Bind the signature_id in column I of FROM's row to TO. The merged trace has another signature_id
  * for the same text; bind NULL if it has none. */
-static void signature_bind(struct merge *merge, struct query *from, struct query *to, int i)
+static void bind_merged_signature(struct merge *merge, struct query *from, struct query *to, int i)
 {
     const int64_t *made = NULL;
 
@@ -94,8 +94,8 @@ static void signature_bind(struct merge *merge, struct query *from, struct query
 
 /* Bind the id or the time in column I of FROM's row to TO, shifted for the merged trace. Returns
  * false if the id or time is invalid. */
-static bool shifted_bind(struct merge *merge, const struct row_column *column, struct query *from,
-                         struct query *to, int i)
+static bool bind_shifted_value(struct merge *merge, const struct row_column *column,
+                               struct query *from, struct query *to, int i)
 {
     int64_t shift = column->id ? merge->base[column->id] : merge->shift_ns;
     int64_t number, value;
@@ -115,7 +115,7 @@ static bool shifted_bind(struct merge *merge, const struct row_column *column, s
 
 /* Bind the columns of FROM's row to TO, a statement that inserts a row. Ids and times are shifted
  * for the merged trace. Returns false if an id or a time is invalid. */
-static bool row_bind(struct merge *merge, enum row_table table, struct query *from,
+static bool bind_row(struct merge *merge, enum row_table table, struct query *from,
                      struct query *to)
 {
     const struct row_column *columns = row_tables[table].columns;
@@ -127,14 +127,14 @@ static bool row_bind(struct merge *merge, enum row_table table, struct query *fr
         bool is_parent = column->id == ID_FRAME && column->holds != ROW_KEY;
         bool shifts = column->id || column->holds == ROW_TIME;
         if (column->id == ID_SIGNATURE) {
-            signature_bind(merge, from, to, i);
+            bind_merged_signature(merge, from, to, i);
         } else if (orphan && is_parent) {
             query_bind_text(to, i + 1, NULL);
         } else if (shifts && query_type(from, i) != QUERY_NULL) {
-            if (!shifted_bind(merge, column, from, to, i))
+            if (!bind_shifted_value(merge, column, from, to, i))
                 return false;
         } else {
-            value_bind(merge, table, column->name, from, to, i);
+            bind_value(merge, table, column->name, from, to, i);
         }
     }
     return true;
@@ -142,14 +142,14 @@ static bool row_bind(struct merge *merge, enum row_table table, struct query *fr
 
 /* Copy the rows of TABLE from SOURCE. Returns false if SOURCE cannot be copied, which has been
  * reported, or if writing failed. */
-static bool table_copy(struct merge *merge, struct db *source, enum row_table table)
+static bool copy_table(struct merge *merge, struct db *source, enum row_table table)
 {
     struct query *from = db_query(source, merge->gets[table]);
     struct query *to = merge->puts[table];
     bool fits = true;
 
     while (fits && query_step(from)) {
-        fits = row_bind(merge, table, from, to);
+        fits = bind_row(merge, table, from, to);
         if (fits)
             query_step(to);
         else
@@ -159,15 +159,15 @@ static bool table_copy(struct merge *merge, struct db *source, enum row_table ta
         merge->rows[table]++;
         if (merge->rows[table] % 4096 == 0)
             progress_tick(&merge->progress, -1, 0);
-        fits = fits && !db_failed(merge->out);
+        fits = fits && !db_has_failed(merge->out);
     }
     query_close(from);
-    return fits && !db_failed(source);
+    return fits && !db_has_failed(source);
 }
 
 /* Copy the table `signature`, whose texts describe the inputs of calls. A text that several traces
  * have is stored once. */
-static bool signatures_copy(struct merge *merge, struct db *source)
+static bool copy_signatures(struct merge *merge, struct db *source)
 {
     struct query *from = db_query(
         source, "SELECT signature_id, text FROM signature NOT INDEXED WHERE text IS NOT NULL");
@@ -186,7 +186,7 @@ static bool signatures_copy(struct merge *merge, struct db *source)
     query_close(from);
     query_close(to);
     query_close(made);
-    return !db_failed(source) && !db_failed(merge->out);
+    return !db_has_failed(source) && !db_has_failed(merge->out);
 }
 
 /* Does the primary key of TABLE consist of two columns, of which the first is the id of
@@ -220,10 +220,10 @@ static void delete_copied_rows(struct merge *merge)
 }
 
 /* Copy the trace that ROW of merge/traces describes. Returns false if the trace was left out, or if
- * writing failed (db_failed). */
-static bool trace_copy(struct merge *merge, struct query *row)
+ * writing failed (db_has_failed). */
+static bool copy_trace(struct merge *merge, struct query *row)
 {
-    struct db *source = db_open_each(query_text(row, 0, NULL), false);
+    struct db *source = db_open_single_trace(query_text(row, 0, NULL), false);
     bool fits = source;
 
     memcpy(merge->base, merge->top, sizeof merge->base);
@@ -233,20 +233,20 @@ static bool trace_copy(struct merge *merge, struct query *row)
         merge->shift_ns = query_integer(row, 1) - merge->started_ns;
         for (int i = 0; fits && i < ROW_TABLES; i++) {
             if (i == TABLE_signature)
-                fits = signatures_copy(merge, source);
+                fits = copy_signatures(merge, source);
             else
-                fits = table_copy(merge, source, (enum row_table)i);
+                fits = copy_table(merge, source, (enum row_table)i);
         }
         db_close(source);
     }
-    if (!fits && !db_failed(merge->out))
+    if (!fits && !db_has_failed(merge->out))
         delete_copied_rows(merge);
     return fits;
 }
 
 /* Add a row to the table `merged` for the trace that was copied. ROW of merge/traces
  * describes this trace. */
-static void merged_add(struct merge *merge, struct query *row)
+static void add_row_for_merged_trace(struct merge *merge, struct query *row)
 {
     static const enum row_id kinds[] = {
         ID_THREAD, ID_CODE, ID_FRAME, ID_LOOKUP, ID_CHECK,
@@ -266,7 +266,7 @@ static void merged_add(struct merge *merge, struct query *row)
 
 /* Copy the traces of GIVEN and return how many were copied. Traces that cannot be copied are
  * removed from GIVEN. */
-static size_t traces_copy(struct merge *merge, struct db *given)
+static size_t copy_all_traces(struct merge *merge, struct db *given)
 {
     int64_t count = db_integer(given, 0, "SELECT COUNT(*) FROM trace");
     int64_t done = 0;
@@ -274,15 +274,15 @@ static size_t traces_copy(struct merge *merge, struct db *given)
 
     merge->started_ns = db_integer(given, 0, "SELECT MIN(began_ns) FROM trace");
     for (int i = 0; i < ROW_TABLES; i++)
-        table_prepare(merge, (enum row_table)i);
+        prepare_table_statements(merge, (enum row_table)i);
     db_rows(row, given, schema_statement("merge/traces"))
     {
         progress_tick(&merge->progress, done, count);
         done++;
-        if (db_failed(merge->out))
+        if (db_has_failed(merge->out))
             continue;
-        if (trace_copy(merge, row))
-            merged_add(merge, row);
+        if (copy_trace(merge, row))
+            add_row_for_merged_trace(merge, row);
         else
             *list_add(&left_out) = query_integer(row, 4);
     }
@@ -315,7 +315,7 @@ static void copy_meta_rows(struct db *out, struct db *from, const char *name)
 
 /* Write the rows of the table `meta`, which describe the whole merged trace, and complete the file.
  * Returns false on an error. */
-static bool merge_finish(struct merge *merge, struct db *given)
+static bool finish_merged_trace(struct merge *merge, struct db *given)
 {
     struct db *out = merge->out;
 
@@ -328,9 +328,9 @@ static bool merge_finish(struct merge *merge, struct db *given)
         copy_meta_rows(out, out, "merge/frames");
     if (merge->frames == MERGE_DECISIONS)
         copy_meta_rows(out, out, "merge/decisions-only");
-    if (db_failed(given))
+    if (db_has_failed(given))
         return false;
-    return db_run(out, "DROP INDEX signature_text; COMMIT") && db_make_finish(out);
+    return db_run(out, "DROP INDEX signature_text; COMMIT") && db_finish_trace(out);
 }
 
 bool merge_traces(const char *path, struct db *given, enum merge_frames frames, size_t *merged,
@@ -339,7 +339,7 @@ bool merge_traces(const char *path, struct db *given, enum merge_frames frames, 
     struct merge merge = {
         .frames = frames,
         .progress = progress_begin("merging"),
-        .out = db_make(path),
+        .out = db_create_trace(path),
     };
     int64_t events;
     bool ok = merge.out && db_run(merge.out, schema_statement("merge/begin"));
@@ -347,10 +347,10 @@ bool merge_traces(const char *path, struct db *given, enum merge_frames frames, 
     *merged = 0;
     *lost = NULL;
     if (ok)
-        *merged = traces_copy(&merge, given);
+        *merged = copy_all_traces(&merge, given);
     if (*merged && db_run(given, schema_statement("merge/alike"))) {
-        ok = merge_finish(&merge, given);
-        *lost = doubts_lost_text(merge.out, &events);
+        ok = finish_merged_trace(&merge, given);
+        *lost = doubts_describe_losses(merge.out, &events);
     }
     progress_end(&merge.progress);
     map_free(&merge.signatures);

@@ -14,13 +14,13 @@ static bool has_word(const struct template_line *line, const char *word)
 /* Does BLOCK print only part of a line, and not the line's end? */
 static bool is_part_of_line(const struct template_block *block)
 {
-    return block_word(block, "+") && !block_word(block, "|");
+    return block_text_after_word(block, "+") && !block_text_after_word(block, "|");
 }
 
 /* Print TEXT, a line of a template, with the values of ROW in its fields. If IS_END,
  * also end the line. */
-static void line_print(struct page_text *page, struct arena *arena, const struct row *row,
-                       const char *text, bool is_end)
+static void print_template_line(struct page_text *page, struct arena *arena, const struct row *row,
+                                const char *text, bool is_end)
 {
     const char *made = row_print(arena, row, text, page->way);
 
@@ -36,50 +36,50 @@ static void line_print(struct page_text *page, struct arena *arena, const struct
 
 /* Print the value of the field in TEXT line by line, but at most MOST lines. ROW may have only the
  * beginning of the value. So if QUERY is not NULL, the whole value is read from QUERY. */
-static void field_lines_print(struct page_text *page, struct query *query, const struct row *row,
-                              const char *text, long most)
+static void print_field_by_lines(struct page_text *page, struct query *query, const struct row *row,
+                                 const char *text, long most)
 {
-    const struct value *value = row_field(row, text);
+    const struct value *value = row_value_of_field(row, text);
     int indent = (int)strcspn(text, "{");
     const char *whole;
 
     if (!value || value->type != QUERY_TEXT)
         return;
-    whole = query ? query_whole(query, (int)(value - row->values), NULL) : value->text;
-    prose_lines(page->out, whole, indent, page->way == TEMPLATE_WHOLE ? -1 : most);
+    whole = query ? query_whole_value(query, (int)(value - row->values), NULL) : value->text;
+    prose_print_lines(page->out, whole, indent, page->way == TEMPLATE_WHOLE ? -1 : most);
 }
 
 /* Print the rows of another statement. TEXT has the statement's name and, in braces, the column of
  * ROW with the id for it: "show/guards {compile_id}". */
-static void nested_print(struct page_text *page, struct arena *arena, const struct row *row,
-                         const char *text)
+static void print_nested_statement(struct page_text *page, struct arena *arena,
+                                   const struct row *row, const char *text)
 {
     const char *name = arena_print(arena, "%.*s", (int)strcspn(text, " "), text);
     int64_t id;
 
-    if (row_integer(row, text, &id))
+    if (row_integer_of_field(row, text, &id))
         page_text_print(page, name, id);
 }
 
-static void row_lines_print(struct page_text *page, struct arena *arena,
-                            const struct template_block *block, struct query *query,
-                            const struct row *row, int64_t number)
+static void print_lines_of_row(struct page_text *page, struct arena *arena,
+                               const struct template_block *block, struct query *query,
+                               const struct row *row, int64_t number)
 {
     list_each(line, &block->lines) {
         char *rest = line->rest;
         if (has_word(line, "#") && !number) {
-            line_print(page, arena, row, rest, !is_part_of_line(block));
+            print_template_line(page, arena, row, rest, !is_part_of_line(block));
         } else if (has_word(line, "|")) {
-            line_print(page, arena, row, rest, true);
+            print_template_line(page, arena, row, rest, true);
         } else if (has_word(line, "+")) {
-            line_print(page, arena, row, rest, false);
+            print_template_line(page, arena, row, rest, false);
         } else if (has_word(line, "rows")) {
-            nested_print(page, arena, row, rest);
+            print_nested_statement(page, arena, row, rest);
         } else if (has_word(line, "call")) {
             page->call(page, rest, query);
         } else if (has_word(line, "text")) {
             long most = strtol(rest, &rest, 10);
-            field_lines_print(page, query, row, rest + (*rest == ' '), most);
+            print_field_by_lines(page, query, row, rest + (*rest == ' '), most);
         }
     }
 }
@@ -104,7 +104,7 @@ static bool print_in_place_of_rows(struct page_text *page, struct arena *arena,
                 continue;
             rest += *rest == ' ';
         }
-        line_print(page, arena, row, rest, !is_part_of_line(block));
+        print_template_line(page, arena, row, rest, !is_part_of_line(block));
         any = true;
     }
     return any;
@@ -115,7 +115,7 @@ static bool print_limited_row(struct page_text *page, struct arena *arena,
                               const struct template_block *block, struct query *query,
                               const struct row *row, int64_t number)
 {
-    const char *fill = block_word(block, "fill");
+    const char *fill = block_text_after_word(block, "fill");
     bool is_limited = page->way != TEMPLATE_WHOLE && !page->all;
 
     if (is_limited) {
@@ -124,16 +124,16 @@ static bool print_limited_row(struct page_text *page, struct arena *arena,
         if (print_in_place_of_rows(page, arena, block, row, "more", number))
             return false;
     }
-    row_lines_print(page, arena, block, query, row, number);
+    print_lines_of_row(page, arena, block, query, row, number);
     return true;
 }
 
-bool page_text_row(struct page_text *page, const char *name, int64_t number)
+bool page_text_print_row(struct page_text *page, const char *name, int64_t number)
 {
     struct template template = {0};
     struct arena arena = {0};
     const struct row_facts facts = page->facts;
-    const struct row row = facts_row(&facts);
+    const struct row row = facts_make_row(&facts);
     bool more;
 
     page->facts.count = 0;
@@ -180,7 +180,7 @@ int64_t page_text_print(struct page_text *page, const char *name, int64_t id)
     return number;
 }
 
-enum template_way page_text_way(FILE *out, bool whole)
+enum template_way page_text_choose_way(FILE *out, bool whole)
 {
     if (whole)
         return TEMPLATE_WHOLE;

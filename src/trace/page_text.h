@@ -14,7 +14,7 @@
  *     --none line         a line that is printed if there are no rows
  *
  * A block with --+ and without --| prints a part of a line: its --# and --more do not end the line.
- * A block of schemas/pages/ has no statement: C fills in each row (page_text_row).
+ * A block of schemas/pages/ has no statement: C fills in each row (page_text_print_row).
  *
  * docs/internals.md, "Templates", describes the fields. */
 #ifndef DYNTRACE_PAGE_TEXT_H
@@ -46,17 +46,17 @@ struct page_text {
 
 /* Return how to print a page to OUT: TEMPLATE_WHOLE if WHOLE, otherwise TEMPLATE_COLOUR if OUT
  * shows colours, otherwise TEMPLATE_LINES. */
-enum template_way page_text_way(FILE *out, bool whole);
+enum template_way page_text_choose_way(FILE *out, bool whole);
 
 /* Print the rows of the statement NAME, such as "show/guards", about ID. Returns the number of rows
  * printed. */
 int64_t page_text_print(struct page_text *page, const char *name, int64_t id);
 
-/* Add a field to the row that page_text_row() prints next. */
+/* Add a field to the row that page_text_print_row() prints next. */
 #define fact(page, name, value) fact_of(&(page)->facts, name, value)
 
 /* Print page->facts as row NUMBER (from 0) of the block NAME, such as "pages/why/entry". Then empty
  * page->facts. Returns false if this row is left out, and so are all later rows. */
-bool page_text_row(struct page_text *page, const char *name, int64_t number);
+bool page_text_print_row(struct page_text *page, const char *name, int64_t number);
 
 #endif

@@ -19,7 +19,7 @@ enum {
 /* The kinds of pages of a B-tree: the first byte of the page's header. */
 enum page_kind { INDEX_INNER = 2, TABLE_INNER = 5, INDEX_LEAF = 10, TABLE_LEAF = 13 };
 
-static uint32_t number_at(const unsigned char *bytes, int count)
+static uint32_t read_big_endian_number(const unsigned char *bytes, int count)
 {
     uint32_t value = 0;
 
@@ -30,7 +30,7 @@ static uint32_t number_at(const unsigned char *bytes, int count)
 
 /* Read the varint (1 to 9 bytes) at AT into *VALUE. Returns the position behind the varint, or NULL
  * if the varint does not end before END. */
-static const unsigned char *varint_read(const unsigned char *at, const unsigned char *end,
+static const unsigned char *read_varint(const unsigned char *at, const unsigned char *end,
                                         uint64_t *value)
 {
     *value = 0;
@@ -47,7 +47,7 @@ static const unsigned char *varint_read(const unsigned char *at, const unsigned 
     return NULL;
 }
 
-static bool read_at(int file, int64_t offset, void *to, size_t bytes)
+static bool read_bytes_of_file(int file, int64_t offset, void *to, size_t bytes)
 {
     return pread(file, to, bytes, offset) == (ssize_t)bytes;
 }
@@ -63,7 +63,7 @@ static void add_to_checksums(uint32_t sum[2], const unsigned char *words, size_t
         for (int n = 0; n < 2; n++) {
             const unsigned char *at = words + i + 4 * n;
             uint32_t little = at[0] | at[1] << 8 | at[2] << 16 | (uint32_t)at[3] << 24;
-            pair[n] = big ? number_at(at, 4) : little;
+            pair[n] = big ? read_big_endian_number(at, 4) : little;
         }
         sum[0] += pair[0] + sum[1];
         sum[1] += pair[1] + sum[0];
@@ -71,9 +71,9 @@ static void add_to_checksums(uint32_t sum[2], const unsigned char *words, size_t
 }
 
 /* Is SUM equal to the two checksums that are stored at AT? */
-static bool is_sum_at(const uint32_t sum[2], const unsigned char *at)
+static bool is_checksum_at(const uint32_t sum[2], const unsigned char *at)
 {
-    return number_at(at, 4) == sum[0] && number_at(at + 4, 4) == sum[1];
+    return read_big_endian_number(at, 4) == sum[0] && read_big_endian_number(at + 4, 4) == sum[1];
 }
 
 /* Find the last version of each page in the log, up to the last commit. SQLite ignores what follows
@@ -92,14 +92,15 @@ static void read_write_ahead_log(struct pages *pages)
     int64_t place = LOG_HEADER;
     bool big;
 
-    if (!read_at(pages->log, 0, head, sizeof head) || number_at(head, 4) >> 1 != 0x377f0682 >> 1)
+    if (!read_bytes_of_file(pages->log, 0, head, sizeof head) ||
+        read_big_endian_number(head, 4) >> 1 != 0x377f0682 >> 1)
         goto end;
-    big = number_at(head, 4) & 1;
-    page_bytes = number_at(head + 8, 4);
+    big = read_big_endian_number(head, 4) & 1;
+    page_bytes = read_big_endian_number(head + 8, 4);
     add_to_checksums(sum, head, LOG_HEADER - 8, big);
     if (page_bytes < PAGE_LEAST || page_bytes > PAGE_MOST)
         goto end;
-    if (!is_sum_at(sum, head + LOG_HEADER - 8))
+    if (!is_checksum_at(sum, head + LOG_HEADER - 8))
         goto end;
     pages->log_sound = true;
     if (!pages->page_bytes)
@@ -109,20 +110,21 @@ static void read_write_ahead_log(struct pages *pages)
     for (;; place += FRAME_HEADER + page_bytes) {
         uint32_t committed;
         bool is_of_now;
-        if (!read_at(pages->log, place, frame, FRAME_HEADER + page_bytes)) {
+        if (!read_bytes_of_file(pages->log, place, frame, FRAME_HEADER + page_bytes)) {
             pages->log_torn = place < pages->log_bytes;
             break;
         }
-        committed = number_at(frame + 4, 4);
+        committed = read_big_endian_number(frame + 4, 4);
         /* the frame has the log's salt; if not, SQLite wrote it before it restarted the log */
         is_of_now = !memcmp(frame + 8, head + 16, 8);
         add_to_checksums(sum, frame, 8, big);
         add_to_checksums(sum, frame + FRAME_HEADER, page_bytes, big);
-        if (!is_of_now || !is_sum_at(sum, frame + 16)) {
+        if (!is_of_now || !is_checksum_at(sum, frame + 16)) {
             pages->log_torn = is_of_now;
             break;
         }
-        *list_add(&waiting) = (__typeof__(*waiting.at)){number_at(frame, 4), place + FRAME_HEADER};
+        *list_add(&waiting) =
+            (__typeof__(*waiting.at)){read_big_endian_number(frame, 4), place + FRAME_HEADER};
         if (!committed)
             continue;
         for (size_t i = 0; i < waiting.count; i++)
@@ -144,10 +146,10 @@ static void read_file_header(struct pages *pages)
     uint32_t page_bytes;
     bool is_power, is_fixed;
 
-    if (!read_at(pages->file, 0, head, sizeof head))
+    if (!read_bytes_of_file(pages->file, 0, head, sizeof head))
         return;
     pages->is_sqlite = !memcmp(head, "SQLite format 3", 16);
-    page_bytes = number_at(head + 16, 2);
+    page_bytes = read_big_endian_number(head + 16, 2);
     if (page_bytes == 1)
         page_bytes = PAGE_MOST;
     is_power = page_bytes >= PAGE_LEAST && !(page_bytes & (page_bytes - 1));
@@ -156,7 +158,7 @@ static void read_file_header(struct pages *pages)
     if (!is_power || !is_fixed)
         return;
     pages->page_bytes = page_bytes;
-    pages->said = number_at(head + 28, 4);
+    pages->said = read_big_endian_number(head + 28, 4);
     pages->there = (uint32_t)(pages->bytes / page_bytes);
 }
 
@@ -193,7 +195,7 @@ void pages_close(struct pages *pages)
 
 /* Read the newest version of page NUMBER, which may be in the log or in the file. Returns false if
  * it cannot be read. */
-static bool page_read(struct pages *pages, uint32_t number, unsigned char *page)
+static bool read_newest_page(struct pages *pages, uint32_t number, unsigned char *page)
 {
     int64_t *place = map_get(&pages->logged, number);
     int64_t offset = (int64_t)(number - 1) * pages->page_bytes;
@@ -201,8 +203,8 @@ static bool page_read(struct pages *pages, uint32_t number, unsigned char *page)
     if (!number)
         return false;
     if (place)
-        return read_at(pages->log, *place, page, pages->page_bytes);
-    return read_at(pages->file, offset, page, pages->page_bytes);
+        return read_bytes_of_file(pages->log, *place, page, pages->page_bytes);
+    return read_bytes_of_file(pages->file, offset, page, pages->page_bytes);
 }
 
 /* ---- reading the rows of a B-tree ---------------------------------------- */
@@ -225,37 +227,37 @@ struct page {
     uint32_t cells;
 };
 
-static bool is_inner(const struct page *page)
+static bool is_inner_page(const struct page *page)
 {
     return page->kind == INDEX_INNER || page->kind == TABLE_INNER;
 }
 
 /* Read the header of PAGE, whose members `bytes` and `number` are set. Returns false if the
  * page is malformed. */
-static bool page_header_read(const struct pages *pages, struct page *page)
+static bool read_page_header(const struct pages *pages, struct page *page)
 {
     size_t header, pointers;
     bool is_leaf;
 
     page->begin = page->number == 1 ? HEADER : 0;
     page->kind = (enum page_kind)page->bytes[page->begin];
-    page->cells = number_at(page->bytes + page->begin + 3, 2);
+    page->cells = read_big_endian_number(page->bytes + page->begin + 3, 2);
     is_leaf = page->kind == INDEX_LEAF || page->kind == TABLE_LEAF;
-    if (!is_leaf && !is_inner(page))
+    if (!is_leaf && !is_inner_page(page))
         return false;
-    header = page->begin + (is_inner(page) ? 12 : 8);
+    header = page->begin + (is_inner_page(page) ? 12 : 8);
     pointers = header + 2 * (size_t)page->cells;
     if (pointers > pages->page_bytes)
         return false;
     for (uint32_t i = 0; i < page->cells; i++)
-        if (number_at(page->bytes + header + 2 * i, 2) < pointers)
+        if (read_big_endian_number(page->bytes + header + 2 * i, 2) < pointers)
             return false;
     return true;
 }
 
 /* Return how many bytes of a row with LENGTH bytes are in its cell. The other bytes are in
  * overflow pages. */
-static size_t length_in_cell(const struct pages *pages, bool is_leaf_of_table, uint64_t length)
+static size_t count_bytes_in_cell(const struct pages *pages, bool is_leaf_of_table, uint64_t length)
 {
     size_t usable = pages->page_bytes;
     size_t most = is_leaf_of_table ? usable - 35 : (usable - 12) * 64 / 255 - 23;
@@ -269,7 +271,8 @@ static size_t length_in_cell(const struct pages *pages, bool is_leaf_of_table, u
 
 /* Read the last LEFT bytes of a row into TO. They are in overflow pages, of which NUMBER is the
  * first. Returns false if a page is missing. */
-static bool overflow_read(struct pages *pages, uint32_t number, unsigned char *to, size_t left)
+static bool read_overflow_pages(struct pages *pages, uint32_t number, unsigned char *to,
+                                size_t left)
 {
     unsigned char *page = malloc(pages->page_bytes);
     bool whole = true;
@@ -278,13 +281,13 @@ static bool overflow_read(struct pages *pages, uint32_t number, unsigned char *t
         size_t part = pages->page_bytes - 4;
         if (part > left)
             part = left;
-        whole = page_read(pages, number, page);
+        whole = read_newest_page(pages, number, page);
         *list_add(&pages->row_pages) = number;
         if (whole) {
             memcpy(to, page + 4, part);
             to += part;
             left -= part;
-            number = number_at(page, 4);
+            number = read_big_endian_number(page, 4);
         }
     }
     free(page);
@@ -293,7 +296,7 @@ static bool overflow_read(struct pages *pages, uint32_t number, unsigned char *t
 
 /* Read the row in the cell at AT and pass it to visit->row. Returns false if the cell is
  * damaged. */
-static bool cell_read(struct visit *visit, const struct page *page, const unsigned char *at)
+static bool read_cell_row(struct visit *visit, const struct page *page, const unsigned char *at)
 {
     const unsigned char *end = page->bytes + visit->pages->page_bytes;
     uint64_t length = 0;
@@ -302,77 +305,78 @@ static bool cell_read(struct visit *visit, const struct page *page, const unsign
     size_t local;
     bool whole;
 
-    at = varint_read(at, end, &length);
+    at = read_varint(at, end, &length);
     if (at && page->kind == TABLE_LEAF)
-        at = varint_read(at, end, &rowid);
+        at = read_varint(at, end, &rowid);
     if (!at || length > ROW_MOST)
         return false;
-    local = length_in_cell(visit->pages, page->kind == TABLE_LEAF, length);
+    local = count_bytes_in_cell(visit->pages, page->kind == TABLE_LEAF, length);
     if (local + (local < length ? 4 : 0) > (size_t)(end - at))
         return false;
     row = malloc(length + 1);
     memcpy(row, at, local);
     visit->pages->row_pages.count = 0;
     *list_add(&visit->pages->row_pages) = page->number;
-    whole = local == length ||
-            overflow_read(visit->pages, number_at(at + local, 4), row + local, length - local);
+    whole =
+        local == length || read_overflow_pages(visit->pages, read_big_endian_number(at + local, 4),
+                                               row + local, length - local);
     if (whole && visit->row)
         visit->row(visit->context, (int64_t)rowid, row, length);
     free(row);
     return whole;
 }
 
-static void page_visit(struct visit *visit, uint32_t number, int depth);
+static void visit_page(struct visit *visit, uint32_t number, int depth);
 
-static void cells_visit(struct visit *visit, const struct page *page, int depth)
+static void visit_cells(struct visit *visit, const struct page *page, int depth)
 {
     const unsigned char *bytes = page->bytes;
-    size_t header = page->begin + (is_inner(page) ? 12 : 8);
+    size_t header = page->begin + (is_inner_page(page) ? 12 : 8);
     bool has_row = page->kind != TABLE_INNER;
     bool damaged = false;
 
     for (uint32_t i = 0; i < page->cells; i++) {
-        size_t place = number_at(bytes + header + 2 * i, 2);
-        if (is_inner(page) && place + 4 <= visit->pages->page_bytes) {
-            page_visit(visit, number_at(bytes + place, 4), depth + 1);
+        size_t place = read_big_endian_number(bytes + header + 2 * i, 2);
+        if (is_inner_page(page) && place + 4 <= visit->pages->page_bytes) {
+            visit_page(visit, read_big_endian_number(bytes + place, 4), depth + 1);
             place += 4;
         }
         if (!has_row)
             continue;
-        if (place < visit->pages->page_bytes && cell_read(visit, page, bytes + place))
+        if (place < visit->pages->page_bytes && read_cell_row(visit, page, bytes + place))
             visit->tree->rows++;
         else
             damaged = true;
     }
-    if (is_inner(page))
-        page_visit(visit, number_at(bytes + page->begin + 8, 4), depth + 1);
+    if (is_inner_page(page))
+        visit_page(visit, read_big_endian_number(bytes + page->begin + 8, 4), depth + 1);
     if (damaged)
         *list_add(&visit->tree->missing) = page->number;
 }
 
-static void page_visit(struct visit *visit, uint32_t number, int depth)
+static void visit_page(struct visit *visit, uint32_t number, int depth)
 {
     struct page page = {.bytes = malloc(visit->pages->page_bytes), .number = number};
     int64_t *seen = map_put(&visit->pages->visited, number);
     bool is_new = !*seen && depth < DEPTH_MOST;
 
     *seen = 1;
-    if (is_new && page_read(visit->pages, number, page.bytes) &&
-        page_header_read(visit->pages, &page)) {
+    if (is_new && read_newest_page(visit->pages, number, page.bytes) &&
+        read_page_header(visit->pages, &page)) {
         visit->tree->pages++;
-        cells_visit(visit, &page, depth);
+        visit_cells(visit, &page, depth);
     } else {
         *list_add(&visit->tree->missing) = number;
     }
     free(page.bytes);
 }
 
-bool pages_is_head(const unsigned char head[8])
+bool pages_is_header_of_database(const unsigned char head[8])
 {
     bool is_kind = head[0] == INDEX_INNER || head[0] == TABLE_INNER || head[0] == INDEX_LEAF ||
                    head[0] == TABLE_LEAF;
 
-    return is_kind && number_at(head + 5, 2) <= PAGE_MOST / 16 && head[7] < 60;
+    return is_kind && read_big_endian_number(head + 5, 2) <= PAGE_MOST / 16 && head[7] < 60;
 }
 
 void pages_visit_tree(struct pages *pages, uint32_t root, struct tree *tree, pages_row *row,
@@ -382,14 +386,14 @@ void pages_visit_tree(struct pages *pages, uint32_t root, struct tree *tree, pag
 
     *tree = (struct tree){0};
     if (pages->page_bytes)
-        page_visit(&visit, root, 0);
+        visit_page(&visit, root, 0);
 }
 
 /* ---- reading the values of a row ----------------------------------------- */
 
 /* Read the value at AT into *VALUE. TYPE is SQLite's number for the value's type and length.
  * Returns the value's length, or more than LEFT if the value is invalid. */
-static size_t record_value_read(uint64_t type, const unsigned char *at, size_t left,
+static size_t read_record_value(uint64_t type, const unsigned char *at, size_t left,
                                 struct record_value *value)
 {
     static const uint8_t lengths[] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
@@ -416,8 +420,8 @@ static size_t record_value_read(uint64_t type, const unsigned char *at, size_t l
     return length;
 }
 
-int record_values(const unsigned char *payload, size_t length, struct record_value *values,
-                  int most)
+int record_read_values(const unsigned char *payload, size_t length, struct record_value *values,
+                       int most)
 {
     const unsigned char *end = payload + length;
     const unsigned char *at = payload;
@@ -425,7 +429,7 @@ int record_values(const unsigned char *payload, size_t length, struct record_val
     uint64_t head, type;
     int count = 0;
 
-    at = varint_read(at, end, &head);
+    at = read_varint(at, end, &head);
     if (!at || head > length)
         return -1;
     if (payload + head < at)
@@ -434,10 +438,10 @@ int record_values(const unsigned char *payload, size_t length, struct record_val
     body = types_end;
     while (at < types_end && count < most) {
         size_t taken;
-        at = varint_read(at, types_end, &type);
+        at = read_varint(at, types_end, &type);
         if (!at)
             return -1;
-        taken = record_value_read(type, body, (size_t)(end - body), &values[count]);
+        taken = read_record_value(type, body, (size_t)(end - body), &values[count]);
         if (taken > (size_t)(end - body))
             return -1;
         body += taken;

@@ -54,7 +54,7 @@ void pages_visit_tree(struct pages *pages, uint32_t root, struct tree *tree, pag
 
 /* Can HEAD be the first bytes of a page of a tree? One in a hundred random texts passes this
  * test. */
-bool pages_is_head(const unsigned char head[8]);
+bool pages_is_header_of_database(const unsigned char head[8]);
 
 /* The value of one column of a row. */
 struct record_value {
@@ -67,7 +67,7 @@ struct record_value {
 
 /* Read the first MOST values of the record PAYLOAD. Returns the number of values, or -1 if PAYLOAD
  * is not a record. */
-int record_values(const unsigned char *payload, size_t length, struct record_value *values,
-                  int most);
+int record_read_values(const unsigned char *payload, size_t length, struct record_value *values,
+                       int most);
 
 #endif

@@ -14,7 +14,7 @@
 
 #include "lib/say.h"
 
-static bool exists_with_suffix(const char *absolute, const char *suffix)
+static bool does_file_with_suffix_exist(const char *absolute, const char *suffix)
 {
     char *name = say_print("%s%s", absolute, suffix);
     bool has = access(name, F_OK) == 0 || errno != ENOENT;
@@ -41,11 +41,11 @@ struct path_facts path_read_facts(const char *absolute)
     if (name && vfs->xOpen(vfs, name, file, SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB, NULL) ==
                     SQLITE_OK) {
         if (file->pMethods->xRead(file, header, sizeof header, 0) == SQLITE_OK) {
-            facts.idle =
-                header[18] == 2 && header[19] == 2 && !exists_with_suffix(absolute, "-wal");
+            facts.idle = header[18] == 2 && header[19] == 2 &&
+                         !does_file_with_suffix_exist(absolute, "-wal");
             facts.plain = header[18] == 1 && header[19] == 1 &&
-                          !exists_with_suffix(absolute, "-wal") &&
-                          !exists_with_suffix(absolute, "-journal");
+                          !does_file_with_suffix_exist(absolute, "-wal") &&
+                          !does_file_with_suffix_exist(absolute, "-journal");
         }
         facts.locks = file->pMethods->xCheckReservedLock(file, &reserved) == SQLITE_OK;
         file->pMethods->xClose(file);
@@ -55,7 +55,7 @@ struct path_facts path_read_facts(const char *absolute)
     return facts;
 }
 
-char *path_uri(const char *absolute, struct path_facts facts, bool write)
+char *path_make_uri(const char *absolute, struct path_facts facts, bool write)
 {
     char *uri = malloc(strlen(absolute) * 3 + 80);
     char *p = stpcpy(uri, "file:");
@@ -74,12 +74,12 @@ static bool is_in_proc(const char *path)
     return !strncmp(path, "/proc/", 6);
 }
 
-static int proc_open(const char *path, int flags, int mode)
+static int open_below_proc(const char *path, int flags, int mode)
 {
     return open(path, is_in_proc(path) ? flags & ~O_NOFOLLOW : flags, mode);
 }
 
-static int proc_lstat(const char *path, struct stat *st)
+static int lstat_below_proc(const char *path, struct stat *st)
 {
     return is_in_proc(path) ? stat(path, st) : lstat(path, st);
 }
@@ -93,8 +93,8 @@ static void configure_sqlite(void)
     /* Turn off SQLite's counting of memory, which takes a fifth of the time to open a trace. */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     vfs = sqlite3_vfs_find(NULL);
-    vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr)proc_open);
-    vfs->xSetSystemCall(vfs, "lstat", (sqlite3_syscall_ptr)proc_lstat);
+    vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr)open_below_proc);
+    vfs->xSetSystemCall(vfs, "lstat", (sqlite3_syscall_ptr)lstat_below_proc);
 }
 
 void path_configure_sqlite(void)

@@ -21,10 +21,10 @@ struct path_facts path_read_facts(const char *absolute);
 /* Return the URI by which SQLite opens the file ABSOLUTE: "file:/abs/path?mode=ro", or "?mode=rw"
  * if WRITE, and the parameters that FACTS require. Characters that mean something in a URI are
  * written as %NN. The caller frees the URI. */
-char *path_uri(const char *absolute, struct path_facts facts, bool write);
+char *path_make_uri(const char *absolute, struct path_facts facts, bool write);
 
-/* Configure SQLite to open the paths that db_absolute returns, and not to count memory, which
- * RLIMIT_DATA limits (lib/bounds.h). */
+/* Configure SQLite to open the paths that db_make_absolute_path returns, and not to count memory,
+ * which RLIMIT_DATA limits (lib/bounds.h). */
 void path_configure_sqlite(void);
 
 #endif

@@ -20,12 +20,12 @@ struct reading {
     struct map open;
 };
 
-static int duration_compare(const void *a, const void *b)
+static int compare_durations(const void *a, const void *b)
 {
     return list_order(*(const int64_t *)a, *(const int64_t *)b);
 }
 
-static int caller_compare(const void *a, const void *b)
+static int compare_callers(const void *a, const void *b)
 {
     const struct caller *x = a;
     const struct caller *y = b;
@@ -34,7 +34,7 @@ static int caller_compare(const void *a, const void *b)
     return order ? order : list_order(x->code_id, y->code_id);
 }
 
-static bool reading_tick(void *context, int64_t frame_id)
+static bool show_reading_progress(void *context, int64_t frame_id)
 {
     struct reading *reading = context;
 
@@ -44,7 +44,8 @@ static bool reading_tick(void *context, int64_t frame_id)
 
 /* ---- first pass over the frames: durations and callers ------------------- */
 
-static void slowest_add(struct profile *profile, const struct open_frame *frame, int64_t ns)
+static void add_to_slowest_calls(struct profile *profile, const struct open_frame *frame,
+                                 int64_t ns)
 {
     struct slow_call *slowest = profile->slowest;
     int at = profile->slow_count;
@@ -64,7 +65,7 @@ static void slowest_add(struct profile *profile, const struct open_frame *frame,
     };
 }
 
-static void caller_add(struct reading *reading, int64_t code_id, bool is_call, int64_t ns)
+static void add_time_of_caller(struct reading *reading, int64_t code_id, bool is_call, int64_t ns)
 {
     struct profile *profile = reading->profile;
     int64_t *place = map_put(&reading->callers, code_id);
@@ -82,7 +83,7 @@ static void caller_add(struct reading *reading, int64_t code_id, bool is_call, i
 static void note_call_begin(void *context, struct track *track)
 {
     struct reading *reading = context;
-    const struct open_frame *frame = track_top(track);
+    const struct open_frame *frame = track_top_frame(track);
     int64_t caller = track->stack.count > 1 ? frame[-1].code_id : 0;
     int64_t ns = times_span_or_zero(frame->start_ns, frame->end_ns);
     int64_t *open;
@@ -95,15 +96,15 @@ static void note_call_begin(void *context, struct track *track)
     ++*open;
     *list_add(&reading->profile->durations) = ns;
     if (is_outermost)
-        slowest_add(reading->profile, frame, ns);
-    caller_add(reading, caller, frame->is_call, is_outermost ? ns : 0);
+        add_to_slowest_calls(reading->profile, frame, ns);
+    add_time_of_caller(reading, caller, frame->is_call, is_outermost ? ns : 0);
 }
 
 static void note_call_end(void *context, struct track *track)
 {
     struct reading *reading = context;
 
-    if (found_ids_has(&reading->ids, track_top(track)->code_id))
+    if (found_ids_has(&reading->ids, track_top_frame(track)->code_id))
         --*map_put(&reading->open, track->thread_id);
 }
 
@@ -144,20 +145,20 @@ static void follow_longest_callees(struct slow_call *call, const struct node *no
     }
 }
 
-static void paths_read(struct db *db, struct reading *reading)
+static void read_paths_of_slowest_calls(struct db *db, struct reading *reading)
 {
     const struct walk walk = {
         .context = reading,
         .fold = true,
-        .tick = reading_tick,
+        .tick = show_reading_progress,
         .root = make_slowest_root,
         .same = &reading->ids.same,
     };
     struct stacks stacks = {0};
     const struct node *nodes;
 
-    stacks_walk(db, &stacks, &walk);
-    tree_link(&stacks.tree);
+    stacks_visit_frames(db, &stacks, &walk);
+    tree_link_children(&stacks.tree);
     nodes = stacks.tree.nodes.at;
     for (uint32_t at = nodes[0].child; at; at = nodes[at].sibling)
         follow_longest_callees(&reading->profile->slowest[-1 - nodes[at].code_id], nodes, at);
@@ -172,7 +173,7 @@ void profile_read(struct db *db, const struct found_code *code, struct profile *
     struct reading reading = {.profile = profile, .progress = progress};
     const struct walk walk = {
         .context = &reading,
-        .tick = reading_tick,
+        .tick = show_reading_progress,
         .push = note_call_begin,
         .pop = note_call_end,
         .same = &reading.ids.same,
@@ -181,12 +182,12 @@ void profile_read(struct db *db, const struct found_code *code, struct profile *
 
     reading.ids = found_ids_read(db, code);
     reading.last_frame = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
-    stacks_walk(db, &stacks, &walk);
+    stacks_visit_frames(db, &stacks, &walk);
     stacks_free(&stacks);
-    list_sort(&profile->durations, duration_compare);
-    list_sort(&profile->callers, caller_compare);
+    list_sort(&profile->durations, compare_durations);
+    list_sort(&profile->callers, compare_callers);
     if (profile->slow_count)
-        paths_read(db, &reading);
+        read_paths_of_slowest_calls(db, &reading);
     found_ids_free(&reading.ids);
     map_free(&reading.callers);
     map_free(&reading.open);
@@ -198,7 +199,7 @@ void profile_free(struct profile *profile)
     list_free(&profile->callers);
 }
 
-int64_t profile_quantile(const struct profile *profile, double share)
+int64_t profile_get_quantile(const struct profile *profile, double share)
 {
     size_t place = (size_t)ceil(share * (double)profile->durations.count);
 
@@ -207,7 +208,7 @@ int64_t profile_quantile(const struct profile *profile, double share)
 
 /* Bars of durations begin at the bounds 1, 2, 5, 10, 20, 50, ... or, if COARSE, at 1, 10, 100, ...
  * Return the bound that follows NS. */
-static int64_t bound_after(int64_t ns, bool coarse)
+static int64_t next_bound_of_bars(int64_t ns, bool coarse)
 {
     int64_t power = 1;
 
@@ -224,41 +225,41 @@ static int64_t bound_after(int64_t ns, bool coarse)
     return ns < 5 * power ? 5 * power : 10 * power;
 }
 
-/* Return the greatest bound of a bar that is at most NS. See bound_after(). */
-static int64_t bound_before(int64_t ns, bool coarse)
+/* Return the greatest bound of a bar that is at most NS. See next_bound_of_bars(). */
+static int64_t last_bound_of_bars(int64_t ns, bool coarse)
 {
     int64_t bound = 0;
 
-    while (bound_after(bound, coarse) <= ns)
-        bound = bound_after(bound, coarse);
+    while (next_bound_of_bars(bound, coarse) <= ns)
+        bound = next_bound_of_bars(bound, coarse);
     return bound;
 }
 
 /* Return how many bars are needed for durations from SHORTEST to LONGEST. Does not count beyond
  * PROFILE_BARS + 1. */
-static int bars_needed(int64_t shortest, int64_t longest, bool coarse)
+static int count_bars_needed(int64_t shortest, int64_t longest, bool coarse)
 {
-    int64_t from = bound_before(shortest, coarse);
+    int64_t from = last_bound_of_bars(shortest, coarse);
     int count = 0;
 
     for (; from <= longest && count <= PROFILE_BARS; count++)
-        from = bound_after(from, coarse);
+        from = next_bound_of_bars(from, coarse);
     return count;
 }
 
-int profile_bars(const struct profile *profile, struct duration_bar bars[PROFILE_BARS])
+int profile_count_bars(const struct profile *profile, struct duration_bar bars[PROFILE_BARS])
 {
     size_t calls = profile->durations.count;
     int64_t shortest = profile->durations.at[0];
     int64_t longest = profile->durations.at[calls - 1];
-    bool coarse = bars_needed(shortest, longest, false) > PROFILE_BARS;
-    int64_t from = bound_before(shortest, coarse);
+    bool coarse = count_bars_needed(shortest, longest, false) > PROFILE_BARS;
+    int64_t from = last_bound_of_bars(shortest, coarse);
     size_t below = 0;
     int count = 0;
 
     while (count < PROFILE_BARS && below < calls) {
         bool is_last = count == PROFILE_BARS - 1;
-        int64_t to = is_last ? INT64_MAX : bound_after(from, coarse);
+        int64_t to = is_last ? INT64_MAX : next_bound_of_bars(from, coarse);
         size_t up_to = sorted_count(calls, i, profile->durations.at[i] < to);
         bars[count] = (struct duration_bar){from, to, (int64_t)((is_last ? calls : up_to) - below)};
         count++;
@@ -270,10 +271,10 @@ int profile_bars(const struct profile *profile, struct duration_bar bars[PROFILE
 
 /* ---- writing the profile as JSON ----------------------------------------- */
 
-static void bars_json(const struct profile *profile, struct json *json)
+static void write_bars_as_json(const struct profile *profile, struct json *json)
 {
     struct duration_bar bars[PROFILE_BARS];
-    int count = profile->durations.count ? profile_bars(profile, bars) : 0;
+    int count = profile->durations.count ? profile_count_bars(profile, bars) : 0;
 
     json_list(json, "histogram");
     for (int i = 0; i < count; i++) {
@@ -287,7 +288,7 @@ static void bars_json(const struct profile *profile, struct json *json)
     json_end(json);
 }
 
-static void path_json(const struct slow_call *call, struct json *json)
+static void write_path_as_json(const struct slow_call *call, struct json *json)
 {
     json_list(json, "path");
     for (int i = 0; i < call->steps; i++) {
@@ -302,7 +303,7 @@ static void path_json(const struct slow_call *call, struct json *json)
     json_end(json);
 }
 
-static void slowest_json(const struct profile *profile, struct json *json)
+static void write_slowest_calls_as_json(const struct profile *profile, struct json *json)
 {
     json_list(json, "slowest");
     for (int i = 0; i < profile->slow_count; i++) {
@@ -312,13 +313,13 @@ static void slowest_json(const struct profile *profile, struct json *json)
         json_integer(json, "start_ns", call->start_ns);
         json_integer(json, "duration_ns", call->ns);
         json_integer(json, "self_ns", call->self_ns);
-        path_json(call, json);
+        write_path_as_json(call, json);
         json_end(json);
     }
     json_end(json);
 }
 
-static void callers_json(const struct profile *profile, struct json *json)
+static void write_callers_as_json(const struct profile *profile, struct json *json)
 {
     json_list(json, "callers");
     list_each(caller, &profile->callers) {
@@ -333,24 +334,24 @@ static void callers_json(const struct profile *profile, struct json *json)
 
 /* Write the duration that the part SHARE of the calls did not exceed (a quantile) to JSON, or null
  * if there are no calls. */
-static void duration_json(const struct profile *profile, struct json *json, const char *key,
-                          double share)
+static void write_quantile_as_json(const struct profile *profile, struct json *json,
+                                   const char *key, double share)
 {
     if (profile->durations.count)
-        json_integer(json, key, profile_quantile(profile, share));
+        json_integer(json, key, profile_get_quantile(profile, share));
     else
         json_null(json, key);
 }
 
-void profile_json(const struct profile *profile, struct json *json, const char *key)
+void profile_write_as_json(const struct profile *profile, struct json *json, const char *key)
 {
     json_object(json, key);
     json_integer(json, "calls", (int64_t)profile->durations.count);
-    duration_json(profile, json, "p50_ns", 0.5);
-    duration_json(profile, json, "p95_ns", 0.95);
-    duration_json(profile, json, "max_ns", 1);
-    bars_json(profile, json);
-    slowest_json(profile, json);
-    callers_json(profile, json);
+    write_quantile_as_json(profile, json, "p50_ns", 0.5);
+    write_quantile_as_json(profile, json, "p95_ns", 0.95);
+    write_quantile_as_json(profile, json, "max_ns", 1);
+    write_bars_as_json(profile, json);
+    write_slowest_calls_as_json(profile, json);
+    write_callers_as_json(profile, json);
     json_end(json);
 }

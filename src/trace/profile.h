@@ -2,7 +2,7 @@
  *
  *     struct profile profile = {0};
  *     profile_read(db, &code, &profile, &progress);
- *     ... profile_quantile(&profile, 0.95)
+ *     ... profile_get_quantile(&profile, 0.95)
  *     profile_free(&profile);
  *
  * The frames are read twice (trace/stacks.h): first for the durations and the callers, then for the
@@ -52,20 +52,20 @@ struct profile {
     LIST(struct caller) callers; /* the callers of the function, sorted by time, longest first */
 };
 
-/* Read the calls of the function CODE into PROFILE. Reports errors itself; see db_failed. */
+/* Read the calls of the function CODE into PROFILE. Reports errors itself; see db_has_failed. */
 void profile_read(struct db *db, const struct found_code *code, struct profile *profile,
                   struct progress *progress);
 void profile_free(struct profile *profile);
 
 /* Return the quantile SHARE (0 to 1) of the durations: that part of the calls took this long or
  * less. There must be at least one call. */
-int64_t profile_quantile(const struct profile *profile, double share);
+int64_t profile_get_quantile(const struct profile *profile, double share);
 
 /* Fill BARS, from the shortest call to the longest, and return how many are used. The bounds of the
  * bars are 1, 2, 5, 10, ... ns, or powers of ten if there would be too many bars. */
-int profile_bars(const struct profile *profile, struct duration_bar bars[PROFILE_BARS]);
+int profile_count_bars(const struct profile *profile, struct duration_bar bars[PROFILE_BARS]);
 
 /* Write the profile to JSON as the member KEY. schemas/profile.sql prints the same as text. */
-void profile_json(const struct profile *profile, struct json *json, const char *key);
+void profile_write_as_json(const struct profile *profile, struct json *json, const char *key);
 
 #endif

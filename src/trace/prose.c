@@ -8,16 +8,16 @@
 /* a line with more bytes is cut, unless all lines are printed whole */
 enum { LINE_BYTES = 400 };
 
-void prose_title(FILE *out, const char *title)
+void prose_print_title(FILE *out, const char *title)
 {
     bool colour = say_colour(out);
 
     fprintf(out, "\n%s%s%s\n", colour ? "\033[1m" : "", title, colour ? "\033[0m" : "");
 }
 
-void prose_text(FILE *out, const char *text, size_t width)
+void prose_print_text(FILE *out, const char *text, size_t width)
 {
-    size_t bytes = text ? prose_cut(text, width) : 0;
+    size_t bytes = text ? prose_length_without_cut_character(text, width) : 0;
 
     if (!text) {
         putc('?', out);
@@ -28,7 +28,7 @@ void prose_text(FILE *out, const char *text, size_t width)
         fputs("…", out);
 }
 
-char *prose_ended(const char *ended)
+char *prose_describe_end(const char *ended)
 {
     int number;
     const char *name = sscanf(ended, "signal %d", &number) == 1 ? sigabbrev_np(number) : NULL;
@@ -36,14 +36,15 @@ char *prose_ended(const char *ended)
     return name ? say_print("%s (SIG%s)", ended, name) : strdup(ended);
 }
 
-/* Return TEXT as prose_text() prints it, or "-" if TEXT is empty. The caller frees the result. */
+/* Return TEXT as prose_print_text() prints it, or "-" if TEXT is empty. The caller frees the
+ * result. */
 static char *format_text(const char *text, size_t width)
 {
     char *made = NULL;
     size_t room = 0;
     FILE *out = open_memstream(&made, &room);
 
-    prose_text(out, text && *text ? text : "-", width);
+    prose_print_text(out, text && *text ? text : "-", width);
     fclose(out);
     return made;
 }
@@ -58,7 +59,7 @@ static size_t count_columns(const char *text)
     return columns;
 }
 
-size_t prose_columns(const char *text, size_t width)
+size_t prose_count_columns(const char *text, size_t width)
 {
     char *made = format_text(text, width);
     size_t columns = count_columns(made);
@@ -67,7 +68,7 @@ size_t prose_columns(const char *text, size_t width)
     return columns;
 }
 
-void prose_cell(FILE *out, const char *text, size_t width, size_t columns)
+void prose_print_cell(FILE *out, const char *text, size_t width, size_t columns)
 {
     char *made = format_text(text, width);
     size_t used = count_columns(made);
@@ -76,7 +77,7 @@ void prose_cell(FILE *out, const char *text, size_t width, size_t columns)
     free(made);
 }
 
-void prose_shell_word(FILE *out, const char *text)
+void prose_print_shell_word(FILE *out, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-+=./,:@%";
@@ -104,7 +105,7 @@ void prose_shell_word(FILE *out, const char *text)
     putc('\'', out);
 }
 
-void prose_lines(FILE *out, const char *text, int indent, long lines)
+void prose_print_lines(FILE *out, const char *text, int indent, long lines)
 {
     long line = 0;
 
@@ -113,7 +114,8 @@ void prose_lines(FILE *out, const char *text, int indent, long lines)
         bool cut = lines >= 0 && length > LINE_BYTES;
         if (lines < 0 || line < lines) {
             fprintf(out, "%*s", length ? indent : 0, "");
-            say_escaped(out, text, cut ? prose_cut(text, LINE_BYTES) : length);
+            say_escaped(out, text,
+                        cut ? prose_length_without_cut_character(text, LINE_BYTES) : length);
             fputs(cut ? "…\n" : "\n", out);
         }
         text += length + (text[length] == '\n');

@@ -12,36 +12,36 @@
 #include <string.h>
 
 /* Print an empty line, then TITLE, in bold if OUT has colours. */
-void prose_title(FILE *out, const char *title);
+void prose_print_title(FILE *out, const char *title);
 
 /* Print TEXT escaped and cut to about WIDTH bytes, with "…" at the cut. NULL is printed as "?". */
-void prose_text(FILE *out, const char *text, size_t width);
+void prose_print_text(FILE *out, const char *text, size_t width);
 
 /* Return TEXT, or NULL if TEXT is empty. */
-static inline const char *prose_filled(const char *text)
+static inline const char *prose_null_if_empty(const char *text)
 {
     return text && *text ? text : NULL;
 }
 
 /* Return TEXT, or OTHERWISE if TEXT is empty or NULL. */
-static inline const char *prose_or(const char *text, const char *otherwise)
+static inline const char *prose_text_or_other(const char *text, const char *otherwise)
 {
     return text && *text ? text : otherwise;
 }
 
-/* Print TEXT like prose_text, followed by spaces up to COLUMNS columns, as a cell of a table. An
- * empty text and NULL are printed as "-". */
-void prose_cell(FILE *out, const char *text, size_t width, size_t columns);
+/* Print TEXT like prose_print_text, followed by spaces up to COLUMNS columns, as a cell of a table.
+ * An empty text and NULL are printed as "-". */
+void prose_print_cell(FILE *out, const char *text, size_t width, size_t columns);
 
 /* Print TEXT as one word of a shell command, quoted if necessary. */
-void prose_shell_word(FILE *out, const char *text);
+void prose_print_shell_word(FILE *out, const char *text);
 
-/* Return how many columns prose_cell() needs for TEXT. */
-size_t prose_columns(const char *text, size_t width);
+/* Return how many columns prose_print_cell() needs for TEXT. */
+size_t prose_count_columns(const char *text, size_t width);
 
 /* Return the length of the longest beginning of TEXT that has at most WIDTH bytes and does not end
  * inside a UTF-8 character. */
-static inline size_t prose_cut(const char *text, size_t width)
+static inline size_t prose_length_without_cut_character(const char *text, size_t width)
 {
     size_t bytes = strnlen(text, width + 1);
 
@@ -54,10 +54,10 @@ static inline size_t prose_cut(const char *text, size_t width)
 
 /* Print at most LINES lines of TEXT, indented by INDENT spaces. Long lines are cut. If lines are
  * left out, print at the end how many. If LINES is -1, print all lines whole. */
-void prose_lines(FILE *out, const char *text, int indent, long lines);
+void prose_print_lines(FILE *out, const char *text, int indent, long lines);
 
 /* Return the last two parts of a path, by which people recognize a file. Borrowed from PATH. */
-static inline const char *prose_path(const char *path)
+static inline const char *prose_shorten_path(const char *path)
 {
     const char *end = path + strlen(path);
 
@@ -69,10 +69,10 @@ static inline const char *prose_path(const char *path)
 
 /* Return how a process ended, with the signal's name: "signal 9 (SIGKILL)". ENDED is a value of the
  * column process_tree.ended. The caller frees the result. */
-char *prose_ended(const char *ended);
+char *prose_describe_end(const char *ended);
 
 /* Are the two texts equal? NULL equals only NULL. */
-static inline bool prose_equal(const char *text, const char *other)
+static inline bool prose_are_texts_equal(const char *text, const char *other)
 {
     return text && other ? !strcmp(text, other) : text == other;
 }

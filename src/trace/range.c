@@ -12,13 +12,13 @@ struct asked {
 };
 static LIST(struct asked) asked;
 
-const char *range_read(const struct option *option, const char *value)
+const char *range_read_option(const struct option *option, const char *value)
 {
     *list_add(&asked) = (struct asked){option->name, value};
     return *value ? NULL : option_empty;
 }
 
-const char *range_time(const struct option *option, const char *value)
+const char *range_read_time_option(const struct option *option, const char *value)
 {
     const char *dots = strstr(value, "..");
     const char *ends[] = {dots ? strndup(value, (size_t)(dots - value)) : "", dots ? dots + 2 : ""};
@@ -34,18 +34,18 @@ const char *range_time(const struct option *option, const char *value)
                : "not from a time to a later one, such as 1.5s..2s, 20ms.. or ..1s";
 }
 
-bool range_asked(void)
+bool range_is_given(void)
 {
     return asked.count;
 }
 
-bool range_apply(struct db *db, const char *views)
+bool range_limit_views(struct db *db, const char *views)
 {
     struct query *query;
     bool there;
 
-    db_temporary(db, schema_statement("range/asked"));
-    if (db_failed(db)) /* an error means here that the trace is damaged; it has been reported */
+    db_run_in_temporary(db, schema_statement("range/asked"));
+    if (db_has_failed(db)) /* an error means here that the trace is damaged; it has been reported */
         return false;
     query = db_query(db, schema_statement("range/ask"));
     list_each(ask, &asked) {

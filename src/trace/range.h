@@ -11,17 +11,17 @@
 
 struct db;
 
-option_reader range_read; /* reads the value of --process, --thread or --function */
+option_reader range_read_option; /* reads the value of --process, --thread or --function */
 /* reads the value of --time, a range of times such as "1.5s..2s"; either end may be left out */
-option_reader range_time;
+option_reader range_read_time_option;
 
 /* Was any option of this file given: --time, --process, --thread or --function? */
-bool range_asked(void);
+bool range_is_given(void);
 
 /* Restrict DB to the part of the trace that --time, --process, --thread and --function select.
  * VIEWS is NULL, or names a statement that creates views of this part: "range/calls" or
  * "range/picture". The statement is run only if one of these options was given. Reports an error
  * and returns false if an option selects nothing. */
-bool range_apply(struct db *db, const char *views);
+bool range_limit_views(struct db *db, const char *views);
 
 #endif

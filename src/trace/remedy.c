@@ -45,8 +45,8 @@ static bool matches_pattern(const char *text, char *pattern)
 
 /* Does TEXT fit one of ALTERNATIVES, which are separated by "|"? The function FITS tests one
  * alternative. If TEXT is NULL, it counts as empty. */
-static bool fits_any(const char *alternatives, const char *text,
-                     bool (*fits)(const char *text, char *alternative))
+static bool does_text_fit_any(const char *alternatives, const char *text,
+                              bool (*fits)(const char *text, char *alternative))
 {
     char copy[400];
     char *rest = copy;
@@ -63,16 +63,16 @@ static bool fits_any(const char *alternatives, const char *text,
 
 static bool has_words(const char *text, const char *words)
 {
-    return text && fits_any(words, text, contains_in_order);
+    return text && does_text_fit_any(words, text, contains_in_order);
 }
 
 /* Does TEXT match one of PATTERNS? If PATTERNS is NULL, the rule allows any text. */
 static bool matches_any_pattern(const char *patterns, const char *text)
 {
-    return !patterns || fits_any(patterns, text, matches_pattern);
+    return !patterns || does_text_fit_any(patterns, text, matches_pattern);
 }
 
-static bool is_float(const char *number)
+static bool is_float_text(const char *number)
 {
     /* a floating-point number has one of these characters: 1.0, 1e-05, inf, nan */
     return strpbrk(number, ".eEnN");
@@ -81,7 +81,7 @@ static bool is_float(const char *number)
 /* TEXT is the expected or actual value of a guard that is an expression. Return the number in it:
  * "0.5" of "L['lr'] == 0.5" or "L['lr'] = 0.5". Returns TEXT itself if it has another form, such as
  * "(L['n'] % 3) == 0", from which no number can be read. */
-static const char *skip_equals(const char *text)
+static const char *skip_to_number_after_equals(const char *text)
 {
     const char *equals = text ? strchr(text, ' ') : NULL;
 
@@ -94,16 +94,17 @@ static const char *skip_equals(const char *text)
 
 /* Is the cause about ASPECT, which a rule asks for? "number" means that the expected and the actual
  * value are numbers; "integer" and "float" mean numbers of this kind. */
-static bool aspect_fits(const char *aspect, const struct remedy_facts *facts)
+static bool does_aspect_fit(const char *aspect, const struct remedy_facts *facts)
 {
     const struct cause *cause = &facts->cause;
     const bool expression =
         !cause->aspect && matches_any_pattern("LAMBDA_GUARD*|*SHAPE*", cause->kind);
-    const char *expected = expression ? skip_equals(cause->expected) : cause->expected;
-    const char *actual = expression ? skip_equals(cause->actual) : cause->actual;
-    bool value = expression || prose_equal(cause->aspect, "value");
+    const char *expected =
+        expression ? skip_to_number_after_equals(cause->expected) : cause->expected;
+    const char *actual = expression ? skip_to_number_after_equals(cause->actual) : cause->actual;
+    bool value = expression || prose_are_texts_equal(cause->aspect, "value");
     bool number = value && cause_is_number(expected) && cause_is_number(actual);
-    bool has_float = number && (is_float(expected) || is_float(actual));
+    bool has_float = number && (is_float_text(expected) || is_float_text(actual));
 
     if (!aspect)
         return true;
@@ -113,7 +114,7 @@ static bool aspect_fits(const char *aspect, const struct remedy_facts *facts)
         return has_float;
     if (!strcmp(aspect, "integer"))
         return number && !has_float;
-    return prose_equal(cause->aspect, aspect);
+    return prose_are_texts_equal(cause->aspect, aspect);
 }
 
 /* Return the case whose name is IS among the cases of FACTS, or NULL if there is none. */
@@ -170,7 +171,8 @@ static bool is_in_inlined_function(const char *stack)
     return first && strstr(first + 1, file);
 }
 
-static bool when_holds(const struct remedy_rule *rule, const struct remedy_facts *facts)
+static bool do_rule_conditions_hold(const struct remedy_rule *rule,
+                                    const struct remedy_facts *facts)
 {
     switch (rule->when) {
     case WHEN_SMALL:
@@ -182,7 +184,7 @@ static bool when_holds(const struct remedy_rule *rule, const struct remedy_facts
     case WHEN_NEEDED:
         return facts->needed > 0;
     case WHEN_REST:
-        return facts->function && torch_resume(facts->function, NULL, NULL);
+        return facts->function && torch_parse_resume_name(facts->function, NULL, NULL);
     case WHEN_HINT:
         return *torch_reason_split(facts->cause.text).hint;
     default:
@@ -190,12 +192,12 @@ static bool when_holds(const struct remedy_rule *rule, const struct remedy_facts
     }
 }
 
-static bool counts_as_computed(enum remedy_use use)
+static bool is_value_computed_with(enum remedy_use use)
 {
     return use == USE_COUNTED || use == USE_KEY || use == USE_STORED;
 }
 
-static bool use_fits(enum remedy_use use, const struct remedy_facts *facts)
+static bool does_use_fit(enum remedy_use use, const struct remedy_facts *facts)
 {
     enum remedy_use found;
     char *expression;
@@ -204,10 +206,10 @@ static bool use_fits(enum remedy_use use, const struct remedy_facts *facts)
         return true;
     if (!facts->line_text || !facts->cause.source)
         return false;
-    expression = expression_of(facts->cause.source);
-    found = remedy_use_of(facts->line_text, expression ? expression : facts->cause.source);
+    expression = expression_from_source(facts->cause.source);
+    found = remedy_find_use(facts->line_text, expression ? expression : facts->cause.source);
     free(expression);
-    return found == use || (use == USE_COMPUTED && counts_as_computed(found));
+    return found == use || (use == USE_COMPUTED && is_value_computed_with(found));
 }
 
 /* Is RULE about the event ON, and for the compiler and version of FACTS? */
@@ -229,7 +231,7 @@ static bool is_rule_for_event(const struct remedy_rule *rule, enum remedy_on on,
 
 /* Does CAUSE contain SAID, the words that a rule asks for, in its expected value, its actual
  * value or its text? */
-static bool is_said_in_cause(const char *said, const struct cause *cause)
+static bool does_cause_contain_words(const char *said, const struct cause *cause)
 {
     if (!said)
         return true;
@@ -249,14 +251,14 @@ static bool has_reason_words(const char *words, const char *text)
     return has_words(text, words);
 }
 
-static bool rule_fits(const struct remedy_rule *rule, enum remedy_on on,
-                      const struct remedy_facts *facts)
+static bool does_rule_fit(const struct remedy_rule *rule, enum remedy_on on,
+                          const struct remedy_facts *facts)
 {
     const struct cause *cause = &facts->cause;
 
     if (!is_rule_for_event(rule, on, facts))
         return false;
-    if (!aspect_fits(rule->aspect, facts))
+    if (!does_aspect_fit(rule->aspect, facts))
         return false;
     if (!matches_any_pattern(rule->kind, cause->kind))
         return false;
@@ -268,7 +270,7 @@ static bool rule_fits(const struct remedy_rule *rule, enum remedy_on on,
         return false;
     if (!matches_any_pattern(rule->reason, cause->text))
         return false;
-    if (rule->code && !prose_equal(rule->code, facts->code))
+    if (rule->code && !prose_are_texts_equal(rule->code, facts->code))
         return false;
     if (rule->is && !find_case(facts, rule->is))
         return false;
@@ -276,13 +278,13 @@ static bool rule_fits(const struct remedy_rule *rule, enum remedy_on on,
         return false;
     if (!matches_any_pattern(rule->line, facts->line_text))
         return false;
-    if (!is_said_in_cause(rule->said, cause))
+    if (!does_cause_contain_words(rule->said, cause))
         return false;
     if (!has_reason_words(rule->words, cause->text))
         return false;
-    if (!when_holds(rule, facts))
+    if (!do_rule_conditions_hold(rule, facts))
         return false;
-    return use_fits(rule->use, facts);
+    return does_use_fit(rule->use, facts);
 }
 
 /* Find the case that RULE asks for, and copy it to the members `more` and `setting` of FACTS. */
@@ -298,9 +300,9 @@ static void choose_case(const struct remedy_rule *rule, struct remedy_facts *fac
 
 /* Return TEXT on one line, cut to at most WORD_BYTES bytes; a UTF-8 character is not cut in two. If
  * TEXT is short enough, its final dots are left out, because the sentence has a dot behind it. */
-static const char *cut_word(struct arena *arena, const char *text)
+static const char *shorten_to_one_line(struct arena *arena, const char *text)
 {
-    size_t bytes = prose_cut(text, WORD_BYTES);
+    size_t bytes = prose_length_without_cut_character(text, WORD_BYTES);
     bool cut = text[bytes];
     char *made;
 
@@ -334,13 +336,13 @@ static bool has_size_0_or_1(const char *values)
 }
 
 /* Return the function's name. A resume function is called "the rest of f after line 12". */
-static const char *function_words(struct arena *arena, const struct remedy_facts *facts)
+static const char *describe_function(struct arena *arena, const struct remedy_facts *facts)
 {
     char *function;
     const char *made = facts->function ? facts->function : "the function";
     int64_t line;
 
-    if (facts->torch && torch_resume(made, &function, &line)) {
+    if (facts->torch && torch_parse_resume_name(made, &function, &line)) {
         made =
             arena_print(arena, "the rest of %.*s after line %" PRId64, WORD_BYTES, function, line);
         free(function);
@@ -350,7 +352,7 @@ static const char *function_words(struct arena *arena, const struct remedy_facts
 
 /* Return the innermost line of the program's stack in FACTS as " (n in d, src/net.py:12)". Returns
  * "" if there is no stack. */
-static const char *place_words(struct arena *arena, const struct remedy_facts *facts)
+static const char *describe_place(struct arena *arena, const struct remedy_facts *facts)
 {
     struct lines none = {0};
     const char *text = facts->cause.text;
@@ -358,8 +360,8 @@ static const char *place_words(struct arena *arena, const struct remedy_facts *f
     char *line;
 
     if (!stack)
-        stack = prose_or(text, "");
-    line = user_stack_line(stack, text, facts->function, &none);
+        stack = prose_text_or_other(text, "");
+    line = user_stack_innermost_line(stack, text, facts->function, &none);
     lines_free(&none);
     if (!line)
         return "";
@@ -369,7 +371,7 @@ static const char *place_words(struct arena *arena, const struct remedy_facts *f
 
 /* TEXT is a message of torch, "You marked SOURCE as dynamic ...". Return SOURCE, or "the size" if
  * TEXT does not have these words. */
-static const char *marked_source(struct arena *arena, const char *text)
+static const char *source_in_marked_message(struct arena *arena, const char *text)
 {
     static const char before[] = "You marked ";
     const char *found = text ? strstr(text, before) : NULL;
@@ -382,7 +384,7 @@ static const char *marked_source(struct arena *arena, const char *text)
 }
 
 /* Return the dict whose keys SOURCE reads: "L['d']" for "list(dict.keys(L['d']))[0]". */
-static const char *dict_with_keys(struct arena *arena, const char *source)
+static const char *dict_whose_keys_are_read(struct arena *arena, const char *source)
 {
     static const char before[] = "dict.keys(";
     const char *found = strstr(source, before);
@@ -395,7 +397,7 @@ static const char *dict_with_keys(struct arena *arena, const char *source)
 }
 
 /* Return torch's name for the limit that the event of FACTS is about. */
-static const char *limit_name(const struct remedy_facts *facts)
+static const char *name_of_limit(const struct remedy_facts *facts)
 {
     const char *text = facts->cause.text;
 
@@ -429,9 +431,9 @@ static char *fill_fields(const char *text, const struct word *words, int count)
 
 /* Rewrite the guard sources in TEXT as the program's own expressions. Returns NULL
  * if TEXT is NULL. */
-static const char *as_written(struct arena *arena, const char *text)
+static const char *rewrite_sources_as_written(struct arena *arena, const char *text)
 {
-    char *expression = expression_of(text);
+    char *expression = expression_from_source(text);
     const char *kept = expression ? arena_print(arena, "%s", expression) : NULL;
 
     free(expression);
@@ -439,16 +441,16 @@ static const char *as_written(struct arena *arena, const char *text)
 }
 
 /* Return VALUES, such as "4, 5", with each guard source among them as the program writes it. */
-static const char *values_words(struct arena *arena, const char *values)
+static const char *describe_values(struct arena *arena, const char *values)
 {
     if (values && strstr(values, "['"))
-        return as_written(arena, values);
-    return prose_or(values, "not always the same");
+        return rewrite_sources_as_written(arena, values);
+    return prose_text_or_other(values, "not always the same");
 }
 
 /* Return the dimension that FACTS are about as text. Returns NULL if they are not
  * about a dimension. */
-static const char *dimension_words(struct arena *arena, const struct remedy_facts *facts)
+static const char *describe_dimension(struct arena *arena, const struct remedy_facts *facts)
 {
     if (facts->cause.dimension < 0)
         return NULL;
@@ -460,37 +462,39 @@ static char *make_sentence(const char *text, const struct remedy_facts *facts)
 {
     struct arena arena = {0};
     const struct torch_reason reason = torch_reason_split(facts->cause.text);
-    const char *source = prose_or(facts->cause.source, "the input");
+    const char *source = prose_text_or_other(facts->cause.source, "the input");
     const char *base = arena_print(&arena, "%.*s", cause_base_length(source), source);
     const char *expected = facts->cause.expected;
     const char *count = arena_print(&arena, "%" PRId64, facts->count);
     const char *plural = facts->count == 1 ? "" : "s";
 
     if (!expected)
-        expected = prose_or(facts->cause.text, "its guards pass");
+        expected = prose_text_or_other(facts->cause.text, "its guards pass");
     struct word words[] = {
-        {"source", as_written(&arena, source)},
-        {"base", as_written(&arena, base)},
+        {"source", rewrite_sources_as_written(&arena, source)},
+        {"base", rewrite_sources_as_written(&arena, base)},
         {"guarded", base},
-        {"kind", prose_or(facts->cause.kind, "that failed")},
-        {"expected", as_written(&arena, expected)},
-        {"actual", as_written(&arena, prose_or(facts->cause.actual, "something else"))},
-        {"values", values_words(&arena, facts->values)},
-        {"text", prose_or(facts->cause.text, "no reason was recorded")},
-        {"what", prose_or(reason.what, "no reason was recorded")},
-        {"hint", prose_or(reason.hint, "none")},
-        {"more", as_written(&arena, prose_or(facts->more, "?"))},
-        {"place", place_words(&arena, facts)},
+        {"kind", prose_text_or_other(facts->cause.kind, "that failed")},
+        {"expected", rewrite_sources_as_written(&arena, expected)},
+        {"actual", rewrite_sources_as_written(
+                       &arena, prose_text_or_other(facts->cause.actual, "something else"))},
+        {"values", describe_values(&arena, facts->values)},
+        {"text", prose_text_or_other(facts->cause.text, "no reason was recorded")},
+        {"what", prose_text_or_other(reason.what, "no reason was recorded")},
+        {"hint", prose_text_or_other(reason.hint, "none")},
+        {"more", rewrite_sources_as_written(&arena, prose_text_or_other(facts->more, "?"))},
+        {"place", describe_place(&arena, facts)},
         {"line", facts->line_text ? arena_print(&arena, " (%s)", facts->line_text) : ""},
-        {"constraint", as_written(&arena, marked_source(&arena, facts->cause.text))},
-        {"dict", as_written(&arena, dict_with_keys(&arena, source))},
-        {"function", function_words(&arena, facts)},
-        {"limit", limit_name(facts)},
+        {"constraint",
+         rewrite_sources_as_written(&arena, source_in_marked_message(&arena, facts->cause.text))},
+        {"dict", rewrite_sources_as_written(&arena, dict_whose_keys_are_read(&arena, source))},
+        {"function", describe_function(&arena, facts)},
+        {"limit", name_of_limit(facts)},
         {"count", count},
         {"calls", arena_print(&arena, "%s call%s", count, plural)},
         {"entries", arena_print(&arena, "%s entr%s", count, *plural ? "ies" : "y")},
         {"needed", arena_print(&arena, "%" PRId64, facts->needed)},
-        {"dim", prose_or(dimension_words(&arena, facts), "N")},
+        {"dim", prose_text_or_other(describe_dimension(&arena, facts), "N")},
         {"at", facts->line > 0 ? arena_print(&arena, " at line %" PRId64, facts->line) : ""},
         {"apart",
          has_size_0_or_1(facts->values) ? ". Sizes 0 and 1 are compiled apart all the same" : ""},
@@ -499,7 +503,7 @@ static char *make_sentence(const char *text, const struct remedy_facts *facts)
     char *made;
 
     for (int i = 0; i < count_of_words; i++)
-        words[i].text = cut_word(&arena, prose_or(words[i].text, ""));
+        words[i].text = shorten_to_one_line(&arena, prose_text_or_other(words[i].text, ""));
     made = fill_fields(text, words, count_of_words);
     arena_free(&arena);
     return made;
@@ -511,7 +515,7 @@ static const char from_numpy[] = "___from_numpy(";
 
 /* Return SOURCE without the helper call ___from_numpy(): "L['x'].size()" for
  * "___from_numpy(L['x']).size()". */
-static const char *skip_from_numpy(struct arena *arena, const char *source)
+static const char *remove_from_numpy_call(struct arena *arena, const char *source)
 {
     const char *inner, *end;
 
@@ -527,14 +531,14 @@ static const char *skip_from_numpy(struct arena *arena, const char *source)
 /* Return SOURCE in the form that `run --set` understands (python/dyntrace/_settings.py).
  * Returns NULL if SOURCE does not begin with an argument or a global, or if it is a property
  * that torch computes. */
-static const char *settable_source(struct arena *arena, const char *source)
+static const char *make_source_for_settings(struct arena *arena, const char *source)
 {
     const char *called;
     bool is_variable;
 
     if (!source)
         return NULL;
-    source = skip_from_numpy(arena, source);
+    source = remove_from_numpy_call(arena, source);
     called = source;
     if (!strncmp(called, "dict(", 5))
         called += 5;
@@ -546,7 +550,7 @@ static const char *settable_source(struct arena *arena, const char *source)
 
 /* Return "@f", which limits a setting to FUNCTION f. Returns "" if the name cannot be written in a
  * setting. */
-static const char *function_suffix(struct arena *arena, const char *function)
+static const char *make_function_suffix(struct arena *arena, const char *function)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                   "0123456789_.<>";
@@ -560,8 +564,8 @@ static const char *function_suffix(struct arena *arena, const char *function)
  * NAME=SOURCE for each source in this list, with the text FUNCTION ("@f") behind it; blanks
  * separate the settings. Returns NULL if DYNAMIC is not such a list, or if a source cannot
  * stand in a setting. */
-static const char *settings_of_sources(struct arena *arena, const char *name, const char *dynamic,
-                                       const char *function)
+static const char *make_settings_of_sources(struct arena *arena, const char *name,
+                                            const char *dynamic, const char *function)
 {
     static const char between[] = ",dynamic=";
     const char *first = between + 1;
@@ -576,13 +580,13 @@ static const char *settings_of_sources(struct arena *arena, const char *name, co
         const char *source = from;
         if (end)
             source = arena_print(arena, "%.*s", (int)(end - from), from);
-        source = settable_source(arena, source);
+        source = make_source_for_settings(arena, source);
         if (!source || strpbrk(source, " \t\n"))
             return NULL;
         marks = arena_print(arena, "%s%s%s=%s%s", marks, gap, name, source, function);
         from = end ? end + strlen(between) : NULL;
     }
-    return prose_filled(marks);
+    return prose_null_if_empty(marks);
 }
 
 /* Return SETTING as one word of a shell: in single quotes if it has blanks. Frees SETTING. */
@@ -627,17 +631,17 @@ static bool is_one_setting(const char *set)
     return !strchr(set, ' ');
 }
 
-char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *about)
+char *remedy_make_setting(const struct remedy_rule *rule, const struct remedy_facts *about)
 {
     struct remedy_facts chosen = *about;
     const struct remedy_facts *facts = &chosen;
     struct arena arena = {0};
-    const char *source = prose_or(facts->cause.source, "");
+    const char *source = prose_text_or_other(facts->cause.source, "");
     const char *base = arena_print(&arena, "%.*s", cause_base_length(source), source);
     /* a numpy array goes into torch's lists of sources, which apply to all functions, so
      * no "@f" follows */
     const bool listed = !strncmp(base, from_numpy, strlen(from_numpy));
-    const char *function = function_suffix(&arena, listed ? NULL : facts->function);
+    const char *function = make_function_suffix(&arena, listed ? NULL : facts->function);
     char *made = NULL;
     char *whole = NULL;
     bool known = true;
@@ -646,16 +650,16 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
         return NULL;
     choose_case(rule, &chosen);
     if (facts->torch && facts->function)
-        torch_resume(facts->function, &whole, NULL);
+        torch_parse_resume_name(facts->function, &whole, NULL);
     const struct word words[] = {
-        {"source", settable_source(&arena, source)},
-        {"base", settable_source(&arena, base)},
-        {"dim", dimension_words(&arena, facts)},
-        {"marks", settings_of_sources(&arena, "maybe_mark_dynamic", facts->setting, function)},
-        {"tensors", settings_of_sources(&arena, "tensor", facts->setting, function)},
+        {"source", make_source_for_settings(&arena, source)},
+        {"base", make_source_for_settings(&arena, base)},
+        {"dim", describe_dimension(&arena, facts)},
+        {"marks", make_settings_of_sources(&arena, "maybe_mark_dynamic", facts->setting, function)},
+        {"tensors", make_settings_of_sources(&arena, "tensor", facts->setting, function)},
         {"@function", function},
-        {"@compiled", function_suffix(&arena, whole ? whole : facts->function)},
-        {"limit", limit_name(facts)},
+        {"@compiled", make_function_suffix(&arena, whole ? whole : facts->function)},
+        {"limit", name_of_limit(facts)},
         {"raised", facts->raised > 0 ? arena_print(&arena, "%" PRId64, facts->raised) : NULL},
     };
     const int count = array_count(words);
@@ -688,7 +692,7 @@ static char *text_between(const char *text, const char *before, const char *afte
     return end ? strndup(start, (size_t)(end - start)) : NULL;
 }
 
-/* Like remedy_for(), but search the rules only from FOUND on. */
+/* Like remedy_find_text(), but search the rules only from FOUND on. */
 static char *find_remedy_from(const struct remedy_rule *found, enum remedy_on on,
                               const struct remedy_facts *facts, const struct remedy_rule **rule)
 {
@@ -696,7 +700,7 @@ static char *find_remedy_from(const struct remedy_rule *found, enum remedy_on on
     char *named = NULL;
     char *made;
 
-    while (found->name && !rule_fits(found, on, facts))
+    while (found->name && !does_rule_fit(found, on, facts))
         found++;
     if (!found->name)
         return NULL;
@@ -717,14 +721,14 @@ static char *find_remedy_from(const struct remedy_rule *found, enum remedy_on on
     return made;
 }
 
-char *remedy_for(enum remedy_on on, const struct remedy_facts *facts,
-                 const struct remedy_rule **rule)
+char *remedy_find_text(enum remedy_on on, const struct remedy_facts *facts,
+                       const struct remedy_rule **rule)
 {
     return find_remedy_from(remedy_rules(), on, facts, rule);
 }
 
-char *remedy_next(enum remedy_on on, const struct remedy_facts *facts,
-                  const struct remedy_rule **rule)
+char *remedy_find_next_text(enum remedy_on on, const struct remedy_facts *facts,
+                            const struct remedy_rule **rule)
 {
     const struct remedy_rule *next = *rule;
 

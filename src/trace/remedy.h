@@ -57,7 +57,7 @@ struct remedy_facts {
     int64_t needed;  /* number of different inputs, or 0 if not known */
     int64_t line;    /* line of the graph break, or 0 if not known */
     int64_t raised;  /* a value of the limit that is certainly high enough, or 0 if not known */
-    /* torch's version as torch_version() returns it, or 0 if the program has a compiler of
+    /* torch's version as torch_parse_version() returns it, or 0 if the program has a compiler of
      * its own */
     int torch;
 };
@@ -97,7 +97,7 @@ enum remedy_use {
 
 /* Return how LINE of the program uses EXPRESSION. Returns USE_ANY if EXPRESSION is not in LINE, or
  * if LINE is empty. */
-enum remedy_use remedy_use_of(const char *line, const char *expression);
+enum remedy_use remedy_find_use(const char *line, const char *expression);
 
 struct remedy_rule {
     bool torch;
@@ -144,17 +144,17 @@ void remedy_cases_read(struct db *db, struct arena *arena, const char *ids,
 
 /* Return the text of the first rule that fits FACTS, or NULL if no rule fits. *RULE becomes this
  * rule, unless RULE is NULL. The caller frees the text. */
-char *remedy_for(enum remedy_on on, const struct remedy_facts *facts,
-                 const struct remedy_rule **rule);
+char *remedy_find_text(enum remedy_on on, const struct remedy_facts *facts,
+                       const struct remedy_rule **rule);
 
-/* Like remedy_for(), but return the next rule that fits after *RULE. Returns NULL if there is none,
- * or if *RULE does not want another rule beside it (`beside`). */
-char *remedy_next(enum remedy_on on, const struct remedy_facts *facts,
-                  const struct remedy_rule **rule);
+/* Like remedy_find_text(), but return the next rule that fits after *RULE. Returns NULL if there is
+ * none, or if *RULE does not want another rule beside it (`beside`). */
+char *remedy_find_next_text(enum remedy_on on, const struct remedy_facts *facts,
+                            const struct remedy_rule **rule);
 
 /* Return the settings of `run --set` that have the effect of RULE for FACTS, separated by blanks. A
  * setting with a blank is quoted for a shell. Returns NULL if the program must be edited. The
  * caller frees the text. */
-char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *facts);
+char *remedy_make_setting(const struct remedy_rule *rule, const struct remedy_facts *facts);
 
 #endif

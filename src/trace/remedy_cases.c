@@ -20,8 +20,8 @@ void remedy_cases_read(struct db *db, struct arena *arena, const char *ids,
     int count = 0;
 
     query_bind_text(query, 1, array);
-    query_bind_text(query, 2, prose_or(cause->source, ""));
-    query_bind_text(query, 3, prose_or(cause->aspect, ""));
+    query_bind_text(query, 2, prose_text_or_other(cause->source, ""));
+    query_bind_text(query, 3, prose_text_or_other(cause->aspect, ""));
     query_bind_integer(query, 4, cause->dimension);
     while (query_step(query) && count < REMEDY_CASES - 1) {
         cases[count++] = (struct remedy_case){.is = copy_column(arena, query, 0),

@@ -75,7 +75,7 @@ static const struct named answers[] = {
     {NULL, 0},
 };
 
-static int number_named(const struct named *list, const char *what, const char *word)
+static int number_of_name(const struct named *list, const char *what, const char *word)
 {
     while (list->word && strcmp(list->word, word))
         list++;
@@ -111,7 +111,7 @@ static int parse_version(const char *text)
     return (int)(major * 100 + minor);
 }
 
-static void condition_read(struct remedy_rule *rule, const char *key, const char *value)
+static void read_condition(struct remedy_rule *rule, const char *key, const char *value)
 {
 #define X(name)                \
     if (!strcmp(key, #name)) { \
@@ -121,17 +121,17 @@ static void condition_read(struct remedy_rule *rule, const char *key, const char
     TEXT_KEYS(X)
 #undef X
     if (!strcmp(key, "effort"))
-        rule->effort = (enum remedy_effort)number_named(efforts, "effort", value);
+        rule->effort = (enum remedy_effort)number_of_name(efforts, "effort", value);
     else if (!strcmp(key, "effect"))
-        rule->effect = (enum remedy_effect)number_named(effects, "effect", value);
+        rule->effect = (enum remedy_effect)number_of_name(effects, "effect", value);
     else if (!strcmp(key, "when"))
-        rule->when = (__typeof__(rule->when))number_named(whens, "when", value);
+        rule->when = (__typeof__(rule->when))number_of_name(whens, "when", value);
     else if (!strcmp(key, "use"))
-        rule->use = (enum remedy_use)number_named(uses, "use", value);
+        rule->use = (enum remedy_use)number_of_name(uses, "use", value);
     else if (!strcmp(key, "proven"))
-        rule->proven = number_named(answers, "answer", value);
+        rule->proven = number_of_name(answers, "answer", value);
     else if (!strcmp(key, "beside"))
-        rule->beside = number_named(answers, "answer", value);
+        rule->beside = number_of_name(answers, "answer", value);
     else if (!strcmp(key, "since"))
         rule->since = parse_version(value);
     else if (!strcmp(key, "until"))
@@ -141,7 +141,7 @@ static void condition_read(struct remedy_rule *rule, const char *key, const char
 }
 
 /* Parse a line of conditions: "kind BACKEND_*; effort line". */
-static void conditions_read(struct remedy_rule *rule, char *line)
+static void read_conditions(struct remedy_rule *rule, char *line)
 {
     while (line) {
         char *next = strstr(line, "; ");
@@ -154,14 +154,14 @@ static void conditions_read(struct remedy_rule *rule, char *line)
         if (!value)
             abort_unknown_word("condition", line);
         *value = 0;
-        condition_read(rule, line, value + 1);
+        read_condition(rule, line, value + 1);
         line = next;
     }
 }
 
 /* Parse the head of a rule: "[torch cause] one rank" is a rule for torch, about a cause, and named
  * "one rank". */
-static void head_read(struct remedy_rule *rule, char *line)
+static void read_rule_head(struct remedy_rule *rule, char *line)
 {
     char *event = strchr(line, ' ');
     char *end = strchr(line, ']');
@@ -181,10 +181,10 @@ static void head_read(struct remedy_rule *rule, char *line)
             rule->outcome = (enum outcome)i;
             return;
         }
-    rule->on = (enum remedy_on)number_named(events, "event", event);
+    rule->on = (enum remedy_on)number_of_name(events, "event", event);
 }
 
-static void rules_read(void)
+static void read_all_rules(void)
 {
     char *text = arena_text(&book.texts, remedies_txt, strlen(remedies_txt));
     struct remedy_rule *rule = NULL;
@@ -196,11 +196,11 @@ static void rules_read(void)
             continue;
         if (*line == '[') {
             rule = list_add(&book.rules);
-            head_read(rule, line);
+            read_rule_head(rule, line);
         } else if (!rule) {
             abort_unknown_word("rule", line);
         } else if (!is_text) {
-            conditions_read(rule, line);
+            read_conditions(rule, line);
         } else if (rule->text) {
             rule->text = arena_print(&book.texts, "%s %s", rule->text, line + 2);
         } else {
@@ -212,6 +212,6 @@ static void rules_read(void)
 
 const struct remedy_rule *remedy_rules(void)
 {
-    pthread_once(&book_once, rules_read);
+    pthread_once(&book_once, read_all_rules);
     return book.rules.at;
 }

@@ -37,7 +37,7 @@ static const char *find_name(const char *line, const char *name)
 
 /* Like find_name(), but with double quotes around the keys in NAME, because a program may write
  * state["step"]. Changes NAME. */
-static const char *find_requoted(const char *line, char *name)
+static const char *find_name_with_double_quotes(const char *line, char *name)
 {
     for (char *at = name; *at; at++)
         if (*at == '\'')
@@ -61,7 +61,7 @@ static const char *find_open_bracket(const char *line, const char *at)
 }
 
 /* Is there a colon inside the brackets that begin at OPEN, outside nested brackets? */
-static bool has_colon(const char *open)
+static bool has_colon_in_brackets(const char *open)
 {
     int depth = 0;
 
@@ -77,7 +77,7 @@ static bool has_colon(const char *open)
 }
 
 /* Does the name WORD stand before the bracket OPEN of LINE, as in `WORD(n)`? */
-static bool is_called(const char *line, const char *open, const char *word)
+static bool is_call_of_word(const char *line, const char *open, const char *word)
 {
     size_t bytes = strlen(word);
     bool long_enough = open - line >= (ptrdiff_t)bytes;
@@ -86,18 +86,18 @@ static bool is_called(const char *line, const char *open, const char *word)
            (open == line + bytes || !is_name_byte(open[-(ptrdiff_t)bytes - 1]));
 }
 
-static bool is_sliced(const char *line, const char *at)
+static bool is_expression_sliced(const char *line, const char *at)
 {
     for (const char *open = at; (open = find_open_bracket(line, open));) {
-        if (*open == '[' && has_colon(open))
+        if (*open == '[' && has_colon_in_brackets(open))
             return true;
-        if (*open == '(' && is_called(line, open, "range"))
+        if (*open == '(' && is_call_of_word(line, open, "range"))
             return true;
     }
     return false;
 }
 
-static bool is_tested(const char *line, const char *at)
+static bool is_expression_tested(const char *line, const char *at)
 {
     static const char *const words[] = {"if ", "elif ", "while ", "assert "};
     const char *condition = strstr(line, " if ");
@@ -124,7 +124,7 @@ static bool is_augmented_assignment(const char *end)
 
 /* Is the text from START to END a whole argument of a call? It is if a bracket, a comma, or the `=`
  * of a keyword argument stands before it, and a bracket or a comma behind it. */
-static bool is_passed(const char *line, const char *start, const char *end)
+static bool is_passed_as_argument(const char *line, const char *start, const char *end)
 {
     const char *open = find_open_bracket(line, start);
 
@@ -137,7 +137,7 @@ static bool is_passed(const char *line, const char *start, const char *end)
 
 /* If the text from START to END is the whole key n in "table[n]", return the closing bracket.
  * Otherwise return NULL. */
-static const char *key_end(const char *line, const char *start, const char *end)
+static const char *find_end_of_key(const char *line, const char *start, const char *end)
 {
     const char *open = find_open_bracket(line, start);
     bool subscript =
@@ -149,13 +149,13 @@ static const char *key_end(const char *line, const char *start, const char *end)
     return *end == ']' ? end : NULL;
 }
 
-static bool is_assigned(const char *end)
+static bool is_assignment_after(const char *end)
 {
     end += strspn(end, " ");
     return end[0] == '=' && end[1] != '=';
 }
 
-enum remedy_use remedy_use_of(const char *line, const char *expression)
+enum remedy_use remedy_find_use(const char *line, const char *expression)
 {
     const char *name = find_last_name(expression);
     const char *at = find_name(line, name);
@@ -163,7 +163,7 @@ enum remedy_use remedy_use_of(const char *line, const char *expression)
 
     if (!*at) {
         char *requoted = strdup(name);
-        at = find_requoted(line, requoted);
+        at = find_name_with_double_quotes(line, requoted);
         free(requoted);
     }
     if (!*at)
@@ -176,12 +176,12 @@ enum remedy_use remedy_use_of(const char *line, const char *expression)
     }
     if (is_augmented_assignment(at + strlen(name)))
         return USE_COUNTED;
-    if (is_sliced(line, at))
+    if (is_expression_sliced(line, at))
         return USE_SLICED;
-    if (is_tested(line, at))
+    if (is_expression_tested(line, at))
         return USE_TESTED;
-    key = key_end(line, start, at + strlen(name));
+    key = find_end_of_key(line, start, at + strlen(name));
     if (key)
-        return is_assigned(key + 1) ? USE_STORED : USE_KEY;
-    return is_passed(line, start, at + strlen(name)) ? USE_PASSED : USE_COMPUTED;
+        return is_assignment_after(key + 1) ? USE_STORED : USE_KEY;
+    return is_passed_as_argument(line, start, at + strlen(name)) ? USE_PASSED : USE_COMPUTED;
 }

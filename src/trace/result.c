@@ -24,7 +24,7 @@ struct table *result_open(FILE *out, enum table_format format, struct query *que
     return table;
 }
 
-void result_cell(struct table *table, struct query *query, int column)
+void result_put_cell(struct table *table, struct query *query, int column)
 {
     size_t bytes;
     const char *text;
@@ -40,23 +40,23 @@ void result_cell(struct table *table, struct query *query, int column)
         table_put_real(table, query_real(query, column));
         break;
     case QUERY_TEXT:
-        text = query_whole(query, column, &bytes);
+        text = query_whole_value(query, column, &bytes);
         table_put_text(table, text, bytes);
         break;
     case QUERY_BLOB:
-        text = query_whole(query, column, &bytes);
+        text = query_whole_value(query, column, &bytes);
         table_put_blob(table, text, bytes);
         break;
     }
 }
 
-void result_row(struct table *table, struct query *query)
+void result_put_row(struct table *table, struct query *query)
 {
     for (int i = 0; i < query_columns(query); i++)
-        result_cell(table, query, i);
+        result_put_cell(table, query, i);
 }
 
-void result_member(struct json *json, const char *key, struct query *query, int column)
+void result_put_json_member(struct json *json, const char *key, struct query *query, int column)
 {
     size_t bytes;
     const char *text;
@@ -72,11 +72,11 @@ void result_member(struct json *json, const char *key, struct query *query, int 
         json_real(json, key, query_real(query, column), 0);
         break;
     case QUERY_TEXT:
-        text = query_whole(query, column, &bytes);
+        text = query_whole_value(query, column, &bytes);
         json_bytes(json, key, text, bytes);
         break;
     case QUERY_BLOB:
-        text = query_whole(query, column, &bytes);
+        text = query_whole_value(query, column, &bytes);
         json_hex(json, key, text, bytes);
         break;
     }

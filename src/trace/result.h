@@ -13,12 +13,12 @@ struct table *result_open(FILE *out, enum table_format format, struct query *que
                           const char *extra);
 
 /* Write the current row of QUERY to TABLE, a cell for each column. */
-void result_row(struct table *table, struct query *query);
+void result_put_row(struct table *table, struct query *query);
 
 /* Write one column of the current row of QUERY as the next cell of TABLE. */
-void result_cell(struct table *table, struct query *query, int column);
+void result_put_cell(struct table *table, struct query *query, int column);
 
 /* Write one column of the current row of QUERY to JSON, as the member KEY of the open object. */
-void result_member(struct json *json, const char *key, struct query *query, int column);
+void result_put_json_member(struct json *json, const char *key, struct query *query, int column);
 
 #endif

@@ -35,7 +35,7 @@ struct scan {
 
 /* Return the page NUMBER, which is valid until the next read. Returns NULL if the page cannot be
  * read. Bytes after the end of the file are 0. */
-static const uint8_t *page_at(struct scan *scan, uint64_t number)
+static const uint8_t *get_page(struct scan *scan, uint64_t number)
 {
     int64_t at = ((int64_t)number - 1) * PAGE_BYTES;
     int64_t part_at = at - at % PART_BYTES;
@@ -57,7 +57,7 @@ static const uint8_t *page_at(struct scan *scan, uint64_t number)
 
 /* Read an integer of SQLite's serial type TYPE at *P into VALUE, and move *P behind it. Returns
  * false if the value is not an integer, or if it does not end before END. */
-static bool number_scan(unsigned type, const uint8_t **p, const uint8_t *end, int64_t *value)
+static bool scan_number(unsigned type, const uint8_t **p, const uint8_t *end, int64_t *value)
 {
     unsigned bytes;
 
@@ -74,7 +74,7 @@ static bool number_scan(unsigned type, const uint8_t **p, const uint8_t *end, in
 /* Read the columns of a record, except the key, into VALUES. The record is between TYPES and END.
  * Returns false if it has an unusual form, for example a type that takes more than one byte, or a
  * value that is not an integer. */
-static bool record_scan(const struct scan *scan, const uint8_t *types, const uint8_t *end,
+static bool scan_record(const struct scan *scan, const uint8_t *types, const uint8_t *end,
                         int64_t *values, unsigned *nulls)
 {
     const unsigned header = 1 + scan->columns;
@@ -83,7 +83,7 @@ static bool record_scan(const struct scan *scan, const uint8_t *types, const uin
     if (types[0] != header || types[1] || p > end)
         return false;
     for (unsigned i = 1; i < scan->columns; i++) {
-        if (!number_scan(types[1 + i], &p, end, &values[i]))
+        if (!scan_number(types[1 + i], &p, end, &values[i]))
             return false;
         if (!types[1 + i])
             *nulls |= 1u << i;
@@ -91,9 +91,10 @@ static bool record_scan(const struct scan *scan, const uint8_t *types, const uin
     return p == end;
 }
 
-/* Like record_scan(), for a record of the table `frame` (schemas/trace.sql). Such a record may lack
+/* Like scan_record(), for a record of the table `frame` (schemas/trace.sql). Such a record may lack
  * its last columns. But if SQL has written it, it has all columns, and NULL as its key. */
-static bool frame_scan(const uint8_t *types, const uint8_t *end, int64_t *values, unsigned *nulls)
+static bool scan_frame_record(const uint8_t *types, const uint8_t *end, int64_t *values,
+                              unsigned *nulls)
 {
     enum { KEY = FRAME_COLUMNS, STORED };
     int64_t found[STORED] = {0};
@@ -109,7 +110,7 @@ static bool frame_scan(const uint8_t *types, const uint8_t *end, int64_t *values
     if (!is_ours || p > end)
         return false;
     for (unsigned i = 0; i < columns; i++) {
-        if (!number_scan(types[1 + i], &p, end, &found[i]))
+        if (!scan_number(types[1 + i], &p, end, &found[i]))
             return false;
         if (types[1 + i])
             missing &= ~(1u << i);
@@ -152,7 +153,7 @@ static bool frame_scan(const uint8_t *types, const uint8_t *end, int64_t *values
 /* Read the row in the cell that begins at P, and pass it to the function `row`. Returns false if
  * `row` stops the scan, or if the cell has an unusual form, for example a length that takes more
  * than one byte. */
-static bool row_scan(struct scan *scan, const uint8_t *p, const uint8_t *end)
+static bool scan_row(struct scan *scan, const uint8_t *p, const uint8_t *end)
 {
     int64_t values[COLUMNS_MOST];
     int64_t id = 0;
@@ -170,9 +171,9 @@ static bool row_scan(struct scan *scan, const uint8_t *p, const uint8_t *end)
         return false;
     values[0] = id;
     if (scan->of_frames)
-        is_usual = frame_scan(p, p + length, values, &nulls);
+        is_usual = scan_frame_record(p, p + length, values, &nulls);
     else
-        is_usual = record_scan(scan, p, p + length, values, &nulls);
+        is_usual = scan_record(scan, p, p + length, values, &nulls);
     if (!is_usual)
         return false;
     scan->next = id + 1;
@@ -182,7 +183,7 @@ static bool row_scan(struct scan *scan, const uint8_t *p, const uint8_t *end)
 
 /* Pass the rows of a leaf page to the function `row`. Returns false if a page or row has an unusual
  * form, or if `row` stops the scan. */
-static bool leaf_scan(struct scan *scan, const uint8_t *page, unsigned cells)
+static bool scan_leaf_page(struct scan *scan, const uint8_t *page, unsigned cells)
 {
     if (!cells || 8 + 2 * cells > PAGE_BYTES)
         return false;
@@ -190,7 +191,7 @@ static bool leaf_scan(struct scan *scan, const uint8_t *page, unsigned cells)
         unsigned at = get_two_bytes(page + 8 + 2 * cell);
         if (at > PAGE_BYTES - 10)
             return false;
-        if (!row_scan(scan, page + at, page + PAGE_BYTES))
+        if (!scan_row(scan, page + at, page + PAGE_BYTES))
             return false;
     }
     return true;
@@ -198,19 +199,19 @@ static bool leaf_scan(struct scan *scan, const uint8_t *page, unsigned cells)
 
 /* Pass all rows of the tree below page NUMBER to the function `row`. Returns false if a page or row
  * has an unusual form, or if `row` stops the scan. */
-static bool tree_scan(struct scan *scan, uint64_t number, int depth)
+static bool scan_tree(struct scan *scan, uint64_t number, int depth)
 {
-    const uint8_t *page = page_at(scan, number);
+    const uint8_t *page = get_page(scan, number);
     unsigned cells = page ? get_two_bytes(page + 3) : 0;
     uint8_t inner[PAGE_BYTES];
 
     if (page && page[0] == PAGE_TABLE)
-        return leaf_scan(scan, page, cells);
+        return scan_leaf_page(scan, page, cells);
     if (!cells || 12 + 2 * cells > PAGE_BYTES)
         return false;
     if (page[0] != PAGE_TABLE - 8 || depth >= DEPTH_MOST)
         return false;
-    if (db_interrupted(scan->db)) {
+    if (db_was_interrupted(scan->db)) {
         /* interrupt the statement that scan_rows() runs, so that it fails as well */
         db_interrupt(scan->db);
         return false;
@@ -220,10 +221,10 @@ static bool tree_scan(struct scan *scan, uint64_t number, int depth)
         unsigned at = get_two_bytes(inner + 12 + 2 * cell);
         if (at > PAGE_BYTES - 4)
             return false;
-        if (!tree_scan(scan, get_big_endian(inner + at, 4), depth + 1))
+        if (!scan_tree(scan, get_big_endian(inner + at, 4), depth + 1))
             return false;
     }
-    return tree_scan(scan, get_big_endian(inner + 8, 4), depth + 1);
+    return scan_tree(scan, get_big_endian(inner + 8, 4), depth + 1);
 }
 
 void scan_rows(struct db *db, enum row_table table,
@@ -258,18 +259,18 @@ void scan_rows(struct db *db, enum row_table table,
         sprintf(names + strlen(names), scan.columns ? ", %s" : "%s", c->name);
         scan.columns++;
     }
-    query_bind_text(query, 1, trust_schema_made());
+    query_bind_text(query, 1, trust_make_expected_schema());
     query_bind_text(query, 2, facts->name);
     sqlite3_file_control(db_sqlite(db), "main", SQLITE_FCNTL_FILE_POINTER, &scan.file);
     /* While this statement runs, nobody can write the file. A connection that only reads has no
      * newer pages in memory, so the pages in the file are up to date. */
     while (query_step(query)) {
         uint64_t root = (uint64_t)query_integer(query, 0);
-        if (!sqlite3_db_readonly(db_sqlite(db), "main") || !page_at(&scan, 1))
+        if (!sqlite3_db_readonly(db_sqlite(db), "main") || !get_page(&scan, 1))
             continue;
         if (memcmp(scan.part + 16, usual, sizeof usual))
             continue;
-        done = tree_scan(&scan, root, 0) || scan.enough;
+        done = scan_tree(&scan, root, 0) || scan.enough;
     }
     rest = say_print("SELECT each(%s) FROM %s NOT INDEXED WHERE %s >= %" PRId64, names, facts->name,
                      facts->columns->name, scan.next);
@@ -277,7 +278,7 @@ void scan_rows(struct db *db, enum row_table table,
     if (scan.next == INT64_MIN)
         *strstr(rest, " WHERE ") = 0;
     if (!done && !query_failed(query))
-        db_each(db, rest, row, context);
+        db_visit_rows(db, rest, row, context);
     query_close(query);
     free(scan.part);
     free(rest);

@@ -14,12 +14,12 @@
 
 enum { SOURCE_MOST = 8 << 20, LINES_MOST = 400000 };
 
-static int64_t timespec_ns(struct timespec time)
+static int64_t convert_timespec_to_ns(struct timespec time)
 {
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-static void lines_read(struct source *source, int fd, const struct stat *st)
+static void read_lines(struct source *source, int fd, const struct stat *st)
 {
     size_t room = (size_t)st->st_size + 1;
     size_t length;
@@ -28,8 +28,8 @@ static void lines_read(struct source *source, int fd, const struct stat *st)
     ssize_t got = read(fd, rest, room - 1);
 
     rest[got > 0 ? got : 0] = 0;
-    source->changed_ns = timespec_ns(st->st_mtim);
-    source->touched_ns = timespec_ns(st->st_ctim);
+    source->changed_ns = convert_timespec_to_ns(st->st_mtim);
+    source->touched_ns = convert_timespec_to_ns(st->st_ctim);
     if (source->changed_ns > source->touched_ns)
         source->touched_ns = source->changed_ns;
     source->lines = malloc((LINES_MOST < room ? LINES_MOST : room) * sizeof *source->lines);
@@ -61,7 +61,7 @@ struct source source_read(const char *path)
     else if (st.st_size > SOURCE_MOST)
         snprintf(source.why, sizeof source.why, "the source file is too large to be shown");
     else
-        lines_read(&source, fd, &st);
+        read_lines(&source, fd, &st);
     if (fd >= 0)
         close(fd);
     return source;
@@ -87,7 +87,7 @@ int source_indentation(const char *line)
 
 /* TEXT is a line without indentation. Does it belong to the head of a definition: is it a
  * decorator, "def", or the ")" after the parameters? */
-static bool is_in_head(const char *text)
+static bool is_line_of_definition_head(const char *text)
 {
     static const char *const words[] = {")", "@", "def ", "async ", "class "};
 
@@ -97,7 +97,7 @@ static bool is_in_head(const char *text)
     return false;
 }
 
-int64_t source_end(const struct source *source, int64_t first)
+int64_t source_find_function_end(const struct source *source, int64_t first)
 {
     int64_t last = first;
     int outer;
@@ -115,7 +115,7 @@ int64_t source_end(const struct source *source, int64_t first)
         text += strspn(text, " \t");
         /* a comment at the margin does not end the body of a function */
         at_margin = here <= outer && *text != '#';
-        goes_on = !body && is_in_head(text);
+        goes_on = !body && is_line_of_definition_head(text);
         if (at_margin && !goes_on)
             break;
         body = body || here > outer;

@@ -23,7 +23,7 @@ int source_indentation(const char *line);
 
 /* Return the number of the last line of the function or class that begins at line FIRST: the last
  * line before a line that is not indented more than line FIRST. */
-int64_t source_end(const struct source *source, int64_t first);
+int64_t source_find_function_end(const struct source *source, int64_t first);
 
 struct source source_read(const char *path);
 void source_free(struct source *source);

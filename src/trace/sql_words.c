@@ -23,7 +23,7 @@ void sql_words_free(struct sql_words *words)
     arena_free(&words->arena);
 }
 
-char *sql_named(const char *line)
+char *sql_name_of_line(const char *line)
 {
     size_t length = strcspn(line, "; \t\n"), to = length + strspn(line + length, "; \t"),
            word = strcspn(line + to, "; \t\n'");
@@ -41,7 +41,7 @@ char *sql_named(const char *line)
     return made;
 }
 
-const char *sql_text(const char *name)
+const char *sql_find_statement(const char *name)
 {
     if (!strcmp(name, "trace"))
         return schema_trace_sql;
@@ -56,7 +56,8 @@ const char *sql_text(const char *name)
     return NULL;
 }
 
-char *sql_match(const char *text, const char *const *list, size_t count, size_t *next, int again)
+char *sql_match_words(const char *text, const char *const *list, size_t count, size_t *next,
+                      int again)
 {
     const char *dot = strrchr(text, '.');
     const char *part = dot ? dot + 1 : text;

@@ -9,7 +9,7 @@
 
 enum { TICK_ROWS = 1 << 14, HEADS = 1 << 19 };
 
-int64_t stacks_end(struct db *db)
+int64_t stacks_find_end_time(struct db *db)
 {
     return db_integer(db, 0, schema_statement("stacks/end"));
 }
@@ -47,7 +47,7 @@ static uint32_t find_or_add_node(struct tree *tree, uint32_t parent, int64_t cod
 }
 
 /* Compare two nodes for sorting: first by caller, then by total time, longest first. */
-static int node_compare(const void *a, const void *b, void *context)
+static int compare_nodes(const void *a, const void *b, void *context)
 {
     const struct node *nodes = context;
     const struct node *x = &nodes[*(const uint32_t *)a];
@@ -60,7 +60,7 @@ static int node_compare(const void *a, const void *b, void *context)
     return (x > y) - (x < y);
 }
 
-void tree_link(struct tree *tree)
+void tree_link_children(struct tree *tree)
 {
     uint32_t count = (uint32_t)tree->nodes.count;
     uint32_t *order = malloc(((size_t)count + 1) * sizeof *order);
@@ -75,7 +75,7 @@ void tree_link(struct tree *tree)
         caller->total_ns = times_add(caller->total_ns, node->total_ns);
         order[i] = i;
     }
-    qsort_r(order + 1, count - 1, sizeof *order, node_compare, nodes);
+    qsort_r(order + 1, count - 1, sizeof *order, compare_nodes, nodes);
     for (uint32_t i = count; i-- > 1;) {
         struct node *node = &nodes[order[i]];
         struct node *caller = &nodes[node->parent];
@@ -100,9 +100,9 @@ struct walking {
 
 /* Add the own time of the frame on top of TRACK's stack to the tree, in a node that is found or
  * created. The time is subtracted from the own time of the caller's node. */
-static void frame_fold(const struct walk *walk, struct tree *tree, struct track *track)
+static void add_own_time_to_tree(const struct walk *walk, struct tree *tree, struct track *track)
 {
-    struct open_frame *frame = track_top(track);
+    struct open_frame *frame = track_top_frame(track);
     uint32_t caller = track->stack.count > 1 ? frame[-1].what : track->what;
     int64_t length = times_span_or_zero(frame->start_ns, frame->end_ns);
     bool is_below = caller || !walk->root;
@@ -124,7 +124,7 @@ static void frame_fold(const struct walk *walk, struct tree *tree, struct track 
     }
 }
 
-static void track_pop(const struct walk *walk, struct track *track)
+static void pop_frame_of_track(const struct walk *walk, struct track *track)
 {
     if (walk->pop)
         walk->pop(walk->context, track);
@@ -132,7 +132,7 @@ static void track_pop(const struct walk *walk, struct track *track)
 }
 
 /* Take one frame, a row of the table `frame`, into account. Returns false to stop the walk. */
-static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
+static bool visit_frame(void *context, const int64_t *values, unsigned nulls)
 {
     const struct row_frame *row = (const void *)values;
     struct walking *w = context;
@@ -165,19 +165,19 @@ static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
     if (frame.end_ns < frame.start_ns)
         frame.end_ns = frame.start_ns;
     while (track->stack.count) {
-        if (!root && track_top(track)->id == parent_id)
+        if (!root && track_top_frame(track)->id == parent_id)
             break;
-        track_pop(walk, track);
+        pop_frame_of_track(walk, track);
     }
     *list_add(&track->stack) = frame;
     if (walk->fold)
-        frame_fold(walk, &w->stacks->tree, track);
+        add_own_time_to_tree(walk, &w->stacks->tree, track);
     if (walk->push)
         walk->push(walk->context, track);
     return true;
 }
 
-void stacks_walk(struct db *db, struct stacks *stacks, const struct walk *walk)
+void stacks_visit_frames(struct db *db, struct stacks *stacks, const struct walk *walk)
 {
     struct walking walking = {.walk = walk, .stacks = stacks};
 
@@ -195,12 +195,12 @@ void stacks_walk(struct db *db, struct stacks *stacks, const struct walk *walk)
             track.what = find_or_add_node(&stacks->tree, 0, walk->merge ? 0 : track.thread_id);
         *list_add(&stacks->tracks) = track;
     }
-    scan_rows(db, TABLE_frame, frame_walk, &walking);
+    scan_rows(db, TABLE_frame, visit_frame, &walking);
     if (!walk->pop)
         return;
     list_each(track, &stacks->tracks)
         while (track->stack.count)
-            track_pop(walk, track);
+            pop_frame_of_track(walk, track);
 }
 
 void stacks_free(struct stacks *stacks)

@@ -44,7 +44,7 @@ struct node {
     uint32_t parent;                /* index of the caller's node; 0 in the root node of a thread */
     uint32_t next;                  /* index of the next node with the same hash */
 
-    /* The members below are set by tree_link(). */
+    /* The members below are set by tree_link_children(). */
     int64_t total_ns; /* time of the node's frames, including their callees */
     /* child: index of the callee that took longest. sibling: index of the next callee of the
      * same caller, or 0 */
@@ -86,15 +86,15 @@ struct walk {
 };
 
 /* Walk over all frames of DB. */
-void stacks_walk(struct db *db, struct stacks *stacks, const struct walk *walk);
-void tree_link(struct tree *tree);
+void stacks_visit_frames(struct db *db, struct stacks *stacks, const struct walk *walk);
+void tree_link_children(struct tree *tree);
 void stacks_free(struct stacks *stacks);
 
 /* Return the time at which the recording ended. If this is not known, return the latest start of a
  * recorded event. */
-int64_t stacks_end(struct db *db);
+int64_t stacks_find_end_time(struct db *db);
 
-static inline struct open_frame *track_top(const struct track *track)
+static inline struct open_frame *track_top_frame(const struct track *track)
 {
     return &track->stack.at[track->stack.count - 1];
 }

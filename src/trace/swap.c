@@ -17,17 +17,17 @@ struct swap {
 
 static sqlite3_vfs *own; /* SQLite's default VFS, which reads and writes files */
 
-static sqlite3_file *inner_file(sqlite3_file *file)
+static sqlite3_file *file_of_default_vfs(sqlite3_file *file)
 {
     return ((struct swap *)file)->file;
 }
 
-static bool is_open(sqlite3_file *file)
+static bool is_file_open(sqlite3_file *file)
 {
-    return inner_file(file)->pMethods;
+    return file_of_default_vfs(file)->pMethods;
 }
 
-static void file_close(struct swap *swap)
+static void close_inner_file(struct swap *swap)
 {
     if (swap->file->pMethods)
         swap->file->pMethods->xClose(swap->file);
@@ -40,15 +40,16 @@ static void file_close(struct swap *swap)
 
 static int swap_close(sqlite3_file *file)
 {
-    file_close((struct swap *)file);
-    free(inner_file(file));
+    close_inner_file((struct swap *)file);
+    free(file_of_default_vfs(file));
     return SQLITE_OK;
 }
 
 static int swap_read(sqlite3_file *file, void *to, int bytes, sqlite3_int64 at)
 {
-    return is_open(file) ? inner_file(file)->pMethods->xRead(inner_file(file), to, bytes, at)
-                         : SQLITE_IOERR;
+    return is_file_open(file) ? file_of_default_vfs(file)->pMethods->xRead(
+                                    file_of_default_vfs(file), to, bytes, at)
+                              : SQLITE_IOERR;
 }
 
 static int swap_write(sqlite3_file *file, const void *from, int bytes, sqlite3_int64 at)
@@ -66,48 +67,55 @@ static int swap_sync(sqlite3_file *file, int flags)
     return SQLITE_OK;
 }
 
-static int swap_size(sqlite3_file *file, sqlite3_int64 *size)
+static int swap_file_size(sqlite3_file *file, sqlite3_int64 *size)
 {
-    return is_open(file) ? inner_file(file)->pMethods->xFileSize(inner_file(file), size)
-                         : SQLITE_IOERR;
+    return is_file_open(file)
+               ? file_of_default_vfs(file)->pMethods->xFileSize(file_of_default_vfs(file), size)
+               : SQLITE_IOERR;
 }
 
 static int swap_lock(sqlite3_file *file, int lock)
 {
     if (!((struct swap *)file)->locks)
         return SQLITE_OK;
-    return is_open(file) ? inner_file(file)->pMethods->xLock(inner_file(file), lock) : SQLITE_IOERR;
+    return is_file_open(file)
+               ? file_of_default_vfs(file)->pMethods->xLock(file_of_default_vfs(file), lock)
+               : SQLITE_IOERR;
 }
 
 static int swap_unlock(sqlite3_file *file, int lock)
 {
-    return is_open(file) && ((struct swap *)file)->locks
-               ? inner_file(file)->pMethods->xUnlock(inner_file(file), lock)
+    return is_file_open(file) && ((struct swap *)file)->locks
+               ? file_of_default_vfs(file)->pMethods->xUnlock(file_of_default_vfs(file), lock)
                : SQLITE_OK;
 }
 
-static int swap_reserved(sqlite3_file *file, int *reserved)
+static int swap_check_reserved_lock(sqlite3_file *file, int *reserved)
 {
-    return is_open(file)
-               ? inner_file(file)->pMethods->xCheckReservedLock(inner_file(file), reserved)
-               : SQLITE_IOERR;
+    return is_file_open(file) ? file_of_default_vfs(file)->pMethods->xCheckReservedLock(
+                                    file_of_default_vfs(file), reserved)
+                              : SQLITE_IOERR;
 }
 
-static int swap_control(sqlite3_file *file, int what, void *argument)
+static int swap_file_control(sqlite3_file *file, int what, void *argument)
 {
-    return is_open(file)
-               ? inner_file(file)->pMethods->xFileControl(inner_file(file), what, argument)
-               : SQLITE_NOTFOUND;
+    return is_file_open(file) ? file_of_default_vfs(file)->pMethods->xFileControl(
+                                    file_of_default_vfs(file), what, argument)
+                              : SQLITE_NOTFOUND;
 }
 
-static int swap_sector(sqlite3_file *file)
+static int swap_sector_size(sqlite3_file *file)
 {
-    return is_open(file) ? inner_file(file)->pMethods->xSectorSize(inner_file(file)) : 4096;
+    return is_file_open(file)
+               ? file_of_default_vfs(file)->pMethods->xSectorSize(file_of_default_vfs(file))
+               : 4096;
 }
 
-static int swap_device(sqlite3_file *file)
+static int swap_device_characteristics(sqlite3_file *file)
 {
-    return is_open(file) ? inner_file(file)->pMethods->xDeviceCharacteristics(inner_file(file)) : 0;
+    return is_file_open(file) ? file_of_default_vfs(file)->pMethods->xDeviceCharacteristics(
+                                    file_of_default_vfs(file))
+                              : 0;
 }
 
 static const sqlite3_io_methods methods = {
@@ -117,13 +125,13 @@ static const sqlite3_io_methods methods = {
     .xWrite = swap_write,
     .xTruncate = swap_truncate,
     .xSync = swap_sync,
-    .xFileSize = swap_size,
+    .xFileSize = swap_file_size,
     .xLock = swap_lock,
     .xUnlock = swap_unlock,
-    .xCheckReservedLock = swap_reserved,
-    .xFileControl = swap_control,
-    .xSectorSize = swap_sector,
-    .xDeviceCharacteristics = swap_device,
+    .xCheckReservedLock = swap_check_reserved_lock,
+    .xFileControl = swap_file_control,
+    .xSectorSize = swap_sector_size,
+    .xDeviceCharacteristics = swap_device_characteristics,
 };
 
 /* ---- methods of the VFS -------------------------------------------------- */
@@ -162,7 +170,7 @@ static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *found)
 static sqlite3_vfs swap_kind;
 static pthread_once_t swap_once = PTHREAD_ONCE_INIT;
 
-static void vfs_register(void)
+static void register_vfs(void)
 {
     own = sqlite3_vfs_find(NULL);
     /* take all other methods from SQLite's own VFS; they use only the member pAppData of the struct
@@ -179,13 +187,13 @@ static void vfs_register(void)
 
 const char *swap_vfs_name(void)
 {
-    pthread_once(&swap_once, vfs_register);
+    pthread_once(&swap_once, register_vfs);
     return swap_kind.zName;
 }
 
 /* ---- closing the file of a connection and opening another ---------------- */
 
-static struct swap *swap_of(sqlite3 *handle)
+static struct swap *swap_of_connection(sqlite3 *handle)
 {
     sqlite3_file *file = NULL;
 
@@ -193,18 +201,18 @@ static struct swap *swap_of(sqlite3 *handle)
     return file && file->pMethods == &methods ? (struct swap *)file : NULL;
 }
 
-void swap_out(sqlite3 *handle)
+void swap_close_file(sqlite3 *handle)
 {
-    struct swap *swap = swap_of(handle);
+    struct swap *swap = swap_of_connection(handle);
 
     sqlite3_file_control(handle, "main", SQLITE_FCNTL_RESET_CACHE, NULL);
     if (swap)
-        file_close(swap);
+        close_inner_file(swap);
 }
 
-bool swap_in(sqlite3 *handle, const char *path, bool locks)
+bool swap_open_other_file(sqlite3 *handle, const char *path, bool locks)
 {
-    struct swap *swap = swap_of(handle);
+    struct swap *swap = swap_of_connection(handle);
 
     if (!swap || !(swap->name = sqlite3_create_filename(path, "", "", 0, NULL)))
         return false;

@@ -16,11 +16,12 @@ struct sqlite3;
  * be plain (trace/path.h), because SQLite finds a log or a journal by the name of the file. */
 const char *swap_vfs_name(void);
 
-/* swap_out: close the file of HANDLE, which must have no running statement and no transaction.
+/* swap_close_file: close the file of HANDLE, which must have no running statement and no
+ * transaction.
  *
- * swap_in: make HANDLE read the file at PATH from now on. LOCKS tells whether the file can be
- * locked (struct path_facts). Returns false if the file cannot be opened. */
-void swap_out(struct sqlite3 *handle);
-bool swap_in(struct sqlite3 *handle, const char *path, bool locks);
+ * swap_open_other_file: make HANDLE read the file at PATH from now on. LOCKS tells whether the file
+ * can be locked (struct path_facts). Returns false if the file cannot be opened. */
+void swap_close_file(struct sqlite3 *handle);
+bool swap_open_other_file(struct sqlite3 *handle, const char *path, bool locks);
 
 #endif

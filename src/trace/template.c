@@ -21,7 +21,7 @@ enum {
 
 /* ---- formatting values --------------------------------------------------- */
 
-enum cell_format format_named(const char *word, size_t bytes)
+enum cell_format format_from_name(const char *word, size_t bytes)
 {
 #define X(NAME, word) word,
     static const char *const words[FORMATS] = {FORMAT_ROWS(X)};
@@ -48,14 +48,14 @@ struct value value_read(struct arena *arena, struct query *query, int column, si
         value.real = query_real(query, column);
         break;
     case QUERY_TEXT:
-        text =
-            most > VALUE_LONG ? query_whole(query, column, NULL) : query_text(query, column, NULL);
+        text = most > VALUE_LONG ? query_whole_value(query, column, NULL)
+                                 : query_text(query, column, NULL);
         if (!strcmp(query_name(query, column), "function"))
-            text = name_shown(text);
-        value.text = arena_text(arena, text, prose_cut(text, most));
+            text = name_to_show(text);
+        value.text = arena_text(arena, text, prose_length_without_cut_character(text, most));
         break;
     case QUERY_BLOB:
-        query_whole(query, column, &bytes);
+        query_whole_value(query, column, &bytes);
         value.type = QUERY_TEXT;
         value.text = arena_print(arena, "(%zu bytes)", bytes);
         break;
@@ -65,14 +65,14 @@ struct value value_read(struct arena *arena, struct query *query, int column, si
     return value;
 }
 
-const char *spark_glyph(double share, const char *none)
+const char *spark_choose_glyph(double share, const char *none)
 {
     static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
     return share > 0 ? bars[(int)(share * 7.999)] : none;
 }
 
-void spark_line(char *made, const double *heights, int width)
+void spark_make_line(char *made, const double *heights, int width)
 {
     double most = 0;
 
@@ -80,12 +80,12 @@ void spark_line(char *made, const double *heights, int width)
     for (int i = 0; i < width; i++)
         most = heights[i] > most ? heights[i] : most;
     for (int i = 0; i < width; i++)
-        made = stpcpy(made, spark_glyph(most > 0 ? heights[i] / most : 0, "·"));
+        made = stpcpy(made, spark_choose_glyph(most > 0 ? heights[i] / most : 0, "·"));
 }
 
 /* Write a line of WIDTH small bars to MADE. The bars show how many events each stretch of time has.
  * TEXT lists them: "3:10,4:7" means 10 events in stretch 3, and 7 in stretch 4. */
-static void spark_format(char *made, const char *text, int width)
+static void format_spark_line(char *made, const char *text, int width)
 {
     double counts[BARS_MOST] = {0};
     double count;
@@ -98,7 +98,7 @@ static void spark_format(char *made, const char *text, int width)
         p += strcspn(p, ",");
         p += *p == ',';
     }
-    spark_line(made, counts, *text ? width : 0);
+    spark_make_line(made, counts, *text ? width : 0);
 }
 
 const char *bar_print(char *made, double share, int width)
@@ -112,7 +112,7 @@ const char *bar_print(char *made, double share, int width)
 
 /* Return the phrase that explains the outcome WORD. If WORD is not an outcome, it is
  * returned unchanged. */
-static const char *outcome_meaning(const char *word)
+static const char *explain_outcome(const char *word)
 {
     for (int i = 0; i < OUTCOMES; i++)
         if (!strcmp(outcome_facts[i].word, word))
@@ -121,7 +121,7 @@ static const char *outcome_meaning(const char *word)
 }
 
 /* Write TEXT to MADE in the form that FORMAT names. */
-static void text_format(char *made, const char *text, enum cell_format format)
+static void format_text(char *made, const char *text, enum cell_format format)
 {
     char what[TORCH_PART];
     char *ended = NULL;
@@ -129,39 +129,39 @@ static void text_format(char *made, const char *text, enum cell_format format)
 
     switch (format) {
     case AS_ENDED:
-        ended = prose_ended(text);
+        ended = prose_describe_end(text);
         text = ended;
         break;
     case AS_REASON:
         text = strcpy(what, torch_reason_split(text).what);
         break;
     case AS_PATH:
-        text = prose_path(text);
+        text = prose_shorten_path(text);
         break;
     case AS_PHASE:
-        text = torch_phase_words(text);
+        text = torch_describe_phase(text);
         break;
     case AS_WORDS:
-        text = outcome_meaning(text);
+        text = explain_outcome(text);
         break;
     default:
         break;
     }
     if (text) {
-        bytes = prose_cut(text, CELL_TEXT - 8);
+        bytes = prose_length_without_cut_character(text, CELL_TEXT - 8);
         snprintf(made, CELL_TEXT, "%.*s", (int)bytes, text);
     }
     free(ended);
 }
 
-static int64_t to_integer(double number)
+static int64_t convert_to_integer(double number)
 {
     return fabs(number) < 9e18 ? (int64_t)number : 0;
 }
 
 /* Print PERCENT with FORMAT, which has a precision. 0 and 100 are printed only if they are exact:
  * other numbers get as many digits as they need to look different. */
-static void percent_print(char *made, const char *format, int digits, double percent)
+static void print_percent(char *made, const char *format, int digits, double percent)
 {
     double shown;
 
@@ -171,11 +171,11 @@ static void percent_print(char *made, const char *format, int digits, double per
     } while (digits < 9 && (shown == 0 || shown == 100) && shown != percent);
 }
 
-static void number_format(char *made, const struct value *value, enum cell_format format, int width)
+static void format_number(char *made, const struct value *value, enum cell_format format, int width)
 {
     bool is_real = value->type == QUERY_REAL;
     double number = is_real ? value->real : (double)value->integer;
-    int64_t whole = is_real ? to_integer(number) : value->integer;
+    int64_t whole = is_real ? convert_to_integer(number) : value->integer;
 
     switch (format) {
     case AS_COUNT:
@@ -192,16 +192,16 @@ static void number_format(char *made, const struct value *value, enum cell_forma
         snprintf(made, CELL_TEXT, "%.3f s", number / 1e9);
         break;
     case AS_SHARE:
-        percent_print(made, "%.*g", 3, number);
+        print_percent(made, "%.*g", 3, number);
         break;
     case AS_ROUGH:
         if (number < 100)
-            percent_print(made, "%.*g", number < 99.5 ? 2 : 3, number);
+            print_percent(made, "%.*g", number < 99.5 ? 2 : 3, number);
         else
             snprintf(made, CELL_TEXT, "%.0f", number);
         break;
     case AS_PERCENT:
-        percent_print(made, "%.*f", 1, number);
+        print_percent(made, "%.*f", 1, number);
         break;
     case AS_BAR:
         bar_print(made, number, width);
@@ -224,15 +224,15 @@ const char *value_print(char *made, const struct value *value, enum cell_format 
     if (value->type == QUERY_NULL)
         return strcpy(made, is_text ? "" : "-");
     if (value->type != QUERY_TEXT)
-        number_format(made, value, format, width);
+        format_number(made, value, format, width);
     else if (format == AS_SPARK)
-        spark_format(made, value->text, width);
+        format_spark_line(made, value->text, width);
     else
-        text_format(made, value->text, format);
+        format_text(made, value->text, format);
     return made;
 }
 
-static double to_real(const struct value *value)
+static double convert_to_real(const struct value *value)
 {
     return value->type == QUERY_REAL ? value->real : (double)value->integer;
 }
@@ -241,8 +241,8 @@ int value_compare(const struct value *a, const struct value *b)
 {
     static const int rank[] = {
         [QUERY_NULL] = 0, [QUERY_INTEGER] = 1, [QUERY_REAL] = 1, [QUERY_TEXT] = 2};
-    double x = to_real(a);
-    double y = to_real(b);
+    double x = convert_to_real(a);
+    double y = convert_to_real(b);
 
     if (rank[a->type] != rank[b->type] || a->type == QUERY_NULL)
         return rank[a->type] - rank[b->type];
@@ -253,13 +253,13 @@ int value_compare(const struct value *a, const struct value *b)
     return (x > y) - (x < y);
 }
 
-const char *text_safe(struct arena *arena, const char *text, size_t width)
+const char *text_make_printable(struct arena *arena, const char *text, size_t width)
 {
     char *made;
     size_t bytes;
     FILE *out = open_memstream(&made, &bytes);
 
-    prose_text(out, text, width);
+    prose_print_text(out, text, width);
     fclose(out);
     return arena_keep(arena, made);
 }
@@ -283,7 +283,7 @@ static const char *html_entity(char letter)
 }
 
 /* Print LINE, a line of a text, with escapes for HTML. */
-static void html_line(FILE *out, const char *line)
+static void print_html_line(FILE *out, const char *line)
 {
     char *safe = say_escape(line, strlen(line));
 
@@ -299,19 +299,19 @@ static void html_line(FILE *out, const char *line)
 
 void html_text(FILE *out, const char *text, size_t width)
 {
-    size_t bytes = prose_cut(text, width);
+    size_t bytes = prose_length_without_cut_character(text, width);
     char *copy = strndup(text, bytes);
     char *rest = copy;
 
     while (rest) {
-        html_line(out, strsep(&rest, "\n"));
+        print_html_line(out, strsep(&rest, "\n"));
         fputs(rest ? "\n" : "", out);
     }
     fputs(text[bytes] ? "…" : "", out);
     free(copy);
 }
 
-const char *text_fit(struct arena *arena, const char *text, int columns)
+const char *text_shorten_to_columns(struct arena *arena, const char *text, int columns)
 {
     int used;
     bool cut = text[text_bytes_that_fit(text, columns, &used)];
@@ -321,8 +321,8 @@ const char *text_fit(struct arena *arena, const char *text, int columns)
                        "");
 }
 
-const char *text_counted_as(struct arena *arena, int64_t count, bool briefly, const char *noun,
-                            size_t bytes)
+const char *text_count_with_noun(struct arena *arena, int64_t count, bool briefly, const char *noun,
+                                 size_t bytes)
 {
     char last = noun[bytes - 1];
     char made[TABLE_HUMAN];
@@ -352,7 +352,7 @@ void text_quote(FILE *out, const char *text, size_t bytes, char quote)
     putc(quote, out);
 }
 
-int word_style(const char *word)
+int word_choose_style(const char *word)
 {
     static const struct {
         const char *word;
@@ -374,9 +374,9 @@ int word_style(const char *word)
     return STYLE_NORMAL;
 }
 
-char word_mark(const char *word)
+char word_choose_mark(const char *word)
 {
-    return STYLE_LETTERS[word_style(word)];
+    return STYLE_LETTERS[word_choose_style(word)];
 }
 
 /* ---- reading a template file --------------------------------------------- */
@@ -420,7 +420,7 @@ void template_close(struct template *template)
     arena_free(&template->arena);
 }
 
-const char *block_word(const struct template_block *block, const char *word)
+const char *block_text_after_word(const struct template_block *block, const char *word)
 {
     for (size_t i = 0; block && i < block->lines.count; i++)
         if (!strcmp(block->lines.at[i].word, word))
@@ -430,7 +430,8 @@ const char *block_word(const struct template_block *block, const char *word)
 
 /* Return the value of the column NAME, which has BYTES bytes. Returns NULL if the row has
  * no such column. */
-static const struct value *row_find(const struct row *row, const char *name, size_t bytes)
+static const struct value *find_value_of_column(const struct row *row, const char *name,
+                                                size_t bytes)
 {
     for (int i = 0; i < row->count; i++)
         if (!strncmp(row->names[i], name, bytes) && !row->names[i][bytes])
@@ -438,16 +439,16 @@ static const struct value *row_find(const struct row *row, const char *name, siz
     return NULL;
 }
 
-const struct value *row_field(const struct row *row, const char *text)
+const struct value *row_value_of_field(const struct row *row, const char *text)
 {
     const char *brace = strchr(text, '{');
 
-    return brace ? row_find(row, brace + 1, strcspn(brace + 1, "}")) : NULL;
+    return brace ? find_value_of_column(row, brace + 1, strcspn(brace + 1, "}")) : NULL;
 }
 
-bool row_integer(const struct row *row, const char *text, int64_t *integer)
+bool row_integer_of_field(const struct row *row, const char *text, int64_t *integer)
 {
-    const struct value *value = row_field(row, text);
+    const struct value *value = row_value_of_field(row, text);
 
     if (!value || value->type != QUERY_INTEGER)
         return false;
@@ -457,7 +458,7 @@ bool row_integer(const struct row *row, const char *text, int64_t *integer)
 
 /* ---- rows that C fills in ------------------------------------------------ */
 
-static struct value *fact_put(struct row_facts *facts, const char *name, enum query_type type)
+static struct value *add_fact_value(struct row_facts *facts, const char *name, enum query_type type)
 {
     struct value *value = &facts->values[facts->count];
 
@@ -471,27 +472,27 @@ static struct value *fact_put(struct row_facts *facts, const char *name, enum qu
 
 void fact_text(struct row_facts *facts, const char *name, const char *text)
 {
-    fact_put(facts, name, text ? QUERY_TEXT : QUERY_NULL)->text = text;
+    add_fact_value(facts, name, text ? QUERY_TEXT : QUERY_NULL)->text = text;
 }
 
 void fact_integer(struct row_facts *facts, const char *name, int64_t integer)
 {
     bool is_known = integer != FACT_UNKNOWN;
 
-    fact_put(facts, name, is_known ? QUERY_INTEGER : QUERY_NULL)->integer = integer;
+    add_fact_value(facts, name, is_known ? QUERY_INTEGER : QUERY_NULL)->integer = integer;
 }
 
 void fact_real(struct row_facts *facts, const char *name, double real)
 {
-    fact_put(facts, name, QUERY_REAL)->real = real;
+    add_fact_value(facts, name, QUERY_REAL)->real = real;
 }
 
-void fact_is(struct row_facts *facts, const char *name, bool is)
+void fact_bool(struct row_facts *facts, const char *name, bool is)
 {
     fact_integer(facts, name, is ? 1 : FACT_UNKNOWN);
 }
 
-struct row facts_row(const struct row_facts *facts)
+struct row facts_make_row(const struct row_facts *facts)
 {
     return (struct row){facts->values, facts->names, facts->count};
 }
@@ -507,7 +508,7 @@ struct printer {
 };
 
 /* Return the escape sequence with which a terminal shows the style LETTER. */
-static const char *style_escape(char letter)
+static const char *terminal_sequence_of_style(char letter)
 {
     switch (letter) {
     case 'd':
@@ -529,9 +530,9 @@ static const char *style_escape(char letter)
 }
 
 /* Print the style of a field such as {!r} or {!name}. */
-static void style_put(const struct printer *p, const char *name, size_t bytes)
+static void print_style(const struct printer *p, const char *name, size_t bytes)
 {
-    const struct value *value = row_find(p->row, name, bytes);
+    const struct value *value = find_value_of_column(p->row, name, bytes);
     const char *text = value && value->type == QUERY_TEXT ? value->text : NULL;
     char letter = 'n';
 
@@ -540,14 +541,14 @@ static void style_put(const struct printer *p, const char *name, size_t bytes)
     else if (text && *text && !text[1])
         letter = *text;
     else if (text)
-        letter = word_mark(text);
+        letter = word_choose_mark(text);
     if (p->way == TEMPLATE_MARKED)
         fprintf(p->out, MARK "%c", letter);
     else if (p->way == TEMPLATE_COLOUR)
-        fputs(style_escape(letter), p->out);
+        fputs(terminal_sequence_of_style(letter), p->out);
 }
 
-static void sql_put(FILE *out, const struct value *value)
+static void print_as_sql(FILE *out, const struct value *value)
 {
     if (value && value->type == QUERY_INTEGER)
         fprintf(out, "%" PRId64, value->integer);
@@ -571,7 +572,7 @@ struct field {
     size_t noun_bytes, other_bytes;
 };
 
-static struct field field_read(const struct row *row, const char *at, size_t bytes)
+static struct field parse_field(const struct row *row, const char *at, size_t bytes)
 {
     const char *end = at + bytes;
     const char *colon = memchr(at, ':', bytes);
@@ -596,19 +597,19 @@ static struct field field_read(const struct row *row, const char *at, size_t byt
         size_t word = strcspn(look, "0123456789<>~|}");
         name = (size_t)(colon - at);
         if (word)
-            field.format = format_named(look, word);
+            field.format = format_from_name(look, word);
         look += word;
         sscanf(look, "%d", &field.width);
         sscanf(look + strspn(look, "0123456789"), ">%d", &field.right);
         sscanf(look + strspn(look, "0123456789>"), "<%d", &field.fill);
     }
-    field.value = row_find(row, at, name);
+    field.value = find_value_of_column(row, at, name);
     return field;
 }
 
 /* Return the value of FIELD as text. If the value is NULL, return the words that the template has
  * for NULL, or "?" if it has none. */
-static const char *field_words(const struct printer *p, const struct field *field)
+static const char *format_field(const struct printer *p, const struct field *field)
 {
     const struct value *value = field->value;
     bool known = value && value->type != QUERY_NULL;
@@ -620,8 +621,8 @@ static const char *field_words(const struct printer *p, const struct field *fiel
     if (value->type == QUERY_TEXT && field->format == AS_TEXT)
         return value->text;
     if (field->noun)
-        return text_counted_as(p->arena, value->integer, field->format != AS_INTEGER, field->noun,
-                               field->noun_bytes);
+        return text_count_with_noun(p->arena, value->integer, field->format != AS_INTEGER,
+                                    field->noun, field->noun_bytes);
     return value_print(arena_take(p->arena, CELL_TEXT), value, field->format, field->width);
 }
 
@@ -646,18 +647,18 @@ static size_t field_byte_limit(const struct printer *p, const struct field *fiel
 }
 
 /* Return the first MOST bytes of TEXT, escaped for where they are printed. */
-static const char *text_escaped(const struct printer *p, const char *text, size_t most)
+static const char *escape_text(const struct printer *p, const char *text, size_t most)
 {
     char *made;
     size_t bytes;
     FILE *out;
 
     if (p->way == TEMPLATE_CELL) {
-        bytes = prose_cut(text, most);
+        bytes = prose_length_without_cut_character(text, most);
         return arena_print(p->arena, "%.*s%s", (int)bytes, text, text[bytes] ? "…" : "");
     }
     if (p->way != TEMPLATE_HTML)
-        return text_safe(p->arena, text, most);
+        return text_make_printable(p->arena, text, most);
     out = open_memstream(&made, &bytes);
     html_text(out, text, most);
     fclose(out);
@@ -672,34 +673,33 @@ static const char *make_shell_word(const struct printer *p, const struct field *
     size_t bytes;
     FILE *out = open_memstream(&made, &bytes);
 
-    prose_shell_word(out, is_text ? field->value->text : "");
+    prose_print_shell_word(out, is_text ? field->value->text : "");
     fclose(out);
     return arena_keep(p->arena, made);
 }
 
 /* TEXT is the escaped value of FIELD. Return it cut or filled with blanks to the number of columns
  * that FIELD asks for. */
-static const char *field_filled(const struct printer *p, const struct field *field,
-                                const char *text)
+static const char *pad_field(const struct printer *p, const struct field *field, const char *text)
 {
     int used;
 
     if (!field->fill)
         return text;
     if (!field->width)
-        return text_fit(p->arena, text, field->fill);
+        return text_shorten_to_columns(p->arena, text, field->fill);
     text_bytes_that_fit(text, INT_MAX, &used);
     return arena_print(p->arena, "%s%*s", text, used < field->fill ? field->fill - used : 0, "");
 }
 
 /* Does a condition of a template hold? The text at AT, which has BYTES bytes, is "?name", "-name",
  * "+name", "?name=text" or "-name=text". */
-static bool condition_holds(const struct printer *p, const char *at, size_t bytes)
+static bool does_condition_hold(const struct printer *p, const char *at, size_t bytes)
 {
     const char *equals = memchr(at, '=', bytes);
     const char *end = at + bytes;
     size_t name = (size_t)((equals ? equals : end) - at) - 1;
-    const struct value *value = row_find(p->row, at + 1, name);
+    const struct value *value = find_value_of_column(p->row, at + 1, name);
     bool is_known = value && value->type != QUERY_NULL;
     char made[CELL_TEXT];
 
@@ -726,11 +726,11 @@ static bool needs_escaping(const struct printer *p, const struct field *field)
 /* Print the field whose text is at AT and has BYTES bytes. Returns false if its value is NULL or
  * empty and it has no words for NULL. If the text is a condition, prints nothing and returns
  * whether it holds. */
-static bool field_put(const struct printer *p, const char *at, size_t bytes)
+static bool print_field(const struct printer *p, const char *at, size_t bytes)
 {
     bool is_asked = bytes > 0 && strchr("?+-", *at);
     bool is_bracket = bytes == 1 && (*at == '[' || *at == ']');
-    const struct field field = field_read(p->row, at, bytes);
+    const struct field field = parse_field(p->row, at, bytes);
     bool known = field.value && field.value->type != QUERY_NULL;
     const char *text;
 
@@ -739,29 +739,29 @@ static bool field_put(const struct printer *p, const char *at, size_t bytes)
         return true;
     }
     if (is_asked)
-        return condition_holds(p, at, bytes);
+        return does_condition_hold(p, at, bytes);
     if (p->way == TEMPLATE_SQL) {
-        sql_put(p->out, field.value);
+        print_as_sql(p->out, field.value);
         return true;
     }
     if (*at == '!') {
-        style_put(p, at + 1, bytes - 1);
+        print_style(p, at + 1, bytes - 1);
         return true;
     }
-    text = field_words(p, &field);
+    text = format_field(p, &field);
     known = known && *text;
     text = arena_print(p->arena, "%*s", field.right, text);
     if (known && field.format == AS_SHELL)
         text = make_shell_word(p, &field);
     if (needs_escaping(p, &field))
-        text = field_filled(p, &field, text_escaped(p, text, field_byte_limit(p, &field)));
+        text = pad_field(p, &field, escape_text(p, text, field_byte_limit(p, &field)));
     fputs(text, p->out);
     return known || field.other;
 }
 
 /* Return the end of the pair of brackets that begins at TEXT, or NULL if it is not closed. The
  * fields {[} and {]}, which print a bracket, do not count. */
-static const char *bracket_end(const char *text, const char *end)
+static const char *find_bracket_end(const char *text, const char *end)
 {
     for (int depth = 0; text < end; text++) {
         bool is_field = text[0] == '{' && end - text > 2 && text[2] == '}';
@@ -777,8 +777,8 @@ static const char *bracket_end(const char *text, const char *end)
 
 /* Return the text from TEXT to END with its fields filled in. *ALL becomes false if a field has no
  * value or if a condition does not hold. */
-static const char *fields_print(struct arena *arena, const struct row *row, enum template_way way,
-                                const char *text, const char *end, bool *all)
+static const char *fill_fields(struct arena *arena, const struct row *row, enum template_way way,
+                               const char *text, const char *end, bool *all)
 {
     const bool has_brackets = way != TEMPLATE_SQL && way != TEMPLATE_SENTENCE;
     char *made;
@@ -797,16 +797,16 @@ static const char *fields_print(struct arena *arena, const struct row *row, enum
         if (*text == '{')
             close = memchr(text, '}', (size_t)(end - text));
         else if (bracket)
-            close = bracket_end(text, end);
+            close = find_bracket_end(text, end);
         if (!close) {
             putc(*text, printer.out);
             continue;
         }
         if (bracket) {
-            const char *inner = fields_print(arena, row, way, text + 1, close, &whole);
+            const char *inner = fill_fields(arena, row, way, text + 1, close, &whole);
             fputs(whole ? inner : "", printer.out);
         } else {
-            *all = field_put(&printer, text + 1, (size_t)(close - text - 1)) && *all;
+            *all = print_field(&printer, text + 1, (size_t)(close - text - 1)) && *all;
         }
         text = close;
     }
@@ -818,7 +818,7 @@ const char *template_print(struct arena *arena, const struct row *row, enum temp
                            const char *text, size_t bytes)
 {
     bool all = true;
-    const char *made = fields_print(arena, row, way, text, text + bytes, &all);
+    const char *made = fill_fields(arena, row, way, text, text + bytes, &all);
 
     return *made || *text != '[' ? made : NULL;
 }

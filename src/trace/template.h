@@ -80,17 +80,17 @@ enum cell_format { FORMAT_ROWS(FORMAT_) FORMATS };
 #undef FORMAT_
 
 /* Return the format whose name is WORD, which has BYTES bytes. Returns FORMATS if there is none. */
-enum cell_format format_named(const char *word, size_t bytes);
+enum cell_format format_from_name(const char *word, size_t bytes);
 
 /* Return the name of a function as pages print it. An empty name, which nobody would see, is
  * printed as ''. */
-static inline const char *name_shown(const char *name)
+static inline const char *name_to_show(const char *name)
 {
     return *name ? name : "''";
 }
 
 /* Return the value of COLUMN in QUERY's current row. At most MOST bytes of a text are copied to
- * ARENA. If the column is called `function`, an empty name is replaced (name_shown). */
+ * ARENA. If the column is called `function`, an empty name is replaced (name_to_show). */
 enum {
     VALUE_TEXT = 400, /* the most bytes of a text that the screen shows */
     /* the most bytes of a text that is not on the screen, unless the user asks for whole texts */
@@ -105,36 +105,37 @@ const char *value_print(char *made, const struct value *value, enum cell_format 
 
 /* bar_print: write to MADE a horizontal bar of SHARE (0 to 1) of WIDTH columns.
  *
- * spark_glyph: return one small vertical bar of the height SHARE (0 to 1), or NONE for 0.
+ * spark_choose_glyph: return one small vertical bar of the height SHARE (0 to 1), or NONE for 0.
  *
- * spark_line: write to MADE a line of WIDTH small bars. The greatest of HEIGHTS has full height. */
+ * spark_make_line: write to MADE a line of WIDTH small bars. The greatest of HEIGHTS has full
+ * height. */
 const char *bar_print(char *made, double share, int width);
-const char *spark_glyph(double share, const char *none);
-void spark_line(char *made, const double *heights, int width);
+const char *spark_choose_glyph(double share, const char *none);
+void spark_make_line(char *made, const double *heights, int width);
 
 /* Compare two values. Returns a number less than, equal to or greater than zero. NULL comes before
  * numbers, and numbers before texts. */
 int value_compare(const struct value *a, const struct value *b);
 
 /* Return TEXT escaped and cut to WIDTH bytes. Returns "?" if TEXT is NULL. */
-const char *text_safe(struct arena *arena, const char *text, size_t width);
+const char *text_make_printable(struct arena *arena, const char *text, size_t width);
 
 /* Return TEXT cut to COLUMNS columns of the screen, or filled with blanks. TEXT may contain style
  * marks (lib/style.h). */
-const char *text_fit(struct arena *arena, const char *text, int columns);
+const char *text_shorten_to_columns(struct arena *arena, const char *text, int columns);
 
 /* Return COUNT and the word NOUN, which has BYTES bytes, in singular or plural: "1 call", "2
  * calls", "2 entries". If BRIEFLY, large numbers are shortened: "41.2 M calls". */
-const char *text_counted_as(struct arena *arena, int64_t count, bool briefly, const char *noun,
-                            size_t bytes);
+const char *text_count_with_noun(struct arena *arena, int64_t count, bool briefly, const char *noun,
+                                 size_t bytes);
 
 /* Print TEXT between two characters QUOTE. A QUOTE inside TEXT is doubled, as in SQL. */
 void text_quote(FILE *out, const char *text, size_t bytes, char quote);
 
-/* word_style: return the style of WORD if it is an outcome or the result of a check, otherwise
- * STYLE_NORMAL. word_mark: return the letter of this style in marked text. */
-int word_style(const char *word);
-char word_mark(const char *word);
+/* word_choose_style: return the style of WORD if it is an outcome or the result of a check,
+ * otherwise STYLE_NORMAL. word_choose_mark: return the letter of this style in marked text. */
+int word_choose_style(const char *word);
+char word_choose_mark(const char *word);
 
 struct template_line {
     char *word, *rest;
@@ -157,7 +158,7 @@ void template_close(struct template *template);
 
 /* Return the text after WORD in the first line of BLOCK that begins with WORD. Returns NULL if
  * there is no such line, or if BLOCK is NULL. */
-const char *block_word(const struct template_block *block, const char *word);
+const char *block_text_after_word(const struct template_block *block, const char *word);
 
 /* A row of a query, or of C, whose columns fill in the fields of a template. */
 struct row {
@@ -181,26 +182,26 @@ void fact_integer(struct row_facts *facts, const char *name, int64_t integer);
 void fact_real(struct row_facts *facts, const char *name, double real);
 
 /* Set the field NAME to 1 if IS, otherwise to NULL. The condition {?name} tests such a field. */
-void fact_is(struct row_facts *facts, const char *name, bool is);
+void fact_bool(struct row_facts *facts, const char *name, bool is);
 
 /* Set the field NAME by the function above that fits the type of VALUE. An int counts as a bool,
  * because comparisons have the type int in C. */
 #define fact_of(facts, name, value) \
     _Generic((value),                   \
-        bool: fact_is,                  \
-        int: fact_is,                   \
+        bool: fact_bool,                  \
+        int: fact_bool,                   \
         double: fact_real,              \
         char *: fact_text,              \
         const char *: fact_text,        \
         default: fact_integer)(facts, name, value)
 
-struct row facts_row(const struct row_facts *facts);
+struct row facts_make_row(const struct row_facts *facts);
 
-/* TEXT is a line of a template. row_field: return ROW's value for the first field {name} in TEXT.
- * Returns NULL if TEXT has no field, or if ROW has no such column. row_integer: store this value in
- * *INTEGER. Returns false if it is not an integer. */
-const struct value *row_field(const struct row *row, const char *text);
-bool row_integer(const struct row *row, const char *text, int64_t *integer);
+/* TEXT is a line of a template. row_value_of_field: return ROW's value for the first field {name}
+ * in TEXT. Returns NULL if TEXT has no field, or if ROW has no such column. row_integer_of_field:
+ * store this value in *INTEGER. Returns false if it is not an integer. */
+const struct value *row_value_of_field(const struct row *row, const char *text);
+bool row_integer_of_field(const struct row *row, const char *text, int64_t *integer);
 
 /* Where a line is printed. This decides how values are escaped and how styles look. */
 enum template_way {

@@ -10,7 +10,7 @@
 #include "trace/prose.h"
 #include "vocabulary.h"
 
-int torch_version(const char *text)
+int torch_parse_version(const char *text)
 {
     char *end;
     long major, minor;
@@ -35,7 +35,7 @@ const char *torch_limit_name(int version, bool ever)
 
 /* ---- reading torch's names of functions ---------------------------------- */
 
-bool torch_resume(const char *qualname, char **function, int64_t *line)
+bool torch_parse_resume_name(const char *qualname, char **function, int64_t *line)
 {
     const char *start = NULL;
     const char *name;
@@ -64,15 +64,15 @@ bool torch_resume(const char *qualname, char **function, int64_t *line)
     return true;
 }
 
-char *torch_rest_words(const char *qualname, size_t width)
+char *torch_describe_resume_function(const char *qualname, size_t width)
 {
     char *function = NULL;
     char *words = NULL;
     size_t bytes;
     int64_t line;
 
-    if (qualname && torch_resume(qualname, &function, &line)) {
-        bytes = prose_cut(function, width);
+    if (qualname && torch_parse_resume_name(qualname, &function, &line)) {
+        bytes = prose_length_without_cut_character(function, width);
         words = say_print("the rest of %.*s%s after line %" PRId64, (int)bytes, function,
                           function[bytes] ? "…" : "", line);
     }
@@ -82,18 +82,18 @@ char *torch_rest_words(const char *qualname, size_t width)
 
 /* ---- reading torch's reasons for a break or a failure -------------------- */
 
-static bool begins_with(const char *text, const char *words)
+static bool does_text_begin_with(const char *text, const char *words)
 {
     return !strncmp(text, words, strlen(words));
 }
 
 /* If LINE begins with LABEL and has text after it, return true and copy this text to PART. If PART
  * has a text already, it is kept. */
-static bool take_part(char part[TORCH_PART], const char *line, const char *label)
+static bool copy_labelled_part(char part[TORCH_PART], const char *line, const char *label)
 {
     const char *text = line + strlen(label);
 
-    if (!begins_with(line, label) || !*text)
+    if (!does_text_begin_with(line, label) || !*text)
         return false;
     if (!*part)
         snprintf(part, TORCH_PART, "%s", text + strspn(text, " "));
@@ -114,7 +114,7 @@ static bool is_useful_hint(const char *line)
 
     line += strlen("Hint:") + strspn(line + strlen("Hint:"), " ");
     for (size_t i = 0; i < array_count(others); i++)
-        if (begins_with(line, others[i]))
+        if (does_text_begin_with(line, others[i]))
             return false;
     return true;
 }
@@ -140,13 +140,13 @@ struct torch_reason torch_reason_split(const char *reason)
                   * next line */
                  ':')
             snprintf(made.what + what, TORCH_PART - what, " %s", line);
-        else if (!take_part(made.why, line, "Explanation:") &&
-                 !begins_with(line, "Developer debug context:") &&
-                 !(begins_with(line, "Hint:") &&
-                   (!is_useful_hint(line) || take_part(made.hint, line, "Hint:"))) &&
+        else if (!copy_labelled_part(made.why, line, "Explanation:") &&
+                 !does_text_begin_with(line, "Developer debug context:") &&
+                 !(does_text_begin_with(line, "Hint:") &&
+                   (!is_useful_hint(line) || copy_labelled_part(made.hint, line, "Hint:"))) &&
                  !*made.why && !indented &&
-                 (begins_with(made.what, "generic_jump") ||
-                  begins_with(made.what, "step_unsupported")))
+                 (does_text_begin_with(made.what, "generic_jump") ||
+                  does_text_begin_with(made.what, "step_unsupported")))
             /* the first line tells only at which instruction the graph broke; this line
              * tells the cause */
             snprintf(made.what, TORCH_PART, "%s", line);
@@ -155,7 +155,7 @@ struct torch_reason torch_reason_split(const char *reason)
     return made;
 }
 
-const char *torch_phase_words(const char *name)
+const char *torch_describe_phase(const char *name)
 {
     static const struct {
         const char *name, *words;
@@ -184,7 +184,7 @@ const char *torch_phase_words(const char *name)
         {"PyCodeCache.load_by_key_path", "loading generated code"},
     };
 
-    if (begins_with(name, "compile_attempt_"))
+    if (does_text_begin_with(name, "compile_attempt_"))
         name = "compile_attempt";
     for (size_t i = 0; i < array_count(phases); i++)
         if (!strcmp(phases[i].name, name))

@@ -12,21 +12,21 @@
 
 /* Return a version as a number: 206 for "2.6.0+cpu", 213 for "2.13.1". Returns 0 if TEXT is not a
  * version. */
-int torch_version(const char *text);
+int torch_parse_version(const char *text);
 
 /* Return torch's name for the limit on the cache entries that a code object has at a time. If EVER,
  * return the name for the limit on all cache entries that it ever had. The names depend on VERSION,
- * a result of torch_version(). */
+ * a result of torch_parse_version(). */
 const char *torch_limit_name(int version, bool ever);
 
 /* Is QUALNAME a resume function, such as "Net.torch_dynamo_resume_in_forward_at_12"? If so, set
  * *FUNCTION to "Net.forward", which the caller frees, and *LINE to 12. Both pointers may
  * be NULL. */
-bool torch_resume(const char *qualname, char **function, int64_t *line);
+bool torch_parse_resume_name(const char *qualname, char **function, int64_t *line);
 
 /* Return "the rest of Net.forward after line 12", with at most WIDTH bytes of the name. Returns
  * NULL if QUALNAME is not a resume function. The caller frees the text. */
-char *torch_rest_words(const char *qualname, size_t width);
+char *torch_describe_resume_function(const char *qualname, size_t width);
 
 /* torch's reason for a graph break or a failure, split into parts. Since torch 2.7 a reason
  * looks like this:
@@ -46,6 +46,6 @@ struct torch_reason {
 struct torch_reason torch_reason_split(const char *reason);
 
 /* Return words for what a phase of torch's compile does, or NULL if NAME is unknown. */
-const char *torch_phase_words(const char *name);
+const char *torch_describe_phase(const char *name);
 
 #endif

@@ -19,7 +19,7 @@ static struct traces known; /* all traces that were named on the command line so
 static size_t left_out;
 static struct arena names;
 
-size_t traces_add_left_out(size_t more)
+size_t traces_count_left_out(size_t more)
 {
     left_out += more;
     return left_out;
@@ -33,7 +33,7 @@ bool traces_has(const char *path)
     return false;
 }
 
-static bool ends_with(const char *name, const char *end)
+static bool does_name_end_with(const char *name, const char *end)
 {
     size_t length = strlen(name);
     size_t tail = strlen(end);
@@ -53,10 +53,10 @@ bool traces_is_operand(const char *word)
     glob_t found = {0};
     bool matches;
 
-    if (ends_with(word, ".db") || is_directory(word))
+    if (does_name_end_with(word, ".db") || is_directory(word))
         return true;
     matches = strpbrk(word, "*?[") && !strpbrk(word, " \n(") && glob(word, 0, NULL, &found) == 0 &&
-              ends_with(found.gl_pathv[0], ".db");
+              does_name_end_with(found.gl_pathv[0], ".db");
     globfree(&found);
     return matches;
 }
@@ -74,11 +74,11 @@ static bool is_foreign_file(const struct dirent *entry)
     bool other = *entry->d_name != '.' && entry->d_type != DT_DIR;
 
     for (size_t i = 0; i < array_count(beside); i++)
-        other = other && !ends_with(entry->d_name, beside[i]);
+        other = other && !does_name_end_with(entry->d_name, beside[i]);
     return other;
 }
 
-static void directory_add(struct traces *traces, const char *path)
+static void add_traces_of_directory(struct traces *traces, const char *path)
 {
     struct dirent **entries = NULL;
     int count = scandir(path, &entries, NULL, compare_names);
@@ -90,9 +90,9 @@ static void directory_add(struct traces *traces, const char *path)
         say_error("%s: %s", path, strerror(errno));
     for (int i = 0; i < count; i++) {
         const char *name = entries[i]->d_name;
-        if (*name != '.' && ends_with(name, ".db")) {
+        if (*name != '.' && does_name_end_with(name, ".db")) {
             *list_add(&traces->paths) =
-                say_print("%s%s%s", path, ends_with(path, "/") ? "" : "/", name);
+                say_print("%s%s%s", path, does_name_end_with(path, "/") ? "" : "/", name);
         } else if (is_foreign_file(entries[i]) && others++ < OTHERS_NAMED) {
             char *longer = say_print("%s%s%.100s", named, *named ? ", " : "", name);
             free(named);
@@ -124,7 +124,7 @@ struct traces traces_list(char *const *words)
             return traces;
         }
         if (is_directory(*words)) {
-            directory_add(&traces, *words);
+            add_traces_of_directory(&traces, *words);
         } else if (stat(*words, &st) == 0) {
             *list_add(&traces.paths) = strdup(*words);
         } else if (glob(*words, 0, NULL, &found) == 0) {
@@ -141,7 +141,7 @@ struct traces traces_list(char *const *words)
     return traces;
 }
 
-struct traces traces_together(char *const *words)
+struct traces traces_list_as_one(char *const *words)
 {
     struct traces traces = traces_list(words);
     size_t listed = traces.paths.count;
@@ -154,7 +154,7 @@ struct traces traces_together(char *const *words)
     return traces;
 }
 
-void traces_by_rank(struct traces *traces)
+void traces_sort_by_rank(struct traces *traces)
 {
     size_t count = 0;
 
@@ -175,10 +175,10 @@ void traces_free(struct traces *traces)
     list_free(&traces->paths);
 }
 
-struct db *traces_next(struct traces *traces)
+struct db *traces_open_next(struct traces *traces)
 {
     while (traces->next < traces->paths.count) {
-        struct db *db = db_open_each(traces->paths.at[traces->next++], true);
+        struct db *db = db_open_single_trace(traces->paths.at[traces->next++], true);
         if (db && given_check_complete(db))
             return db;
         db_close(db);
@@ -188,16 +188,16 @@ struct db *traces_next(struct traces *traces)
 }
 
 /* Return a name for several traces, for messages: "ranks/" or "a.db and 9 others". */
-static const char *name_of_several(char *const *words, size_t count)
+static const char *make_name_of_several(char *const *words, size_t count)
 {
     return words[1] ? arena_print(&names, "%.*s and %zu other%s", NAME_MOST, words[0], count - 1,
                                   count == 2 ? "" : "s")
                     : arena_print(&names, "%.*s", NAME_MOST, words[0]);
 }
 
-const char *traces_file(char *const *words, enum merge_frames frames, const char **name)
+const char *traces_make_one_file(char *const *words, enum merge_frames frames, const char **name)
 {
-    struct traces traces = traces_together(words);
+    struct traces traces = traces_list_as_one(words);
     const char *path = NULL;
     size_t merged;
     char *lost;
@@ -206,7 +206,7 @@ const char *traces_file(char *const *words, enum merge_frames frames, const char
     if (traces.paths.count == 1) {
         path = arena_print(&names, "%s", traces.paths.at[0]);
     } else if (traces.paths.count && (path = out_make_scratch_file(&names))) {
-        *name = name_of_several(words, traces.paths.count);
+        *name = make_name_of_several(words, traces.paths.count);
         if (!merge_traces(path, traces.given, frames, &merged, &lost))
             path = NULL;
         free(lost); /* not needed: the command reads what was lost from the merged trace */
@@ -219,9 +219,9 @@ const char *traces_file(char *const *words, enum merge_frames frames, const char
 struct db *traces_open(char *const *words, enum merge_frames frames)
 {
     const char *name = NULL;
-    const char *path = *words ? traces_file(words, frames, &name) : NULL;
+    const char *path = *words ? traces_make_one_file(words, frames, &name) : NULL;
 
     if (*words && !path)
         return NULL;
-    return name ? db_open_called(path, name) : db_open(path);
+    return name ? db_open_with_name(path, name) : db_open(path);
 }

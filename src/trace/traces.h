@@ -33,18 +33,18 @@ struct traces {
 /* traces_list: return the traces that WORDS name; WORDS ends with a NULL. If a word is not an
  * existing file, this is reported, and the result is empty with FAILED set.
  *
- * traces_together: the same, without the traces that do not belong together with the others. */
+ * traces_list_as_one: the same, without the traces that do not belong together with the others. */
 struct traces traces_list(char *const *words);
-struct traces traces_together(char *const *words);
+struct traces traces_list_as_one(char *const *words);
 
-/* Sort TRACES, a result of traces_together(), by rank, so that traces_next() opens them in this
- * order. Traces without a rank are last. */
-void traces_by_rank(struct traces *traces);
+/* Sort TRACES, a result of traces_list_as_one(), by rank, so that traces_open_next() opens them in
+ * this order. Traces without a rank are last. */
+void traces_sort_by_rank(struct traces *traces);
 
 /* Open the next readable trace, for commands that answer for one trace after the other. Traces that
  * are still being recorded are left out. Returns NULL after the last trace. The caller closes the
  * result with db_close. */
-struct db *traces_next(struct traces *traces);
+struct db *traces_open_next(struct traces *traces);
 void traces_free(struct traces *traces);
 
 /* Open the traces of WORDS as one trace, or the newest *.db of the current directory if WORDS is
@@ -56,12 +56,12 @@ struct db *traces_open(char *const *words, enum merge_frames frames);
  * there is only one, otherwise a temporary file without a name (lib/out_file.h). *NAME becomes what
  * messages call the temporary file, or NULL. Returns NULL on error, which has been reported. Both
  * texts are borrowed. */
-const char *traces_file(char *const *words, enum merge_frames frames, const char **name);
+const char *traces_make_one_file(char *const *words, enum merge_frames frames, const char **name);
 
 /* Is PATH one of the listed traces? An output file must not be an input file. */
 bool traces_has(const char *path);
 
 /* Add MORE to the number of traces that were left out, and return the sum. */
-size_t traces_add_left_out(size_t more);
+size_t traces_count_left_out(size_t more);
 
 #endif

@@ -9,7 +9,7 @@
 #include "trace/prose.h"
 #include "trace/template.h"
 
-static int64_t integer_or_unknown(struct query *row, int column)
+static int64_t read_integer_or_unknown(struct query *row, int column)
 {
     return query_type(row, column) == QUERY_NULL ? FACT_UNKNOWN : query_integer(row, column);
 }
@@ -37,16 +37,16 @@ bool trials_read(struct db *db, struct arena *arena, const char *ids, struct tri
             .setting = setting ? setting : "",
             .error = copy_column_text(arena, row, 3),
             .values_same = copy_column_text(arena, row, 4),
-            .exit_code = integer_or_unknown(row, 5),
-            .exit_signal = integer_or_unknown(row, 6),
-            .output_same = integer_or_unknown(row, 7),
-            .compiles = integer_or_unknown(row, 8),
-            .recompiles = integer_or_unknown(row, 9),
-            .breaks = integer_or_unknown(row, 10),
-            .eager = integer_or_unknown(row, 11),
-            .hits = integer_or_unknown(row, 12),
-            .compile_ns = integer_or_unknown(row, 13),
-            .step_ns = integer_or_unknown(row, 14),
+            .exit_code = read_integer_or_unknown(row, 5),
+            .exit_signal = read_integer_or_unknown(row, 6),
+            .output_same = read_integer_or_unknown(row, 7),
+            .compiles = read_integer_or_unknown(row, 8),
+            .recompiles = read_integer_or_unknown(row, 9),
+            .breaks = read_integer_or_unknown(row, 10),
+            .eager = read_integer_or_unknown(row, 11),
+            .hits = read_integer_or_unknown(row, 12),
+            .compile_ns = read_integer_or_unknown(row, 13),
+            .step_ns = read_integer_or_unknown(row, 14),
             .baseline = query_integer(row, 15),
             .works = query_integer(row, 16),
             .gain = query_integer(row, 17),
@@ -55,15 +55,15 @@ bool trials_read(struct db *db, struct arena *arena, const char *ids, struct tri
     }
     query_close(row);
     free(array);
-    return !db_failed(db);
+    return !db_has_failed(db);
 }
 
-const char *trials_trace(const struct db *db)
+const char *trials_path_of_trace(const struct db *db)
 {
     return access(db_path(db), F_OK) ? "TRACE" : db_path(db);
 }
 
-const struct trial *trials_baseline(const struct trials *trials, const struct trial *trial)
+const struct trial *trials_find_baseline(const struct trials *trials, const struct trial *trial)
 {
     for (size_t i = 0; i < trials->count; i++)
         if (trials->at[i].trial_id == trial->batch)
@@ -82,13 +82,13 @@ static struct trial_counts read_counts(struct query *row, int first)
         .recompiles = query_integer(row, first + 1),
         .breaks = query_integer(row, first + 2),
         .compile_ns = query_integer(row, first + 3),
-        .eager = integer_or_unknown(row, first + 4),
+        .eager = read_integer_or_unknown(row, first + 4),
         .hits = query_integer(row, first + 5),
         .step_ns = FACT_UNKNOWN,
     };
 }
 
-bool trials_count(struct db *db, struct arena *arena, struct trial_figures *figures)
+bool trials_count_calls(struct db *db, struct arena *arena, struct trial_figures *figures)
 {
     db_rows(row, db, schema_statement("trials/count-run")) figures->run = read_counts(row, 0);
     db_rows(row, db, schema_statement("trials/count-functions"))
@@ -98,18 +98,18 @@ bool trials_count(struct db *db, struct arena *arena, struct trial_figures *figu
         function->qualname = copy_column_text(arena, row, 1);
         function->first_line = query_integer(row, 2);
         function->counts = read_counts(row, 3);
-        function->counts.step_ns = integer_or_unknown(row, 9);
+        function->counts.step_ns = read_integer_or_unknown(row, 9);
     }
-    return !db_failed(db);
+    return !db_has_failed(db);
 }
 
-const struct trial_counts *trials_counts_of(const struct trial_figures *figures,
-                                            const struct trial_function *find)
+const struct trial_counts *trials_find_counts(const struct trial_figures *figures,
+                                              const struct trial_function *find)
 {
     list_each(function, &figures->functions) {
         bool same_place = function->first_line == find->first_line &&
-                          prose_equal(function->filename, find->filename);
-        if (same_place && prose_equal(function->qualname, find->qualname))
+                          prose_are_texts_equal(function->filename, find->filename);
+        if (same_place && prose_are_texts_equal(function->qualname, find->qualname))
             return &function->counts;
     }
     return NULL;
@@ -145,17 +145,17 @@ int64_t trials_function_id(struct db *db, const struct trial_function *function)
     query_bind_text(query, 2, function->qualname);
     query_bind_integer(query, 3, function->first_line);
     if (query_step(query))
-        id = integer_or_unknown(query, 0);
+        id = read_integer_or_unknown(query, 0);
     query_close(query);
     return id;
 }
 
 /* Return the step time of the function of ROW. Returns FACT_UNKNOWN if ROW has no function, or if
  * the time is not known. */
-static int64_t step_time(const struct trial_row *row, const struct trial_figures *figures)
+static int64_t find_step_time(const struct trial_row *row, const struct trial_figures *figures)
 {
     const struct trial_counts *counts =
-        figures && row->function ? trials_counts_of(figures, row->function) : NULL;
+        figures && row->function ? trials_find_counts(figures, row->function) : NULL;
 
     return counts ? counts->step_ns : FACT_UNKNOWN;
 }
@@ -193,7 +193,7 @@ int64_t trials_store(struct db *db, const struct trial_row *row,
     bind_or_null(put, 9, row->output_same);
     query_bind_text(put, 10, row->values_same);
     query_bind_text(put, 11, row->error);
-    bind_or_null(put, 12, step_time(row, figures));
+    bind_or_null(put, 12, find_step_time(row, figures));
     if (figures)
         bind_counts(put, 13, &figures->run);
     query_bind_text(put, 19, row->difference);

@@ -9,7 +9,7 @@
  * trace that it was given:
  *
  *     struct trial_figures figures = {0};
- *     trials_count(db_of_the_run, &arena, &figures);
+ *     trials_count_calls(db_of_the_run, &arena, &figures);
  *     trials_store(db, &trial, &figures);              db: of db_open_for_trials()
  *
  * schemas/views.sql defines which trials work and which are a gain (views `trials` and
@@ -56,11 +56,11 @@ struct trials {
 bool trials_read(struct db *db, struct arena *arena, const char *ids, struct trials *into);
 
 /* Return the baseline of TRIAL's batch, or NULL if TRIALS does not have it. */
-const struct trial *trials_baseline(const struct trials *trials, const struct trial *trial);
+const struct trial *trials_find_baseline(const struct trials *trials, const struct trial *trial);
 
 /* Return what stands for DB in a `dyntrace try` command: the path of its file. Returns "TRACE" if
  * DB was merged from several traces, because then it has no file that the user knows. */
-const char *trials_trace(const struct db *db);
+const char *trials_path_of_trace(const struct db *db);
 
 /* ---- the counts of a run, which `try` stores ----------------------------- */
 
@@ -86,11 +86,11 @@ struct trial_figures {
 
 /* Count events in DB, the trace of a run, as views.sql defines them. Texts live in ARENA. Returns
  * false on error, which has been reported. */
-bool trials_count(struct db *db, struct arena *arena, struct trial_figures *figures);
+bool trials_count_calls(struct db *db, struct arena *arena, struct trial_figures *figures);
 
 /* Return the counts of the function FIND, or NULL if it was neither compiled nor called. */
-const struct trial_counts *trials_counts_of(const struct trial_figures *figures,
-                                            const struct trial_function *find);
+const struct trial_counts *trials_find_counts(const struct trial_figures *figures,
+                                              const struct trial_function *find);
 
 /* Return the function_id that FUNCTION has in DB. Returns FACT_UNKNOWN if DB does not
  * have the function. */

@@ -61,7 +61,7 @@ static const char schema_placed[] = "SELECT group_concat(words, char(10)) FROM (
  * everything else when a trace is opened. */
 static struct {
     char *words; /* owned, like the texts below: the result of schema_words */
-    char *json;  /* the result of trust_schema_made(): the schema as JSON */
+    char *json;  /* the result of trust_make_expected_schema(): the schema as JSON */
     char *views; /* a script that creates our views in `temp` */
 } made;
 static pthread_once_t made_once = PTHREAD_ONCE_INIT;
@@ -88,7 +88,7 @@ static void compute_schema(void)
     sqlite3_close(ours);
 }
 
-const char *trust_schema_made(void)
+const char *trust_make_expected_schema(void)
 {
     pthread_once(&made_once, compute_schema);
     return made.json ? made.json : "[]";
@@ -100,7 +100,7 @@ char *trust_read_schema(sqlite3 *handle, int *status)
 }
 
 /* Does the file of HANDLE have, word for word, the schema that schemas/ defines? */
-static bool schema_is_ours(sqlite3 *handle, int *status)
+static bool is_schema_of_this_version(sqlite3 *handle, int *status)
 {
     char *words = select_text(handle, status, schema_words, NULL, NULL);
     bool same;
@@ -119,7 +119,7 @@ static void create_younger_tables(sqlite3 *handle, const char *theirs, int *stat
         "SELECT group_concat('CREATE TEMP ' || substr(value ->> 'sql', 8), ';') FROM json_each(?1) "
         "WHERE value ->> 'name' IN " YOUNGER " AND value ->> 'name' NOT IN (SELECT lower(value ->> "
         "'name') FROM json_each(?2))";
-    char *script = select_text(handle, status, lacking, trust_schema_made(), theirs);
+    char *script = select_text(handle, status, lacking, trust_make_expected_schema(), theirs);
 
     if (script && *script)
         *status = sqlite3_exec(handle, script, NULL, NULL, NULL);
@@ -137,7 +137,7 @@ int trust_make_trials(sqlite3 *handle)
                               "DROP TABLE IF EXISTS temp.trial; DROP TABLE IF EXISTS "
                               "temp.trial_function",
                               NULL, NULL, NULL);
-    char *script = select_text(handle, &status, lacking, trust_schema_made(), NULL);
+    char *script = select_text(handle, &status, lacking, trust_make_expected_schema(), NULL);
 
     if (script)
         status = sqlite3_exec(handle, script, NULL, NULL, NULL);
@@ -158,7 +158,7 @@ int trust_make_trials(sqlite3 *handle)
  *
  * A schema that is ours word for word skips these checks, which take longer than the rest of
  * opening. If VIEWS, and the file may be read, create our views. */
-static char *schema_refused(sqlite3 *handle, bool views, int *status)
+static char *find_reason_to_refuse_schema(sqlite3 *handle, bool views, int *status)
 {
     static const struct {
         const char *sql, *what;
@@ -194,13 +194,13 @@ static char *schema_refused(sqlite3 *handle, bool views, int *status)
      * certainly SQLite's own function. */
     static const char listed[] = "SELECT json_group_array(json_object('name', name, 'type', type))"
                                  " FROM pragma_table_list(NULL) WHERE schema = 'main'";
-    bool ours = schema_is_ours(handle, status);
+    bool ours = is_schema_of_this_version(handle, status);
     char *theirs = ours ? NULL : select_text(handle, status, listed, NULL, NULL);
     char *found = NULL;
     char *why = NULL;
 
     for (size_t i = 0; !ours && !found && i < array_count(foreign); i++) {
-        found = select_text(handle, status, foreign[i].sql, trust_schema_made(), theirs);
+        found = select_text(handle, status, foreign[i].sql, trust_make_expected_schema(), theirs);
         if (found && foreign[i].what)
             why = say_print("is not read, for it has %s %.100s: a recording's schema only holds "
                             "rows, and others may do endless work",
@@ -218,7 +218,7 @@ static char *schema_refused(sqlite3 *handle, bool views, int *status)
 }
 
 /* The version is taken from the file's header, which can be read before the schema is trusted. */
-char *trust_check(sqlite3 *handle, bool new, bool views, int *status)
+char *trust_check_schema(sqlite3 *handle, bool new, bool views, int *status)
 {
     static const char tables[] =
         "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 AND name IN "
@@ -230,7 +230,8 @@ char *trust_check(sqlite3 *handle, bool new, bool views, int *status)
 
     if (*status == SQLITE_OK && found != 6)
         return say_print("a database, but not a dyntrace trace");
-    if (version == SCHEMA_VERSION && !(why = new ? schema_refused(handle, views, status) : NULL))
+    if (version == SCHEMA_VERSION &&
+        !(why = new ? find_reason_to_refuse_schema(handle, views, status) : NULL))
         version = select_number(
             handle, status, "SELECT value FROM meta WHERE key = 'schema_version'", SCHEMA_VERSION);
     if (*status != SQLITE_OK || version == SCHEMA_VERSION)

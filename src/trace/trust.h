@@ -12,7 +12,7 @@ struct sqlite3;
  * our views in `temp`. If it may not, return the reason, which the caller frees. On an error of
  * SQLite, return NULL and set *STATUS. NEW is false if the file's schema equals that of a file that
  * was trusted before. */
-char *trust_check(struct sqlite3 *handle, bool new, bool views, int *status);
+char *trust_check_schema(struct sqlite3 *handle, bool new, bool views, int *status);
 
 /* Return the schema of HANDLE's file, and where its tables are in the file. If two files have equal
  * results, the same prepared statements can read them. The caller frees the result. Returns NULL on
@@ -21,7 +21,7 @@ char *trust_read_schema(struct sqlite3 *handle, int *status);
 
 /* Return the schema that schemas/ defines, as SQLite stores it: a JSON array of objects with type,
  * name and sql. Borrowed. */
-const char *trust_schema_made(void);
+const char *trust_make_expected_schema(void);
 
 /* Create the tables and views of trials in HANDLE's file, unless it has them. The file must be
  * trusted and writable. Returns SQLite's status. */

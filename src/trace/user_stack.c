@@ -31,16 +31,16 @@ struct places {
     int count;
 };
 
-static void place_free(struct place *place)
+static void free_place(struct place *place)
 {
     free(place->file);
     free(place->code);
 }
 
-static void place_add(struct places *places, const struct place *place)
+static void add_place(struct places *places, const struct place *place)
 {
     if (places->count == PLACES_MOST) {
-        place_free(&places->at[0]);
+        free_place(&places->at[0]);
         memmove(places->at, places->at + 1, sizeof *places->at * (PLACES_MOST - 1));
         places->count--;
     }
@@ -49,7 +49,7 @@ static void place_add(struct places *places, const struct place *place)
 
 /* Python prints the code of a line below the file and the line number. Keep LINE, which is not of
  * the latter form, as the code of the line before it. */
-static void code_add(struct places *places, const char *line)
+static void add_code_to_last_place(struct places *places, const char *line)
 {
     struct place *last = places->count ? &places->at[places->count - 1] : NULL;
 
@@ -58,7 +58,7 @@ static void code_add(struct places *places, const char *line)
         last->code = strdup(line);
 }
 
-static void places_read(struct places *places, const char *stack)
+static void read_places(struct places *places, const char *stack)
 {
     places->count = 0;
     while (stack && *stack) {
@@ -68,20 +68,20 @@ static void places_read(struct places *places, const char *stack)
         int read = sscanf(line, " File \"%m[^\"]\", line %" SCNd64 ", in %79[^\n]", &place.file,
                           &place.line, place.function);
         if (read == 3) {
-            place_add(places, &place);
+            add_place(places, &place);
         } else {
             free(place.file);
-            code_add(places, line);
+            add_code_to_last_place(places, line);
         }
         free(line);
         stack += bytes + (stack[bytes] == '\n');
     }
 }
 
-static void places_free(struct places *places)
+static void free_places(struct places *places)
 {
     for (int i = 0; i < places->count; i++)
-        place_free(&places->at[i]);
+        free_place(&places->at[i]);
 }
 
 /* Return what follows the first "#" of SAID that is not in a string literal: " if n in d: #
@@ -125,7 +125,7 @@ static const char *find_last_comment(const char *code, const char *end)
 
 /* Return the line of code at PLACE, if torch's sentence SAID quotes it. Returns NULL if SAID quotes
  * no line, or a line of another place. The caller frees it. */
-static char *quoted_code(const char *said, const struct place *place)
+static char *copy_quoted_code(const char *said, const struct place *place)
 {
     const char *code = said ? find_comment(said) : NULL;
     const char *at, *path;
@@ -157,8 +157,8 @@ static char *quoted_code(const char *said, const struct place *place)
  * code is not known. The caller frees the result. */
 static char *find_code_line(const struct place *place, const char *said, struct lines *lines)
 {
-    char *code = place->code ? strdup(place->code) : quoted_code(said, place);
-    const char *text = code ? NULL : lines_text(lines, place->file, place->line);
+    char *code = place->code ? strdup(place->code) : copy_quoted_code(said, place);
+    const char *text = code ? NULL : lines_get_line(lines, place->file, place->line);
     size_t bytes;
 
     if (text)
@@ -170,7 +170,7 @@ static char *find_code_line(const struct place *place, const char *said, struct 
         bytes--;
     code[bytes] = 0;
     if (bytes > CODE_BYTES)
-        strcpy(code + prose_cut(code, CODE_BYTES - 3), "...");
+        strcpy(code + prose_length_without_cut_character(code, CODE_BYTES - 3), "...");
     if (*code)
         return code;
     free(code);
@@ -183,66 +183,66 @@ static bool is_last_part(const char *name, const char *function)
 {
     const char *dot = function ? strrchr(function, '.') : NULL;
 
-    return function && (prose_equal(name, function) || (dot && !strcmp(name, dot + 1)));
+    return function && (prose_are_texts_equal(name, function) || (dot && !strcmp(name, dot + 1)));
 }
 
-char *user_stack_line(const char *stack, const char *said, const char *function,
-                      struct lines *lines)
+char *user_stack_innermost_line(const char *stack, const char *said, const char *function,
+                                struct lines *lines)
 {
     struct places places;
     const struct place *last;
     char *code;
     char *words = NULL;
 
-    places_read(&places, stack);
+    read_places(&places, stack);
     if (places.count) {
         last = &places.at[places.count - 1];
         code = find_code_line(last, said, lines);
         words = say_print("%s%s%.200s:%" PRId64 "%s%s", code ? code : "", code ? ", " : "",
-                          prose_path(last->file), last->line,
+                          prose_shorten_path(last->file), last->line,
                           is_last_part(last->function, function) ? "" : " in ",
                           is_last_part(last->function, function) ? "" : last->function);
         free(code);
     }
-    places_free(&places);
+    free_places(&places);
     return words;
 }
 
-char *user_stack_code(const char *stack, const char *said, struct lines *lines)
+char *user_stack_innermost_code(const char *stack, const char *said, struct lines *lines)
 {
     struct places places;
     char *code = NULL;
 
-    places_read(&places, stack);
+    read_places(&places, stack);
     if (places.count)
         code = find_code_line(&places.at[places.count - 1], said, lines);
-    places_free(&places);
+    free_places(&places);
     return code;
 }
 
-char *user_stack_file(const char *stack, int64_t *line)
+char *user_stack_innermost_file(const char *stack, int64_t *line)
 {
     struct places places;
     char *file = NULL;
 
-    places_read(&places, stack);
+    read_places(&places, stack);
     if (places.count) {
         const struct place *last = &places.at[places.count - 1];
         file = strdup(last->file);
         *line = last->line;
     }
-    places_free(&places);
+    free_places(&places);
     return file;
 }
 
-char *user_stack_path(const char *stack)
+char *user_stack_describe_path(const char *stack)
 {
     struct places places;
     char *words = NULL;
     size_t room = 0;
     FILE *out;
 
-    places_read(&places, stack);
+    read_places(&places, stack);
     if (places.count > 1) {
         out = open_memstream(&words, &room);
         for (int i = 0; i < places.count; i++) {
@@ -254,10 +254,10 @@ char *user_stack_path(const char *stack)
                 continue;
             }
             fprintf(out, "%s%s (%.200s:%" PRId64 ")", i ? " -> " : "", place->function,
-                    prose_path(place->file), place->line);
+                    prose_shorten_path(place->file), place->line);
         }
         fclose(out);
     }
-    places_free(&places);
+    free_places(&places);
     return words;
 }

@@ -19,20 +19,20 @@ struct lines;
  * left out if its name is FUNCTION. SAID is torch's sentence about the event, which may quote
  * the line. FUNCTION and SAID may be NULL. Returns NULL if STACK has no place. The caller
  * frees the result. */
-char *user_stack_line(const char *stack, const char *said, const char *function,
-                      struct lines *lines);
+char *user_stack_innermost_line(const char *stack, const char *said, const char *function,
+                                struct lines *lines);
 
 /* Return the file of the innermost place of STACK, and set *LINE to its line. Returns NULL if STACK
  * has no place. The caller frees the file. */
-char *user_stack_file(const char *stack, int64_t *line);
+char *user_stack_innermost_file(const char *stack, int64_t *line);
 
 /* Return the text of the line at the innermost place of STACK, "x = y[n]", or NULL if the text is
  * not known. The caller frees the result. */
-char *user_stack_code(const char *stack, const char *said, struct lines *lines);
+char *user_stack_innermost_code(const char *stack, const char *said, struct lines *lines);
 
 /* Return the places of STACK from the outermost to the innermost: "train (b/train.py:25) -> timer
  * (b/train.py:12)". Returns NULL if there are fewer than two places. The caller frees the
  * result. */
-char *user_stack_path(const char *stack);
+char *user_stack_describe_path(const char *stack);
 
 #endif

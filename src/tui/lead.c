@@ -51,8 +51,8 @@ struct target row_target(struct arena *arena, const struct row *row, const char 
     at = strstr(lead, " AT {");
     target.kind = view_named(lead, (size_t)(id - lead));
     if (at)
-        row_integer(row, at, &target.at_ns);
-    if (!strncmp(id, " {", 2) && !row_integer(row, id, &target.id))
+        row_integer_of_field(row, at, &target.at_ns);
+    if (!strncmp(id, " {", 2) && !row_integer_of_field(row, id, &target.id))
         target.kind = VIEW_NONE;
     if (target.kind && where) {
         const char *condition = where + strlen(" WHERE ");

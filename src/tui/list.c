@@ -129,7 +129,7 @@ static int cell_style(const struct list_column *column, const struct value *valu
 
     switch (column->format) {
     case AS_OUTCOME:
-        return word_style(text);
+        return word_choose_style(text);
     case AS_ALARM_COUNT:
         return is_some ? STYLE_ALARM : STYLE_DIM;
     case AS_COUNT:
@@ -259,7 +259,7 @@ static void row_draw(struct list *list, struct screen *screen, const struct layo
 /* Return what is drawn if the list has no rows. The text may be written into MADE. */
 static const char *empty_message(const struct list *list, char *made, size_t bytes)
 {
-    const char *none = block_word(list->block, "none");
+    const char *none = block_text_after_word(list->block, "none");
 
     if (list->failed[0])
         return list->failed;
@@ -355,7 +355,7 @@ static void sort_by(struct list *list, int column)
 static struct target target_of_chosen_row(const struct list *list, struct arena *arena,
                                           const char *text)
 {
-    const char *lead = text ? text : block_word(list->block, "row");
+    const char *lead = text ? text : block_text_after_word(list->block, "row");
     const char *names[column_count(list) + 1];
     struct row row = {
         .values = lead ? row_at(list, list->view.at) : NULL,
@@ -374,7 +374,7 @@ static void list_lead(struct view *view, struct arena *arena, struct target *tar
 {
     struct list *list = (struct list *)view;
     const struct value *row = row_at(list, view->at);
-    int title = column_named(list, block_word(list->block, "title"));
+    int title = column_named(list, block_text_after_word(list->block, "title"));
     const char *lead = NULL;
 
     if (list->column < column_count(list))
@@ -390,7 +390,8 @@ static void list_subject(struct view *view, struct target *subject)
 {
     struct list *list = (struct list *)view;
 
-    *subject = target_of_chosen_row(list, &view->arena, block_word(list->block, "subject"));
+    *subject =
+        target_of_chosen_row(list, &view->arena, block_text_after_word(list->block, "subject"));
 }
 
 /* Return the column that is drawn at column X of the screen, or -1 if there is none. */
@@ -652,7 +653,7 @@ static void column_read(struct list *list, char *line)
     *end = 0;
     *column = (struct list_column){
         .name = line,
-        .format = format_named(format, word),
+        .format = format_from_name(format, word),
         .width = (int)strtol(format + word, NULL, 10),
         .lead = strstr(format, "=> "),
     };
@@ -671,8 +672,8 @@ static void list_open(struct view *view)
     q->sql = text_with(&view->arena, block->sql, "$quick", "0");
     if (strstr(block->sql, "$quick"))
         q->quick = text_with(&view->arena, block->sql, "$quick", "1");
-    q->key = block_word(block, "window");
-    q->id = q->key ? q->key : block_word(block, "id");
+    q->key = block_text_after_word(block, "window");
+    q->id = q->key ? q->key : block_text_after_word(block, "id");
     list_each(line, &block->lines) {
         if (!strcmp(line->word, "|"))
             column_read(list, line->rest);

@@ -14,7 +14,7 @@ const char *page_codes(struct doc *doc, struct db *db, int64_t code_id)
 
     db_rows(row, db, schema_statement("tui/codes"), code_id)
     {
-        codes = doc_print(doc, "%s", query_whole(row, 0, NULL));
+        codes = doc_print(doc, "%s", query_whole_value(row, 0, NULL));
     }
     return codes;
 }
@@ -47,11 +47,11 @@ static void line_put(struct doc *doc, struct arena *arena, const struct row *row
  * Returns NULL if the field is not a text. */
 static const char *field_whole(struct query *query, const struct row *row, const char *text)
 {
-    const struct value *value = row_field(row, text);
+    const struct value *value = row_value_of_field(row, text);
 
     if (!value || value->type != QUERY_TEXT)
         return NULL;
-    return query_whole(query, (int)(value - row->values), NULL);
+    return query_whole_value(query, (int)(value - row->values), NULL);
 }
 
 static void part_put(struct doc *doc, struct db *db, struct query *row, const char *name)
@@ -65,10 +65,10 @@ static void part_put(struct doc *doc, struct db *db, struct query *row, const ch
 static void place_put(struct doc *doc, const struct row *row)
 {
     struct doc_line *last = &doc->lines.at[doc->lines.count - 1];
-    const struct value *file = row_field(row, "{filename}");
+    const struct value *file = row_value_of_field(row, "{filename}");
     bool has_file = file && file->type == QUERY_TEXT;
 
-    if (has_file && row_integer(row, "{first_line}", &last->source_line))
+    if (has_file && row_integer_of_field(row, "{first_line}", &last->source_line))
         last->file = doc_print(doc, "%s", file->text);
 }
 
@@ -76,7 +76,7 @@ static void place_put(struct doc *doc, const struct row *row)
  * N, if the template has a line `fill N`. */
 static bool may_leave_out(const struct template_block *block, int number)
 {
-    const char *least = block_word(block, "fill");
+    const char *least = block_text_after_word(block, "fill");
 
     return least && number > strtol(least, NULL, 10);
 }
@@ -136,7 +136,7 @@ static void title_put(struct doc *doc, struct arena *arena, const struct row *ro
     const char *made = row_print(arena, row, text, TEMPLATE_PLAIN);
     size_t room = sizeof doc->title;
 
-    snprintf(doc->title, room, "%s", made ? text_safe(arena, made, room - 4) : "");
+    snprintf(doc->title, room, "%s", made ? text_make_printable(arena, made, room - 4) : "");
 }
 
 static bool has_room(const struct doc *doc)
@@ -322,8 +322,8 @@ void page_build(struct doc *doc, struct db *db)
         codes = page_codes(doc, db, doc->target.id);
     view_template_open(&template, view_name(doc->target.kind), codes);
     list_each(block, &template.blocks) {
-        doc->dense = doc->dense || block_word(block, "dense");
-        if (doc->quick && block_word(block, "slow")) {
+        doc->dense = doc->dense || block_text_after_word(block, "dense");
+        if (doc->quick && block_text_after_word(block, "slow")) {
             substitute_put(doc, block, "slow");
             doc->more = true;
         } else {

@@ -33,7 +33,8 @@ static void compiling_read(struct rates *rates, struct db *db)
     {
         const char *name = query_text(row, 0, NULL);
         snprintf(rates->compiling, sizeof rates->compiling, "compiling %.*s for %" PRId64 " s  ",
-                 (int)prose_cut(name, 50), name, query_integer(row, 1) / 1000000000);
+                 (int)prose_length_without_cut_character(name, 50), name,
+                 query_integer(row, 1) / 1000000000);
     }
 }
 
@@ -101,7 +102,7 @@ static size_t rates_put(const struct rates *rates, int room, char *line, size_t 
         double now = rates->kept[RATES_KEPT - 1][i];
         for (int k = 0; k < width; k++)
             heights[k] = rates->kept[RATES_KEPT - width + k][i];
-        spark_line(bars, heights, width);
+        spark_make_line(bars, heights, width);
         table_count(count, (int64_t)(now + 0.5));
         used += (size_t)snprintf(line + used, bytes - used, "%s%s %s/s%s%s", i ? "  " : "",
                                  names[i], count, *bars ? " " : "", bars);

@@ -159,7 +159,8 @@ char *loop_complete(void *context, const char *word, bool first, int again)
     }
     if (!loop->words.words.count)
         sql_words_gather(&loop->words, loop->face.db);
-    return sql_match(word, loop->words.words.at, loop->words.words.count, &loop->next_word, again);
+    return sql_match_words(word, loop->words.words.at, loop->words.words.count, &loop->next_word,
+                           again);
 }
 
 static void ask_line(struct loop *loop, enum request asked, const char *label, const char *text)

@@ -266,7 +266,7 @@ static void write_export(struct list_job *ask, struct query *query)
     table = result_open(out.file, TABLE_CSV, query, NULL);
     while (query_step(query)) {
         bool is_due;
-        result_row(table, query);
+        result_put_row(table, query);
         ask->row_count++;
         is_due = ask->row_count % 4096 == 0;
         if (is_due && ferror(out.file))
@@ -642,7 +642,7 @@ static void rows_take(struct list *list, struct list_job *job, bool whole)
         list->q.sort = -1;
     if (list->column >= columns)
         list->column = 0;
-    list->id = column_named(list, block_word(list->block, "id"));
+    list->id = column_named(list, block_text_after_word(list->block, "id"));
     empty_columns_mark(list, job, whole);
 }
 

@@ -99,10 +99,10 @@ void doc_target(struct doc *doc, struct target target);
 /* doc_safe() escapes TEXT and cuts it to WIDTH bytes; NULL becomes "?". doc_fit() cuts TEXT to
  * COLUMNS columns, or fills it with blanks. doc_counted(), doc_count() and doc_time() print
  * numbers. All results live as long as DOC. */
-#define doc_safe(doc, text, width) text_safe(&(doc)->arena, text, width)
-#define doc_fit(doc, text, columns) text_fit(&(doc)->arena, text, columns)
+#define doc_safe(doc, text, width) text_make_printable(&(doc)->arena, text, width)
+#define doc_fit(doc, text, columns) text_shorten_to_columns(&(doc)->arena, text, columns)
 #define doc_counted(doc, count, noun) \
-    text_counted_as(&(doc)->arena, count, true, noun, strlen(noun))
+    text_count_with_noun(&(doc)->arena, count, true, noun, strlen(noun))
 #define doc_count(doc, count) table_count(arena_take(&(doc)->arena, TABLE_HUMAN), count)
 #define doc_time(doc, ns) table_duration(arena_take(&(doc)->arena, TABLE_HUMAN), ns)
 

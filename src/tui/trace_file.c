@@ -32,7 +32,7 @@ static void show_end(struct loop *loop, const char *state)
     struct query *query =
         db_query(loop->face.db, "SELECT ended FROM process_tree ORDER BY path LIMIT 1");
     char *ended = query_step(query) && query_type(query, 0) != QUERY_NULL
-                      ? prose_ended(query_text(query, 0, NULL))
+                      ? prose_describe_end(query_text(query, 0, NULL))
                       : NULL;
 
     tui_print(&loop->face, ended && !strncmp(ended, "signal", 6),
@@ -107,7 +107,7 @@ bool loop_take(struct loop *loop, const char *path)
     struct stat before;
     bool found = stat(path, &before) == 0;
     struct db *db = db_open(path);
-    char *absolute = db ? db_absolute(db_path(db)) : NULL;
+    char *absolute = db ? db_make_absolute_path(db_path(db)) : NULL;
     struct work *work = NULL;
 
     if (absolute && !found && stat(absolute, &before) != 0)

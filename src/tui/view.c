@@ -126,10 +126,10 @@ const char *target_words(struct tui *tui, struct arena *arena, const struct targ
 
 static const char *editor_name(void)
 {
-    const char *editor = prose_filled(getenv("VISUAL"));
+    const char *editor = prose_null_if_empty(getenv("VISUAL"));
 
     if (!editor)
-        editor = prose_filled(getenv("EDITOR"));
+        editor = prose_null_if_empty(getenv("EDITOR"));
     return editor ? editor : "vi";
 }
 

@@ -157,7 +157,7 @@ static void *work_thread(void *argument)
             job->db = worker->db = fresh;
             pthread_mutex_unlock(&work->lock);
         }
-        db_retry(job->db);
+        db_allow_retry(job->db);
         db_on_progress(job->db, job_tick, job);
         if (atomic_load(&job->cancelled))
             job_keep_error(job, "cancelled");

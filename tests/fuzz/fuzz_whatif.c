@@ -18,8 +18,8 @@ int fuzz_one(const uint8_t *data, size_t bytes)
         abort();
     memcpy(text, data, bytes);
     text[bytes] = 0;
-    if (whatif_knob(&knobs, text) && knobs.text &&
-        (!whatif_knob(&again, knobs.text) || strcmp(knobs.text, again.text))) {
+    if (whatif_read_setting(&knobs, text) && knobs.text &&
+        (!whatif_read_setting(&again, knobs.text) || strcmp(knobs.text, again.text))) {
         printf("taken as %s, and that as %s\n", knobs.text, again.text ? again.text : "nothing");
         abort();
     }

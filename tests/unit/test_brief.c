@@ -21,14 +21,14 @@ static void check(char *is, const char *expected, const char *of)
 
 static void brief_is(const char *text, const char *beside, const char *expected)
 {
-    check(brief_of(text, beside), expected, text);
+    check(brief_make_pair_distinct(text, beside), expected, text);
 }
 
 static void line_is(const char *stack, const char *said, const char *function, const char *expected)
 {
     struct lines none = {0};
 
-    check(user_stack_line(stack, said, function, &none), expected, stack);
+    check(user_stack_innermost_line(stack, said, function, &none), expected, stack);
 }
 
 int main(void)
@@ -53,7 +53,7 @@ int main(void)
     brief_is("(0.9950041652780258+0.09983341664682815j)", NULL, "(0.995+0.09983j)");
     brief_is("0.1234567jx", NULL, "0.1234567jx");
     brief_is("(0.1234567, 0.1234568)", NULL, "(0.1234567, 0.1234568)");
-    if (brief_of(NULL, "1.5"))
+    if (brief_make_pair_distinct(NULL, "1.5"))
         failures++;
 
     line_is(stack, NULL, NULL, "b/c.py:12 in timer");
@@ -72,8 +72,8 @@ int main(void)
             "code(), c.py:3 in <module>");
     line_is("File \"c.py\", line 3, in f\nreturn x:\n^^^^^^\nFile \"d.py\", line 4, in g\n~~^~", NULL, NULL,
             "d.py:4 in g");
-    check(user_stack_path(stack), "train (b/c.py:25) -> timer (b/c.py:12)", "a path of two");
-    check(user_stack_path("File \"c.py\", line 3, in f"), "NULL", "a path of one");
-    check(user_stack_path(NULL), "NULL", "no path");
+    check(user_stack_describe_path(stack), "train (b/c.py:25) -> timer (b/c.py:12)", "a path of two");
+    check(user_stack_describe_path("File \"c.py\", line 3, in f"), "NULL", "a path of one");
+    check(user_stack_describe_path(NULL), "NULL", "no path");
     return failures > 0;
 }

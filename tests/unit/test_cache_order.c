@@ -64,13 +64,13 @@ static void play(enum order_policy policy)
             cache_order_remove(&order, place);
         } else if (order.count) {
             entries[order.at[place].id].touched = now;
-            cache_order_move_hit(&order, cache_order_find(&order, order.at[place].id));
+            cache_order_move_hit_entry(&order, cache_order_find(&order, order.at[place].id));
         }
         if (now % 7 == 0)
             compare(&order, rand() % 3 - 1);
     }
     failures += cache_order_find(&order, ENTRIES) != order.count;
-    cache_order_copy(&forked, &order);
+    cache_order_copy_from_parent(&forked, &order);
     compare(&forked, 1);
     cache_order_free(&order);
     cache_order_free(&forked);

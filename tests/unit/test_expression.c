@@ -9,7 +9,7 @@ static int failures;
 
 static void expression_is(const char *text, const char *expected)
 {
-    char *is = expression_of(text);
+    char *is = expression_from_source(text);
 
     if (strcmp(is, expected) != 0) {
         printf("FAIL expression_of(%s)\n  is       %s\n  expected %s\n", text, is, expected);
@@ -29,7 +29,7 @@ static void hostile_text_is_survived(void)
 
     for (size_t cut = 0; cut < bytes; cut++) {
         char *text = strndup(whole, cut);
-        is = expression_of(text);
+        is = expression_from_source(text);
         if (strlen(is) > 2 * bytes) {
             printf("FAIL %zu bytes of %zu\n", strlen(is), cut);
             failures++;
@@ -40,12 +40,12 @@ static void hostile_text_is_survived(void)
     *deep = 0;
     for (char *at = deep; at - deep < 60000; at += 14)
         strcpy(at, "___from_numpy(");
-    is = expression_of(deep);
+    is = expression_from_source(deep);
     free(is);
     memset(deep, '[', 65535);
     memcpy(deep, "L['x'][", 7);
     deep[65535] = 0;
-    is = expression_of(deep);
+    is = expression_from_source(deep);
     free(is);
     free(deep);
 }

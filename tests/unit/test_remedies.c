@@ -43,7 +43,7 @@ int main(void)
         names_check(r->name, r->set ? r->set : "", in_settings);
     }
     check(count > 100, "remedies.txt", "most rules are not there");
-    made = remedy_for(ON_CAUSE, &facts, &rule);
+    made = remedy_find_text(ON_CAUSE, &facts, &rule);
     check(made && !strcmp(made, "Make dimension 0 of x dynamic: it was 4, 5. TENSOR_MATCH(L['x'], dynamic_sizes=[0]), in torch mark_dynamic(x, 0); or "
                                 "pad it to one size."),
           "dynamic dimension", made ? made : "none");

@@ -7,7 +7,7 @@ static int failures;
 
 static void use_is(const char *line, const char *expression, enum remedy_use expected)
 {
-    enum remedy_use is = remedy_use_of(line, expression);
+    enum remedy_use is = remedy_find_use(line, expression);
 
     if (is == expected)
         return;

@@ -145,7 +145,7 @@ static void test_states(const char *path)
     EXPECT(replay_find_lookup(r, 1) == 0 && replay_find_lookup(r, CALLS) == CALLS - 1);
     EXPECT(replay_find_lookup(r, 0) == REPLAY_NONE && replay_find_lookup(r, CALLS + 1) == REPLAY_NONE);
     EXPECT(replay_find_event_at_time(r, 0) == 0 && replay_find_event_at_time(r, INT64_MAX) == r->events.count);
-    replay_verify(r, &verdict);
+    replay_verify_lookups(r, &verdict);
     EXPECT(verdict.findings.count == 0 && verdict.whole == CALLS && verdict.orphans == 0);
     list_free(&verdict.findings);
     list_free(&state);

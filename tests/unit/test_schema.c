@@ -58,7 +58,7 @@ static int number(sqlite3 *db, const char *sql)
     return found;
 }
 
-/* Stands for the function of db_each. */
+/* Stands for the function of db_visit_rows. */
 static void each(sqlite3_context *context, int count, sqlite3_value **values)
 {
     (void)context, (void)count, (void)values;
@@ -150,7 +150,7 @@ int main(void)
     sqlite3 *db, *both, *ranks;
 
     sqlite3_open(":memory:", &db);
-    struct functions *functions = functions_add(db);
+    struct functions *functions = functions_register(db);
     sqlite3_create_function(db, "each", -1, SQLITE_UTF8, NULL, each, NULL, NULL);
     check(sqlite3_exec(db, schema_trace_sql, NULL, NULL, NULL) == SQLITE_OK, "trace.sql", sqlite3_errmsg(db));
     check(sqlite3_exec(db, schema_views_sql, NULL, NULL, NULL) == SQLITE_OK, "views.sql", sqlite3_errmsg(db));
@@ -203,10 +203,10 @@ int main(void)
         check(sqlite3_exec(db, schema_statement((const char *[]){"range/asked", "range/part"}[i]), NULL, NULL, NULL) == SQLITE_OK, "range",
               sqlite3_errmsg(db));
     sqlite3_open(":memory:", &both);
-    struct functions *of_both = functions_add(both);
+    struct functions *of_both = functions_register(both);
     check(sqlite3_exec(both, schema_statement("diff/tables"), NULL, NULL, NULL) == SQLITE_OK, "diff/tables", sqlite3_errmsg(both));
     sqlite3_open(":memory:", &ranks);
-    struct functions *of_ranks = functions_add(ranks);
+    struct functions *of_ranks = functions_register(ranks);
     check(sqlite3_exec(ranks, schema_statement("ranks/tables"), NULL, NULL, NULL) == SQLITE_OK, "ranks/tables", sqlite3_errmsg(ranks));
     check(sqlite3_exec(ranks, schema_statement("given/tables"), NULL, NULL, NULL) == SQLITE_OK, "given/tables", sqlite3_errmsg(ranks));
     for (const struct schema_query *s = schema_statements; s->name; s++)

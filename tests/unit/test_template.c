@@ -122,7 +122,7 @@ int main(void)
     sqlite3 *db;
 
     sqlite3_open(":memory:", &db);
-    struct functions *functions = functions_add(db);
+    struct functions *functions = functions_register(db);
     check(sqlite3_exec(db, schema_trace_sql, NULL, NULL, NULL) == SQLITE_OK, "trace", "", sqlite3_errmsg(db));
     check(sqlite3_exec(db, schema_views_sql, NULL, NULL, NULL) == SQLITE_OK, "views", "", sqlite3_errmsg(db));
     for (const struct schema_query *s = schema_statements; s->name; s++)

@@ -119,7 +119,7 @@ static struct piece make_json_members(struct query *query, int from, int columns
         if (query_type(query, i) == QUERY_TEXT)
             json_string(&json, query_name(query, i), query_text(query, i, NULL));
         else if (query_type(query, i) != QUERY_NULL)
-            result_member(&json, query_name(query, i), query, i);
+            result_put_json_member(&json, query_name(query, i), query, i);
     }
     fclose(json.out);
     piece.bytes = bytes - 1; /* leave out the brace at the beginning of the JSON */
@@ -141,7 +141,7 @@ static struct piece make_csv_cells(const struct writer *w, struct query *query, 
         names[i] = "name";
     table = table_open(out, w->format, columns, names);
     for (int i = 0; i < columns; i++)
-        result_cell(table, query, i);
+        result_put_cell(table, query, i);
     table_close(table);
     fclose(out);
     head = (size_t)(strstr(text, "\r\n") + 2 - text);

@@ -85,7 +85,7 @@ static struct source_marks read_source_marks(struct db *db)
         if (query_type(query, FILE_NAME) == QUERY_TEXT)
             mark.file = query_copy(query, FILE_NAME);
         else
-            mark.file = user_stack_file(query_text(query, STACK, NULL), &mark.line);
+            mark.file = user_stack_innermost_file(query_text(query, STACK, NULL), &mark.line);
         if (!mark.file)
             continue;
         mark.words = arena_print(&marks.arena, "%s", query_text(query, WORDS, NULL));
@@ -132,16 +132,16 @@ static void print_source_line(struct page_text *page, const struct source_marks 
     fact(page, "place", place);
     fact(page, "text", text);
     fact(page, "marked", is_marked(marks, file, line, line));
-    page_text_row(page, "pages/html/line", 0);
+    page_text_print_row(page, "pages/html/line", 0);
     list_each(mark, &marks->at) {
         if (!is_mark_at_line(mark, file, line))
             continue;
         fact(page, "what", mark->what);
         fact(page, "count", mark->count);
         fact(page, "words", mark->words);
-        page_text_row(page, "pages/html/mark", 0);
+        page_text_print_row(page, "pages/html/mark", 0);
     }
-    page_text_row(page, "pages/html/line_end", 0);
+    page_text_print_row(page, "pages/html/line_end", 0);
 }
 
 /* Print the source of the function: all lines or, if there are many, only the lines around its
@@ -152,7 +152,7 @@ static void print_function_source(struct page_text *page, const struct source_ma
     bool is_whole = last - now.advised->first_line < LINES_WHOLE;
     bool is_gap = false;
 
-    page_text_row(page, "pages/html/source", 0);
+    page_text_print_row(page, "pages/html/source", 0);
     for (int64_t line = now.advised->first_line; line <= last; line++) {
         bool is_near =
             is_marked(marks, now.advised->file, line - LINES_AROUND, line + LINES_AROUND);
@@ -161,11 +161,11 @@ static void print_function_source(struct page_text *page, const struct source_ma
             print_source_line(page, marks, now.advised->file, line, source->lines[line - 1], NULL);
             is_gap = false;
         } else if (!is_gap) {
-            page_text_row(page, "pages/html/gap", 0);
+            page_text_print_row(page, "pages/html/gap", 0);
             is_gap = true;
         }
     }
-    page_text_row(page, "pages/html/source_end", 0);
+    page_text_print_row(page, "pages/html/source_end", 0);
 }
 
 /* Is MARK inside the function that is being printed, whose last line is LAST? */
@@ -204,24 +204,24 @@ static void print_marked_lines_elsewhere(struct page_text *page, const struct so
         return;
     fact(page, "count", count);
     fact(page, "important", important);
-    page_text_row(page, "pages/html/elsewhere", 0);
+    page_text_print_row(page, "pages/html/elsewhere", 0);
     left = ELSEWHERE_MOST;
     list_each(mark, &marks->at) {
         if (!is_first_mark_outside_function(marks, mark, last) || left-- <= 0)
             continue;
         print_source_line(page, marks, mark->file, mark->line,
-                          lines_text(lines, mark->file, mark->line), mark->file);
+                          lines_get_line(lines, mark->file, mark->line), mark->file);
     }
     left = count - ELSEWHERE_MOST;
     fact(page, "left", left > 0 ? left : FACT_UNKNOWN);
-    page_text_row(page, "pages/html/elsewhere_end", 0);
+    page_text_print_row(page, "pages/html/elsewhere_end", 0);
 }
 
 static void print_source_section(struct page_text *page)
 {
     struct source_marks marks = read_source_marks(page->db);
     const char *why_not = NULL;
-    const struct source *source = lines_file(db_lines(page->db), now.advised->file, &why_not);
+    const struct source *source = lines_read_file(db_lines(page->db), now.advised->file, &why_not);
     int64_t last = now.advised->first_line;
     bool has_line;
 
@@ -230,14 +230,14 @@ static void print_source_section(struct page_text *page)
     if (source && !has_line)
         why_not = last < 1 ? "the function has no line" : "the file has no such line any more";
     if (has_line)
-        last = source_end(source, last);
+        last = source_find_function_end(source, last);
     else
         source = NULL;
     if (source && marks.at.count) {
         print_function_source(page, &marks, source, last);
     } else if (marks.at.count) {
         fact(page, "why_not", why_not);
-        page_text_row(page, "pages/html/sourceless", 0);
+        page_text_print_row(page, "pages/html/sourceless", 0);
         last = 0;
     }
     print_marked_lines_elsewhere(page, &marks, last);
@@ -250,11 +250,11 @@ static void print_remedies(struct page_text *page, const char *ask)
 {
     struct why why = {.db = page->db, .progress = now.report->progress};
 
-    if (find_only(page->db, ask, &why.code)) {
-        why_gather(&why);
+    if (find_single_function(page->db, ask, &why.code)) {
+        why_gather_facts(&why);
         why_add_remedies(&why);
-        why_whatif(&why);
-        if (!db_failed(page->db))
+        why_predict_remedies(&why);
+        if (!db_has_failed(page->db))
             why_remedies_print(&why, page->out, page->way);
     }
     why.db = NULL; /* keep why_free() from closing the database, which the report owns */
@@ -269,11 +269,11 @@ static void print_advised_function(struct report *report, struct page_text *page
     fact(page, "name", advised->name);
     fact(page, "file", advised->file);
     fact(page, "line", advised->first_line);
-    page_text_row(page, "pages/html/advised", 0);
+    page_text_print_row(page, "pages/html/advised", 0);
     print_remedies(page, advised->ask);
-    page_text_row(page, "pages/html/remedies_end", 0);
+    page_text_print_row(page, "pages/html/remedies_end", 0);
     print_source_section(page);
-    page_text_row(page, "pages/html/advised_end", 0);
+    page_text_print_row(page, "pages/html/advised_end", 0);
 }
 
 void advice_print_html(struct report *report, struct page_text *page)
@@ -290,17 +290,17 @@ void advice_print_html(struct report *report, struct page_text *page)
             .file = arena_print(&arena, "%s", query_text(query, FILE_NAME, NULL)),
             .first_line = query_integer(query, FIRST_LINE),
             .ask = arena_print(&arena, "%s", query_text(query, ASK, NULL)),
-            .ids = arena_print(&arena, "%s", query_whole(query, IDS, NULL)),
+            .ids = arena_print(&arena, "%s", query_whole_value(query, IDS, NULL)),
         };
-    /* close it first, because db_each() requires that no statement is running */
+    /* close it first, because db_visit_rows() requires that no statement is running */
     query_close(query);
     if (all.count) {
         report_print_link(report, "advice", "what would help");
-        page_text_row(page, "pages/html/advice", 0);
+        page_text_print_row(page, "pages/html/advice", 0);
         list_each(advised, &all) {
             print_advised_function(report, page, advised);
         }
-        page_text_row(page, "pages/html/advice_end", 0);
+        page_text_print_row(page, "pages/html/advice_end", 0);
     }
     list_free(&all);
     arena_free(&arena);

@@ -25,7 +25,7 @@ static const char system_browsers[] = "xdg-open:x-www-browser:www-browser";
 
 char *browser_make_page_path(const char *trace)
 {
-    const char *temporary = prose_or(getenv("TMPDIR"), "/tmp");
+    const char *temporary = prose_text_or_other(getenv("TMPDIR"), "/tmp");
     char *directory = say_print("%s/dyntrace.XXXXXX", temporary);
     const char *slash = strrchr(trace, '/');
     const char *name = slash ? slash + 1 : trace;
@@ -111,7 +111,7 @@ static bool run_shell_line(const char *line, const char *address)
 
 bool browser_open(const char *path)
 {
-    const char *commands = prose_or(getenv("BROWSER"), system_browsers);
+    const char *commands = prose_text_or_other(getenv("BROWSER"), system_browsers);
     char *address = make_file_address(path);
     bool ok = false;
 

@@ -37,7 +37,7 @@ static void keep_missed_call(void *context, const struct counted_call *call)
 static void add_outcomes(struct report *report, const struct counts *counts,
                          const struct count *count)
 {
-    struct count_calls decided = counts_calls(counts, count);
+    struct count_calls decided = counts_sum_calls_by_outcome(counts, count);
 
     for (int o = 0; o < OUTCOMES; o++) {
         int64_t *calls = &report->calls[o];
@@ -65,7 +65,7 @@ void report_read_calls(struct report *report)
     counts_read(&counts, db, &report->progress);
     for (size_t i = 0; i < counts.all.count; i++)
         add_outcomes(report, &counts, &counts.all.at[i]);
-    report->sums = calls_sum(report->calls);
+    report->sums = calls_sum_outcomes(report->calls);
     counts_free(&counts);
 }
 
@@ -149,14 +149,14 @@ static void pass_frames_fact(const struct report *report, const struct facts_to 
 static void pass_stored_facts(const struct report *report, const struct facts_to *to)
 {
     struct db *db = report->db;
-    char *left_out = doubts_left_out(db);
-    char *settings = doubts_settings(db);
+    char *left_out = doubts_describe_frames_left_out(db);
+    char *settings = doubts_describe_settings(db);
 
-    pass_fact(to, "which", doubts_frames_text(db));
+    pass_fact(to, "which", doubts_describe_stored_frames(db));
     pass_fact(to, "left out", left_out);
-    pass_fact(to, "values", doubts_values(db));
+    pass_fact(to, "values", doubts_describe_stored_values(db));
     pass_fact(to, "settings", settings);
-    pass_fact(to, "stored", doubts_totals_only_text(db));
+    pass_fact(to, "stored", doubts_describe_totals_only(db));
     free(left_out);
     free(settings);
 }

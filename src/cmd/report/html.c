@@ -35,7 +35,7 @@ static void print_fact_as_html(void *to, const char *name, const char *value)
 
     fact(page, "name", name);
     fact(page, "value", value);
-    page_text_row(page, "pages/html/fact", 0);
+    page_text_print_row(page, "pages/html/fact", 0);
 }
 
 static void bind_parameters_of_cards(const void *context, struct query *query)
@@ -90,7 +90,7 @@ static void print_section_links(struct page_text *page)
     list_each(link, &now.report->links) {
         fact(page, "id", link->id);
         fact(page, "words", link->words);
-        page_text_row(page, "pages/html/link", 0);
+        page_text_print_row(page, "pages/html/link", 0);
     }
 }
 
@@ -121,7 +121,7 @@ static void print_page_head(struct page_text *page)
 
     fact(page, "name", name ? name + 1 : path);
     fact(page, "nonce", now.report->nonce);
-    page_text_row(page, "pages/html/head", 0);
+    page_text_print_row(page, "pages/html/head", 0);
 }
 
 /* Print a block of schemas/pages/html.txt that has only one field, the number {one}. */
@@ -130,7 +130,7 @@ static void print_template_block(struct page_text *page, const char *block)
     int64_t one = 1;
 
     fact(page, "one", one);
-    page_text_row(page, block, 0);
+    page_text_print_row(page, block, 0);
 }
 
 /* Print the sections in this order: what to do, decisions, times, pictures, facts about the
@@ -155,8 +155,8 @@ static void print_sections(struct page_text *page)
     db_close(ranks);
     for (size_t i = 0; i < array_count(tables); i++)
         report_print_table(report, tables[i], false);
-    fact(page, "unstored", doubts_unstored_text(page->db));
-    page_text_row(page, "pages/html/pictures", 0);
+    fact(page, "unstored", doubts_describe_unstored_frames(page->db));
+    page_text_print_row(page, "pages/html/pictures", 0);
     report_print_link(report, "recording", "recording");
     print_template_block(page, "pages/html/recording");
     report_print_table(report, "processes", false);
@@ -184,7 +184,7 @@ static void print_html_page(struct report *report, FILE *out)
     print_page_head(&page);
     fwrite(sections, 1, bytes, out);
     fact(&page, "nonce", report->nonce);
-    page_text_row(&page, "pages/html/foot", 0);
+    page_text_print_row(&page, "pages/html/foot", 0);
     free(sections);
 }
 

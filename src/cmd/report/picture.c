@@ -75,7 +75,7 @@ static void keep_longest_frames(struct picture *picture)
 static void keep_frame_for_picture(void *context, struct track *track)
 {
     struct picture *picture = context;
-    const struct open_frame *frame = track_top(track);
+    const struct open_frame *frame = track_top_frame(track);
     int64_t ns = times_span_or_zero(frame->start_ns, frame->end_ns);
     int64_t depth = (int64_t)track->stack.count - 1;
     struct long_frame *kept = &picture->frames[picture->count];
@@ -231,15 +231,15 @@ struct picture *picture_read(struct report *report)
     report->progress.what = "drawing";
     picture->report = report;
     picture->least_ns = -1;
-    picture->end_ns = stacks_end(report->db);
+    picture->end_ns = stacks_find_end_time(report->db);
     picture->last_frame = db_integer(report->db, 0, "SELECT MAX(frame_id) FROM frame");
-    stacks_walk(report->db, &picture->stacks,
-                &(struct walk){.context = picture,
-                               .fold = true,
-                               .tick = count_frame_and_continue,
-                               .push = keep_frame_for_picture});
+    stacks_visit_frames(report->db, &picture->stacks,
+                        &(struct walk){.context = picture,
+                                       .fold = true,
+                                       .tick = count_frame_and_continue,
+                                       .push = keep_frame_for_picture});
     keep_longest_frames(picture);
-    tree_link(&picture->stacks.tree);
+    tree_link_children(&picture->stacks.tree);
     return picture;
 }
 

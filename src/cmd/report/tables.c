@@ -160,7 +160,7 @@ static void print_unfolding_cell(struct sheet *sheet, const struct column *colum
     /* _guard_id is the third column from the end of a cause's columns */
     int guard = find_column(sheet->query, "_guard_id", strlen("_guard_id"));
     struct cause cause = cause_read(sheet->query, guard - CAUSE_READ + 3);
-    char *setting = cause_setting(&cause);
+    char *setting = cause_make_setting(&cause);
 
     fputs("<details><summary>", out);
     html_text(out, query_text(sheet->query, column->at, NULL), WHAT_BYTES);
@@ -312,7 +312,7 @@ static void print_table_heading(const struct report *report, const char *name, c
     if (report->page)
         fprintf(report->out, "<h2>%s</h2>\n<p class=\"soft\">", title);
     else
-        prose_title(report->out, title);
+        prose_print_title(report->out, title);
     /* no escaping is needed here, because the sentence has only our own words and numbers */
     print_sums_sentence(report, name);
     if (report->page)
@@ -385,14 +385,14 @@ static void print_table_as_html(struct report *report, struct sheet *sheet, stru
                                 const struct template_block *block, const char *name, bool bare)
 {
     FILE *out = report->out;
-    const char *id = prose_or(block_word(block, "id"), name);
-    const char *link = block_word(block, "link");
+    const char *id = prose_text_or_other(block_text_after_word(block, "id"), name);
+    const char *link = block_text_after_word(block, "link");
 
     if (link)
         report_print_link(report, id, link);
     if (!bare)
         fprintf(out, "<section id=\"%s\">\n", id);
-    print_table_heading(report, name, block_word(block, "title"));
+    print_table_heading(report, name, block_text_after_word(block, "title"));
     print_css_of_headings(sheet, id);
     if (!bare)
         fprintf(out,
@@ -428,11 +428,11 @@ void report_print_table_of_trace(struct report *report, struct db *db, const cha
     sheet.row = (struct row){values, names, columns};
     read_columns_of_block(&sheet, block, report->page ? "page" : "cell");
     any = read_next_row(&sheet, values);
-    is_kept = !report->page && block_word(block, "always");
+    is_kept = !report->page && block_text_after_word(block, "always");
     if (report->page && any) {
         print_table_as_html(report, &sheet, values, block, name, bare);
     } else if (any || is_kept) {
-        print_table_heading(report, name, block_word(block, "title"));
+        print_table_heading(report, name, block_text_after_word(block, "title"));
         print_rows_left_out(&sheet, print_rows_as_text(&sheet, values, any));
     }
     query_close(sheet.query);

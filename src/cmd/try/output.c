@@ -201,7 +201,7 @@ static const char *quote_line(struct arena *arena, const char *line)
 {
     size_t length = strcspn(line, "\n");
     char *text = arena_text(arena, line, length);
-    size_t cut = prose_cut(text, DIFFERENCE_MOST);
+    size_t cut = prose_length_without_cut_character(text, DIFFERENCE_MOST);
 
     if (!*line)
         return "nothing";

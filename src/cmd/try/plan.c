@@ -91,7 +91,7 @@ static struct words read_json_words(struct plan *plan, struct db *db, const char
     query_bind_text(row, 1, json ? json : "[]");
     while (query_step(row)) {
         size_t bytes;
-        const char *word = query_whole(row, 0, &bytes);
+        const char *word = query_whole_value(row, 0, &bytes);
         *list_add(&words) = arena_text(&plan->arena, word, bytes);
     }
     query_close(row);
@@ -204,20 +204,21 @@ bool plan_read(struct plan *plan, char *const *files)
     plan->launcher = read_json_words(plan, db, read_meta_text(plan, db, "launcher"));
     plan->directory = read_meta_text(plan, db, "directory");
     plan->executable = read_meta_text(plan, db, "executable");
-    plan->values_get_session_option = prose_equal(read_meta_text(plan, db, "values"), "all");
+    plan->values_get_session_option =
+        prose_are_texts_equal(read_meta_text(plan, db, "values"), "all");
     plan->job = plan->launcher.count ||
                 db_integer(db, 0, "SELECT COUNT(DISTINCT rank) > 1 FROM process WHERE rank >= 0");
     read_recorded_options(plan, db);
     why = find_reason_not_to_run(plan, db);
     if (!why && !plan->any_owner && !is_file_of_user(plan->path))
         why = "belongs to another user, and its command would run as you: --yes runs it";
-    if (why && !db_failed(db))
+    if (why && !db_has_failed(db))
         say_error("try: %s: %s", plan->path, why);
     else if (!why && !is_writable(plan->path))
         say_error("try: %s: cannot be written, so results have no place: copy the trace to where "
                   "it can be",
                   why = plan->path);
-    why = db_failed(db) ? plan->path : why;
+    why = db_has_failed(db) ? plan->path : why;
     db_close(db);
     return !why;
 }
@@ -266,13 +267,13 @@ static bool has_setting(const struct plan *plan, const char *setting)
 static void add_remedy_settings(struct plan *plan, char *const *files, const char *name,
                                 size_t most)
 {
-    struct why why = {.db = find_open(files)};
+    struct why why = {.db = find_open_traces(files)};
     bool found = why.db && find_code(why.db, name, &why.code, stderr, false) == FIND_ONE;
 
     if (found) {
-        why_gather(&why);
+        why_gather_facts(&why);
         why_add_remedies(&why);
-        why_whatif(&why);
+        why_predict_remedies(&why);
     }
     for (size_t i = 0; found && i < why.remedies.count; i++) {
         const char *setting = why.remedies.at[i].setting;
@@ -315,7 +316,7 @@ static void find_interpreter_of_command(const struct plan *plan, struct program 
     if (plan->launcher.count)
         python = NULL;
     t->python = python;
-    snprintf(t->path, sizeof t->path, "%s", prose_or(python, ""));
+    snprintf(t->path, sizeof t->path, "%s", prose_text_or_other(python, ""));
 }
 
 bool plan_settings_are_valid(const struct plan *plan)

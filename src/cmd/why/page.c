@@ -49,7 +49,7 @@ static const char *first_part_of_reason(const char *reason)
 
 static const char *name_of_entry(const struct cause *cause)
 {
-    return prose_or(cause->older_entry, "an older entry");
+    return prose_text_or_other(cause->older_entry, "an older entry");
 }
 
 /* Return the innermost line in STACK that is the program's own code. SAID is a sentence of torch
@@ -57,9 +57,9 @@ static const char *name_of_entry(const struct cause *cause)
 static const char *find_user_line(const char *stack, const char *said)
 {
     struct lines *lines = db_lines(why->db);
-    char *line = user_stack_line(stack, said, why->code.qualname, lines);
+    char *line = user_stack_innermost_line(stack, said, why->code.qualname, lines);
 
-    return why_keep(why, line);
+    return why_keep_text(why, line);
 }
 
 static double share_in_percent(int64_t part, int64_t all)
@@ -149,10 +149,10 @@ static const char *format_moment(int64_t ns)
 /* Print the shares of calls by how they ran, as "16 calls: 56.2 % ran compiled code, ...". */
 static void print_call_shares(struct page_text *page)
 {
-    int64_t hits = why_calls(why, OUTCOME_HIT);
-    int64_t compiled = why_calls(why, OUTCOME_COMPILED);
-    int64_t skips = why_calls(why, OUTCOME_SKIP);
-    int64_t disabled = why_calls(why, OUTCOME_DISABLED);
+    int64_t hits = why_count_calls(why, OUTCOME_HIT);
+    int64_t compiled = why_count_calls(why, OUTCOME_COMPILED);
+    int64_t skips = why_count_calls(why, OUTCOME_SKIP);
+    int64_t disabled = why_count_calls(why, OUTCOME_DISABLED);
     int64_t compiles = (int64_t)why->compiles.count;
     int64_t asked = why->shared.asked;
 
@@ -166,14 +166,15 @@ static void print_call_shares(struct page_text *page)
         fact(page, "python", share_in_percent(why->shared.python, asked));
     }
     fact(page, "without_code", compiles - why->made);
-    page_text_row(page, "pages/why/shares", 0);
+    page_text_print_row(page, "pages/why/shares", 0);
 }
 
 static void print_head(struct page_text *page)
 {
     const struct found_code *code = &why->code;
-    const char *rest = why_keep(why, torch_rest_words(code->qualname, NAME_BYTES));
-    char *settings = doubts_settings(why->db);
+    const char *rest =
+        why_keep_text(why, torch_describe_resume_function(code->qualname, NAME_BYTES));
+    char *settings = doubts_describe_settings(why->db);
 
     set_shared_fields(page);
     fact(page, "file", code->filename);
@@ -181,9 +182,9 @@ static void print_head(struct page_text *page)
     fact(page, "kind", rest ? rest : code->kind);
     fact(page, "code_objects", code->code_objects);
     fact(page, "processes", code->processes);
-    fact(page, "values", doubts_values(why->db));
+    fact(page, "values", doubts_describe_stored_values(why->db));
     fact(page, "settings", settings);
-    page_text_row(page, "pages/why/head", 0);
+    page_text_print_row(page, "pages/why/head", 0);
     free(settings);
 }
 
@@ -230,11 +231,11 @@ static void print_ranks(struct page_text *page)
         fact(page, "differ", differ);
         fact(page, "later", i > 0);
         set_rows_left_field(page, count, i);
-        more = page_text_row(page, "pages/why/rank", row);
+        more = page_text_print_row(page, "pages/why/rank", row);
         i = last + 1;
     }
     fact(page, "differ", differ);
-    page_text_row(page, "pages/why/ranks", 0);
+    page_text_print_row(page, "pages/why/ranks", 0);
 }
 
 /* Print the mode in which torch was recorded, and the ranks. */
@@ -245,7 +246,7 @@ static void print_torch_mode(struct page_text *page)
     why_add_facts(&page->facts, torch_fields, &why->torch);
     why_add_facts(&page->facts, torches_fields, &why->torch);
     if (why->torch.number)
-        page_text_row(page, "pages/why/torch", 0);
+        page_text_print_row(page, "pages/why/torch", 0);
     page->facts.count = 0;
     if (why->ranks.count)
         print_ranks(page);
@@ -272,7 +273,7 @@ static void print_calls_row(struct page_text *page, const char *name, int64_t ca
 
     fact(page, "calls", calls);
     fact(page, "share", share);
-    page_text_row(page, name, 0);
+    page_text_print_row(page, name, 0);
 }
 
 static void print_call_class(struct page_text *page, const struct call_class *class)
@@ -288,7 +289,7 @@ static void print_disabled_calls(struct page_text *page)
 {
     set_shared_fields(page);
     fact(page, "reason", first_part_of_reason(why->disabled_words));
-    page_text_row(page, "pages/why/disabled", 0);
+    page_text_print_row(page, "pages/why/disabled", 0);
 }
 
 /* Print the number of calls by outcome. Hits are printed for each cache entry. After HITS_SHOWN
@@ -301,9 +302,9 @@ static void print_calls_by_outcome(struct page_text *page)
 
     if (!why->calls.count && !why->undecided)
         return;
-    if (why->is_plain && why_calls(why, OUTCOME_PLAIN) + why->undecided == why->all_calls)
+    if (why->is_plain && why_count_calls(why, OUTCOME_PLAIN) + why->undecided == why->all_calls)
         return; /* the head of the page already says that no compiler handled the calls */
-    page_text_row(page, "pages/why/calls", 0);
+    page_text_print_row(page, "pages/why/calls", 0);
     list_each(class, &why->calls) {
         bool is_hit = class->outcome == OUTCOME_HIT;
         hits += is_hit;
@@ -332,16 +333,16 @@ static bool is_same_cause(const struct cause *one, const struct cause *other)
 {
     if (one->dimension != other->dimension)
         return false;
-    if (!prose_equal(one->aspect, other->aspect))
+    if (!prose_are_texts_equal(one->aspect, other->aspect))
         return false;
-    if (!prose_equal(one->source, other->source))
+    if (!prose_are_texts_equal(one->source, other->source))
         return false;
-    return prose_equal(one->actual, other->actual);
+    return prose_are_texts_equal(one->actual, other->actual);
 }
 
 static bool has_values(const struct cause *cause)
 {
-    return prose_filled(cause->expected) || prose_filled(cause->actual);
+    return prose_null_if_empty(cause->expected) || prose_null_if_empty(cause->actual);
 }
 
 /* Are the causes ONE and OTHER printed together, as one? Causes without values must also have the
@@ -354,9 +355,9 @@ static bool are_causes_printed_together(const struct cause *one, const struct ca
         return true;
     if (one->cache_entry_id != other->cache_entry_id)
         return false;
-    if (!prose_equal(one->kind, other->kind))
+    if (!prose_are_texts_equal(one->kind, other->kind))
         return false;
-    return prose_equal(one->text, other->text);
+    return prose_are_texts_equal(one->text, other->text);
 }
 
 /* Return the text in the member of CAUSE that is at OFFSET (offsetof). */
@@ -372,7 +373,7 @@ static bool are_printed_together_with_same_text(const struct cause *one, const s
 {
     if (!are_causes_printed_together(one, other))
         return false;
-    return prose_equal(read_text_at(one, offset), read_text_at(other, offset));
+    return prose_are_texts_equal(read_text_at(one, offset), read_text_at(other, offset));
 }
 
 /* Is CAUSE printed together with now.cause, and is it the first such cause with its text in the
@@ -409,7 +410,7 @@ static int64_t print_expecting_entries(struct page_text *page, bool is_counted)
             fact(page, "later", count > 0);
             fact(page, "entry", name_of_entry(c));
             fact(page, "left", all - count);
-            more = page_text_row(page, "pages/why/expecting", count);
+            more = page_text_print_row(page, "pages/why/expecting", count);
         }
         count++;
     }
@@ -432,10 +433,10 @@ static int64_t print_expected_values(struct page_text *page, bool is_counted)
             continue;
         if (!is_counted) {
             fact(page, "later", count > 0);
-            fact(page, "expected", why_keep(why, cause_expected(c)));
+            fact(page, "expected", why_keep_text(why, cause_expected(c)));
             fact(page, "left", all - count);
             now.cause = c;
-            more = page_text_row(page, "pages/why/expected", count);
+            more = page_text_print_row(page, "pages/why/expected", count);
             now.cause = first;
         }
         count++;
@@ -451,12 +452,12 @@ static int64_t print_guard_kinds(struct page_text *page, bool is_counted)
     int64_t count = 0;
 
     for (const struct cause *c = now.from; c < now.end; c++) {
-        if (!prose_filled(c->kind) || !is_first_with_text(c, kind))
+        if (!prose_null_if_empty(c->kind) || !is_first_with_text(c, kind))
             continue;
         if (!is_counted) {
             fact(page, "later", count > 0);
             fact(page, "kind", c->kind);
-            page_text_row(page, "pages/why/kind", count);
+            page_text_print_row(page, "pages/why/kind", count);
         }
         count++;
     }
@@ -472,10 +473,10 @@ static void print_lines_that_need_guards(struct page_text *page, const char *nam
     bool more = true;
 
     for (const struct cause *c = now.from; c < now.end && more; c++) {
-        if (!prose_filled(c->user_stack) || !is_first_with_text(c, user_stack))
+        if (!prose_null_if_empty(c->user_stack) || !is_first_with_text(c, user_stack))
             continue;
         fact(page, "line", find_user_line(c->user_stack, c->text));
-        more = page_text_row(page, name, shown);
+        more = page_text_print_row(page, name, shown);
         shown++;
     }
 }
@@ -484,8 +485,8 @@ static void print_lines_that_need_guards(struct page_text *page, const char *nam
  * of the new entry. */
 static void set_backend_fields(struct page_text *page)
 {
-    const struct entry *older = why_entry(why, now.cause->cache_entry_id);
-    const struct entry *made = why_entry(why, now.compile->cache_entry_id);
+    const struct entry *older = why_find_entry(why, now.cause->cache_entry_id);
+    const struct entry *made = why_find_entry(why, now.compile->cache_entry_id);
     const char *before = older ? older->backend : NULL;
     const char *after = before && made ? made->backend : NULL;
     bool is_same_name = after && !strcmp(before, after);
@@ -523,23 +524,23 @@ static bool is_backend_change(const struct cause *cause)
 static bool print_cause(struct page_text *page, int64_t number, int64_t all)
 {
     const struct cause *c = now.cause;
-    const char *reason = prose_or(c->source, "no reason was recorded");
+    const char *reason = prose_text_or_other(c->source, "no reason was recorded");
 
     fact(page, "decided", has_forced_recompile());
     fact(page, "entry", name_of_entry(c));
     if (has_values(c)) {
-        fact(page, "about", why_keep(why, cause_subject_expression(c)));
-        fact(page, "expected", prose_filled(c->expected));
-        fact(page, "actual", why_keep(why, cause_actual(c)));
+        fact(page, "about", why_keep_text(why, cause_subject_expression(c)));
+        fact(page, "expected", prose_null_if_empty(c->expected));
+        fact(page, "actual", why_keep_text(why, cause_actual(c)));
     } else if (is_backend_change(c)) {
         set_backend_fields(page);
     } else {
-        fact(page, "reason", prose_or(c->text, reason));
+        fact(page, "reason", prose_text_or_other(c->text, reason));
     }
     fact(page, "kinds", print_guard_kinds(page, true));
     fact(page, "how", c->how);
     fact(page, "left", all - number);
-    return page_text_row(page, "pages/why/cause", number);
+    return page_text_print_row(page, "pages/why/cause", number);
 }
 
 /* Is CAUSE the first of the causes that are printed together with it? */
@@ -579,7 +580,7 @@ static void print_recompile_causes(struct page_text *page)
 static bool print_deaths_before_recompile(struct page_text *page)
 {
     const struct compile *compile = now.compile;
-    const struct entry *other = why_other_region(why, compile);
+    const struct entry *other = why_find_other_region(why, compile);
     int64_t shown = 0;
     bool more = true;
 
@@ -592,13 +593,13 @@ static bool print_deaths_before_recompile(struct page_text *page)
             continue;
         fact(page, "label", e->label);
         fact(page, "died", format_moment(e->died_ns));
-        fact(page, "cause", prose_filled(e->death_cause));
-        more = page_text_row(page, "pages/why/death", shown);
+        fact(page, "cause", prose_null_if_empty(e->death_cause));
+        more = page_text_print_row(page, "pages/why/death", shown);
         shown++;
     }
     if (other) {
         why_add_facts(&page->facts, entries_fields, other);
-        page_text_row(page, "pages/why/other_region", 0);
+        page_text_print_row(page, "pages/why/other_region", 0);
     }
     return shown || other;
 }
@@ -611,8 +612,8 @@ static void print_causes(struct page_text *page)
         print_recompile_causes(page);
     if (!is_unexplained || print_deaths_before_recompile(page) || !compile_has_code(now.compile))
         return;
-    fact(page, "reason", prose_filled(now.compile->reason));
-    page_text_row(page, "pages/why/no_cause", 0);
+    fact(page, "reason", prose_null_if_empty(now.compile->reason));
+    page_text_print_row(page, "pages/why/no_cause", 0);
 }
 
 /* ---- printing the compiles of the function ------------------------------- */
@@ -622,13 +623,13 @@ static void print_causes(struct page_text *page)
 static void set_stack_fields(struct page_text *page, const char *stack)
 {
     fact(page, "user_line", find_user_line(stack, NULL));
-    fact(page, "user_path", why_keep(why, user_stack_path(stack)));
+    fact(page, "user_path", why_keep_text(why, user_stack_describe_path(stack)));
 }
 
 /* Return INPUTS, shortened. Inputs that torch itself adds to resume functions are left out. */
 static const char *shorten_inputs(const char *inputs)
 {
-    inputs = why_keep(why, brief_of(inputs, NULL));
+    inputs = why_keep_text(why, brief_make_pair_distinct(inputs, NULL));
     while (inputs && !strncmp(inputs, "__nested_", 9) && strstr(inputs, ", "))
         inputs = strstr(inputs, ", ") + 2;
     return inputs;
@@ -640,26 +641,26 @@ static void set_parent_fields(struct page_text *page, const struct parent *paren
 
     if (!parent->compile_id)
         return;
-    source = expression_of(parent->source);
-    expected = brief_of(parent->expected, parent->actual);
-    actual = brief_of(parent->actual, parent->expected);
-    fact(page, "parent", prose_or(parent->function, "?"));
+    source = expression_from_source(parent->source);
+    expected = brief_make_pair_distinct(parent->expected, parent->actual);
+    actual = brief_make_pair_distinct(parent->actual, parent->expected);
+    fact(page, "parent", prose_text_or_other(parent->function, "?"));
     fact(page, "parent_label", parent->label);
-    fact(page, "parent_source", why_keep(why, source));
-    fact(page, "parent_expected", why_keep(why, expected));
-    fact(page, "parent_actual", why_keep(why, actual));
+    fact(page, "parent_source", why_keep_text(why, source));
+    fact(page, "parent_expected", why_keep_text(why, expected));
+    fact(page, "parent_actual", why_keep_text(why, actual));
 }
 
 static void print_compile(struct page_text *page, const struct compile *compile)
 {
     bool is_ended = compile->end_ns != UNKNOWN;
     int64_t took = is_ended ? times_span_or_zero(compile->start_ns, compile->end_ns) : UNKNOWN;
-    const char *refusal = first_part_of_reason(compile_refusal(why, compile));
+    const char *refusal = first_part_of_reason(compile_find_refusal(why, compile));
     const char *inputs = compile->inputs ? shorten_inputs(compile->inputs) : NULL;
 
     set_shared_fields(page);
     fact(page, "is_made", compile_has_code(compile));
-    fact(page, "label", prose_filled(compile->label));
+    fact(page, "label", prose_null_if_empty(compile->label));
     fact(page, "ranks", why->ranks.count);
     fact(page, "rank", compile->rank);
     fact(page, "at", format_moment(compile->start_ns));
@@ -672,7 +673,7 @@ static void print_compile(struct page_text *page, const struct compile *compile)
     set_parent_fields(page, &compile->follows_from);
     fact(page, "inputs", inputs);
     now.compile = compile;
-    page_text_row(page, "pages/why/compile", 0);
+    page_text_print_row(page, "pages/why/compile", 0);
 }
 
 /* Print the first and the last compiles of the function. */
@@ -682,11 +683,11 @@ static void print_compiles(struct page_text *page)
     size_t most = COMPILES_FIRST + COMPILES_LAST;
 
     if (count)
-        page_text_row(page, "pages/why/compiles", 0);
+        page_text_print_row(page, "pages/why/compiles", 0);
     for (size_t i = 0; i < count; i++) {
         if (count > most && i == COMPILES_FIRST) {
             set_rows_left_field(page, count, most);
-            page_text_row(page, "pages/why/compiles_left", 0);
+            page_text_print_row(page, "pages/why/compiles_left", 0);
             i = count - COMPILES_LAST;
         }
         print_compile(page, &why->compiles.at[i]);
@@ -701,7 +702,7 @@ static void print_histories(struct page_text *page)
     for (size_t i = 0; i < why->histories.count && more; i++) {
         const struct history *h = &why->histories.at[i];
         struct history sum = *h;
-        if (!prose_filled(h->text))
+        if (!prose_null_if_empty(h->text))
             continue;
         if (h->is_repeated)
             continue;
@@ -711,10 +712,10 @@ static void print_histories(struct page_text *page)
         now.cause = h->cause;
         now.end = h->cause + 1;
         why_add_facts(&page->facts, histories_fields, &sum);
-        fact(page, "about", why_keep(why, cause_subject_expression(h->cause)));
+        fact(page, "about", why_keep_text(why, cause_subject_expression(h->cause)));
         fact(page, "text", h->text);
         fact(page, "how", h->cause->how);
-        more = page_text_row(page, "pages/why/history", shown);
+        more = page_text_print_row(page, "pages/why/history", shown);
         shown++;
     }
 }
@@ -732,9 +733,9 @@ static void print_cache_entries(struct page_text *page)
         fact(page, "observed", why->torch.observed);
         fact(page, "last", format_moment(e->last_hit_ns));
         fact(page, "died", format_moment(e->died_ns));
-        fact(page, "cause", prose_filled(e->death_cause));
+        fact(page, "cause", prose_null_if_empty(e->death_cause));
         set_rows_left_field(page, why->entries.count, i);
-        more = page_text_row(page, "pages/why/entry", (int64_t)i);
+        more = page_text_print_row(page, "pages/why/entry", (int64_t)i);
     }
 }
 
@@ -742,14 +743,14 @@ static void print_cache_entries(struct page_text *page)
  * reason was recorded. */
 static const char *find_mark_reason(const struct mark *mark)
 {
-    bool is_run_only = prose_equal(mark->action, "run_only");
-    bool is_skip = prose_equal(mark->action, "skip");
+    bool is_run_only = prose_are_texts_equal(mark->action, "run_only");
+    bool is_skip = prose_are_texts_equal(mark->action, "skip");
 
     /* the mark's own reason tells only how torch prevents compiles, so prefer the limit that was
      * reached */
     if (is_run_only && why->limit_reason)
         return why->limit_reason;
-    if (prose_filled(mark->reason))
+    if (prose_null_if_empty(mark->reason))
         return first_part_of_reason(mark->reason);
     return is_skip && why_was_skipped(why) ? first_part_of_reason(why->declined_reason) : NULL;
 }
@@ -766,7 +767,7 @@ static void print_marks(struct page_text *page)
         fact(page, "turned_away", why_was_skipped(why));
         why_add_facts(&page->facts, marks_fields, m);
         set_rows_left_field(page, why->marks.count, i);
-        more = page_text_row(page, "pages/why/mark", (int64_t)i);
+        more = page_text_print_row(page, "pages/why/mark", (int64_t)i);
     }
 }
 
@@ -780,40 +781,40 @@ static void print_limit(struct page_text *page, const struct call_class *class)
     fact(page, "unsaid", is_unsaid);
     fact(page, "first", format_moment(class->first_ns));
     fact(page, "last", format_moment(class->last_ns));
-    page_text_row(page, "pages/why/limit", 0);
+    page_text_print_row(page, "pages/why/limit", 0);
 }
 
 /* Print the calls that found no entry and were not compiled: when they happened, their inputs, and
  * the callers in which torch does not compile them. */
 static void print_limits(struct page_text *page)
 {
-    bool is_limited = why_calls(why, OUTCOME_LIMIT);
+    bool is_limited = why_count_calls(why, OUTCOME_LIMIT);
     bool more = true;
 
     for (size_t i = 0; i < why->calls.count; i++)
         if (why->calls.at[i].outcome == OUTCOME_LIMIT)
             print_limit(page, &why->calls.at[i]);
     if (!is_limited && why->inputs.count + why->forbidders.count)
-        page_text_row(page, "pages/why/unfitted", 0);
+        page_text_print_row(page, "pages/why/unfitted", 0);
     for (size_t i = 0; i < why->forbidders.count && more; i++) {
         const struct forbidder *forbidder = &why->forbidders.at[i];
         why_add_facts(&page->facts, forbidders_fields, forbidder);
         fact(page, "why", first_part_of_reason(forbidder->reason));
-        more = page_text_row(page, "pages/why/forbidder", (int64_t)i);
+        more = page_text_print_row(page, "pages/why/forbidder", (int64_t)i);
     }
     more = true;
     for (size_t i = 0; i < why->inputs.count && more; i++) {
         const struct input *input = &why->inputs.at[i];
         fact(page, "calls", input->calls);
-        fact(page, "inputs", shorten_inputs(prose_or(input->inputs, "?")));
-        more = page_text_row(page, "pages/why/input", (int64_t)i);
+        fact(page, "inputs", shorten_inputs(prose_text_or_other(input->inputs, "?")));
+        more = page_text_print_row(page, "pages/why/input", (int64_t)i);
     }
 }
 
 static void print_guard_times(struct page_text *page)
 {
     int64_t checks = why->timed_checks;
-    double share = why_guard_share(why);
+    double share = why_share_of_guards(why);
     bool is_told = checks || why->guards_slow;
 
     set_shared_fields(page);
@@ -823,19 +824,19 @@ static void print_guard_times(struct page_text *page)
         fact(page, "call_ns", why->guard_ns / why->guard_calls);
         fact(page, "share", share);
     }
-    page_text_row(page, "pages/why/guards", 0);
+    page_text_print_row(page, "pages/why/guards", 0);
 }
 
 static bool print_failed_guard(struct page_text *page, size_t i)
 {
     const struct failed_guard *g = &why->guards.at[i];
-    char *about = expression_of(prose_or(g->source, g->expression));
+    char *about = expression_from_source(prose_text_or_other(g->source, g->expression));
 
     why_add_facts(&page->facts, guards_fields, g);
     set_rows_left_field(page, why->guards.count, i);
-    fact(page, "about", why_keep(why, about));
+    fact(page, "about", why_keep_text(why, about));
     fact(page, "line", find_user_line(g->user_stack, NULL));
-    return page_text_row(page, "pages/why/failed_guard", (int64_t)i);
+    return page_text_print_row(page, "pages/why/failed_guard", (int64_t)i);
 }
 
 static void print_guards(struct page_text *page)
@@ -851,7 +852,7 @@ static void print_guards(struct page_text *page)
         why_add_facts(&page->facts, costs_fields, cost);
         if (all > 0)
             fact(page, "share", share_in_percent(cost->estimated_ns, all));
-        more = page_text_row(page, "pages/why/cost", (int64_t)i);
+        more = page_text_print_row(page, "pages/why/cost", (int64_t)i);
     }
     more = true;
     for (size_t i = 0; i < why->guards.count && more; i++)
@@ -872,13 +873,13 @@ static void print_resume_function(struct page_text *page)
 
     if (!rest->resume_function)
         return;
-    words = torch_rest_words(rest->resume_function, WHY_WIDTH);
-    torch_resume(rest->resume_function, &function, &line);
+    words = torch_describe_resume_function(rest->resume_function, WHY_WIDTH);
+    torch_parse_resume_name(rest->resume_function, &function, &line);
     why_add_facts(&page->facts, breaks_fields, rest);
-    fact(page, "words", why_keep(why, words));
+    fact(page, "words", why_keep_text(why, words));
     fact(page, "before", has_more ? function : NULL);
     fact(page, "before_line", line);
-    page_text_row(page, "pages/why/rest", 0);
+    page_text_print_row(page, "pages/why/rest", 0);
     free(function);
 }
 
@@ -903,10 +904,10 @@ static void print_graph_breaks(struct page_text *page)
         fact(page, "times", b->times);
         fact(page, "what", reason.what);
         fact(page, "why", reason.why);
-        fact_is(&page->facts, "unresumed", lacks_resume_function(b));
+        fact_bool(&page->facts, "unresumed", lacks_resume_function(b));
         set_stack_fields(page, b->user_stack);
         set_rows_left_field(page, why->breaks.count, i);
-        more = page_text_row(page, "pages/why/break", (int64_t)i);
+        more = page_text_print_row(page, "pages/why/break", (int64_t)i);
     }
 }
 
@@ -921,7 +922,7 @@ static void print_phases(struct page_text *page)
 
     if (why->caches) {
         set_shared_fields(page);
-        page_text_row(page, "pages/why/caches", 0);
+        page_text_print_row(page, "pages/why/caches", 0);
     }
     list_each(p, &why->phases) {
         all += p->self_ns;
@@ -933,15 +934,15 @@ static void print_phases(struct page_text *page)
             continue;
         why_add_facts(&page->facts, phases_fields, p);
         fact(page, "share", share_in_percent(p->self_ns, all));
-        fact(page, "words", torch_phase_words(p->name));
-        more = page_text_row(page, "pages/why/phase", shown);
+        fact(page, "words", torch_describe_phase(p->name));
+        more = page_text_print_row(page, "pages/why/phase", shown);
         shown++;
     }
     if (all <= 0 || !late)
         return;
     fact(page, "self_ns", late);
     fact(page, "share", share_in_percent(late, all));
-    page_text_row(page, "pages/why/late", 0);
+    page_text_print_row(page, "pages/why/late", 0);
 }
 
 /* ---- printing the remedies ----------------------------------------------- */
@@ -975,7 +976,7 @@ static void print_remedy_figures(struct page_text *page)
     set_figure_field(page, "breaks", breaks, "breaks_before", r->breaks);
     fact(page, "gone", r->gone);
     fact(page, "gain", r->gain);
-    page_text_row(page, "pages/why/figures", 0);
+    page_text_print_row(page, "pages/why/figures", 0);
 }
 
 /* Print the commands that measure how much now.remedy helps. */
@@ -983,16 +984,16 @@ static void print_measure_commands(struct page_text *page)
 {
     set_shared_fields(page);
     fact(page, "file", db_path(why->db));
-    fact(page, "tried", trials_trace(why->db));
+    fact(page, "tried", trials_path_of_trace(why->db));
     why_add_facts(&page->facts, remedies_fields, now.remedy);
-    page_text_row(page, "pages/why/unmeasured", 0);
+    page_text_print_row(page, "pages/why/unmeasured", 0);
 }
 
 /* Print the settings of now.remedy, each quoted as one word of a shell. */
 static void print_settings(struct page_text *page)
 {
     bool is_tried = now.remedy->trial != UNKNOWN;
-    const char *setting = is_tried ? "" : prose_or(now.remedy->setting, "");
+    const char *setting = is_tried ? "" : prose_text_or_other(now.remedy->setting, "");
     bool is_quoted = *setting == '\'';
     size_t bytes;
 
@@ -1001,14 +1002,14 @@ static void print_settings(struct page_text *page)
         fact(page, "mode", why->torch.mode);
         fact(page, "quoted", is_quoted);
         fact(page, "setting", arena_text(&why->arena, setting, bytes));
-        page_text_row(page, "pages/why/setting", 0);
+        page_text_print_row(page, "pages/why/setting", 0);
         setting += bytes;
     }
 }
 
 static void print_remedy_outcome(struct page_text *page)
 {
-    if (remedy_has_figures(now.remedy))
+    if (remedy_has_counts(now.remedy))
         print_remedy_figures(page);
     else
         print_measure_commands(page);
@@ -1028,7 +1029,7 @@ static void print_notes(struct page_text *page)
             continue;
         fact(page, "normal", is_normal);
         fact(page, "text", r->text);
-        more = page_text_row(page, "pages/why/note", shown);
+        more = page_text_print_row(page, "pages/why/note", shown);
         shown++;
     }
 }
@@ -1045,7 +1046,7 @@ static void print_settings_with_other_output(struct page_text *page)
             continue;
         why_add_facts(&page->facts, remedies_fields, r);
         fact(page, "other_output", r->other_output);
-        page_text_row(page, "pages/why/other_output", shown);
+        page_text_print_row(page, "pages/why/other_output", shown);
         shown++;
     }
 }
@@ -1067,9 +1068,9 @@ static void print_remedies_head(struct page_text *page)
         is_any = is_any || !why->remedies.at[i].rejected;
     set_shared_fields(page);
     if (is_any)
-        page_text_row(page, "pages/why/remedies", 0);
+        page_text_print_row(page, "pages/why/remedies", 0);
     else if (are_all_calls_compiled_without_trouble())
-        page_text_row(page, "pages/why/nothing", 0);
+        page_text_print_row(page, "pages/why/nothing", 0);
     page->facts.count = 0;
 }
 
@@ -1093,7 +1094,7 @@ static void print_remedies(struct page_text *page)
         fact(page, "function", why->code.qualname);
         fact(page, "text", r->text);
         fact(page, "because", r->because);
-        more = page_text_row(page, "pages/why/remedy", shown);
+        more = page_text_print_row(page, "pages/why/remedy", shown);
         shown++;
     }
     print_notes(page);
@@ -1111,7 +1112,7 @@ static void print_sql(struct page_text *page)
 {
     for (size_t i = 0; why->with_sql && i < why->asked.count; i++) {
         why_add_facts(&page->facts, asked_fields, &why->asked.at[i]);
-        page_text_row(page, "pages/why/sql", (int64_t)i);
+        page_text_print_row(page, "pages/why/sql", (int64_t)i);
     }
 }
 
@@ -1119,7 +1120,7 @@ static void print_sql(struct page_text *page)
 
 static void print_part_expected(struct page_text *page)
 {
-    if (prose_filled(now.cause->expected))
+    if (prose_null_if_empty(now.cause->expected))
         print_expected_values(page, false);
 }
 
@@ -1202,7 +1203,7 @@ void why_page_print(struct why *of, bool all)
     struct page_text page = {
         .out = stdout,
         .db = of->db,
-        .way = page_text_way(stdout, false),
+        .way = page_text_choose_way(stdout, false),
         .call = print_part,
     };
 

@@ -10,8 +10,8 @@
 
 #include "trace/why/why.h"
 
-/* Print the page about WHY. why_gather(), why_add_remedies() and why_whatif() must have filled WHY.
- * If ALL, print all remedies, not only the first ones. */
+/* Print the page about WHY. why_gather_facts(), why_add_remedies() and why_predict_remedies() must
+ * have filled WHY. If ALL, print all remedies, not only the first ones. */
 void why_page_print(struct why *why, bool all);
 
 /* Print the remedies of WHY to OUT, as on the page of `dyntrace why`. */

@@ -16,11 +16,11 @@ static void bind_profile_parameters(const void *context, struct query *query)
 {
     const struct profile_page *of = context;
     const struct why *why = of->why;
-    const char *which = doubts_frames_text(why->db);
-    const char *unstored = doubts_unstored_text(why->db);
+    const char *which = doubts_describe_stored_frames(why->db);
+    const char *unstored = doubts_describe_unstored_frames(why->db);
 
     query_bind_text(query, 2, of->json);
-    find_bind(query, 3, &why->code);
+    find_bind_ids(query, 3, &why->code);
     query_bind_text(query, 4, why->code.qualname);
     query_bind_text(query, 5, db_path(why->db));
     if (which)
@@ -48,7 +48,7 @@ void why_profile_print(const struct page_text *where, const struct why *why)
     size_t bytes;
     struct json json = {.out = open_memstream(&of.json, &bytes)};
 
-    profile_json(&why->profile, &json, NULL);
+    profile_write_as_json(&why->profile, &json, NULL);
     fclose(json.out);
     for (size_t i = 0; i < array_count(parts); i++)
         page_text_print(&page, parts[i], 0);

@@ -24,7 +24,7 @@ void cache_order_add(struct cache_order *o, struct cached entry, bool pinned)
         move_entry(o, o->count - 1, o->pinned);
 }
 
-void cache_order_move_hit(struct cache_order *o, size_t place)
+void cache_order_move_hit_entry(struct cache_order *o, size_t place)
 {
     if (o->policy == ORDER_MRU && place > o->pinned)
         move_entry(o, place, o->pinned);
@@ -45,7 +45,7 @@ size_t cache_order_find(const struct cache_order *o, uint32_t id)
     return place;
 }
 
-void cache_order_copy(struct cache_order *o, const struct cache_order *parent)
+void cache_order_copy_from_parent(struct cache_order *o, const struct cache_order *parent)
 {
     o->pinned = parent->pinned;
     o->policy = parent->policy;

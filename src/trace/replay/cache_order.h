@@ -8,7 +8,7 @@
  *     struct cache_walk walk = cache_walk(&cache, region, -1);
  *     while ((tried = cache_walk_next(&walk)))       until an entry fits
  *         ...
- *     cache_order_move_hit(&cache, place_of_tried);
+ *     cache_order_move_hit_entry(&cache, place_of_tried);
  *     cache_order_free(&cache);
  *
  * The list holds only the living entries, in two parts:
@@ -55,12 +55,12 @@ struct cache_order {
 void cache_order_add(struct cache_order *order, struct cached entry, bool pinned);
 /* The entry at the position PLACE was hit: move it to the front. cache_order_remove():
  * the entry died. */
-void cache_order_move_hit(struct cache_order *order, size_t place);
+void cache_order_move_hit_entry(struct cache_order *order, size_t place);
 void cache_order_remove(struct cache_order *order, size_t place);
 /* Return the position of the entry with this ID, or order->count if there is none. */
 size_t cache_order_find(const struct cache_order *order, uint32_t id);
 /* Make ORDER, which is empty, a copy of PARENT. */
-void cache_order_copy(struct cache_order *order, const struct cache_order *parent);
+void cache_order_copy_from_parent(struct cache_order *order, const struct cache_order *parent);
 void cache_order_free(struct cache_order *order);
 
 /* The state of a loop over the entries that a lookup sees, in the order in which it tries them.

@@ -41,19 +41,19 @@ static bool is_event_of_kind(const struct replay *r, const struct replay_event *
 }
 
 /* Is the element INDEX of MARKS true? REPLAY_NONE has no element, so it is not marked. */
-static bool is_marked(const bool *marks, uint32_t index)
+static bool is_element_marked(const bool *marks, uint32_t index)
 {
     return index != REPLAY_NONE && marks[index];
 }
 
-static bool passes_filters(const struct cursor *c, const struct replay_event *e)
+static bool does_event_pass_filters(const struct cursor *c, const struct replay_event *e)
 {
     const struct replay_subject s = replay_subject_of(c->r, e->kind, e->index);
     const uint32_t lookup = e->kind == REPLAY_LOOKUP ? e->index : REPLAY_NONE;
     const uint32_t by[FILTERS] = {s.code, s.thread, lookup, lookup};
 
     for (int i = 0; i < FILTERS; i++)
-        if (c->filters[i] && !is_marked(c->filters[i], by[i]))
+        if (c->filters[i] && !is_element_marked(c->filters[i], by[i]))
             return false;
     return true;
 }
@@ -68,11 +68,13 @@ static size_t find_event(const struct cursor *c, size_t at, bool gap, enum curso
 
     if (direction > 0) {
         for (at += !gap; at < c->r->events.count; at++)
-            if (is_event_of_kind(c->r, &events[at], what) && passes_filters(c, &events[at]))
+            if (is_event_of_kind(c->r, &events[at], what) &&
+                does_event_pass_filters(c, &events[at]))
                 return at;
     } else {
         while (at-- > 0)
-            if (is_event_of_kind(c->r, &events[at], what) && passes_filters(c, &events[at]))
+            if (is_event_of_kind(c->r, &events[at], what) &&
+                does_event_pass_filters(c, &events[at]))
                 return at;
     }
     return c->r->events.count;
@@ -80,14 +82,14 @@ static size_t find_event(const struct cursor *c, size_t at, bool gap, enum curso
 
 /* ---- moving the cursor --------------------------------------------------- */
 
-void cursor_begin(struct cursor *c, struct db *db, struct replay *replay, FILE *out)
+void cursor_init(struct cursor *c, struct db *db, struct replay *replay, FILE *out)
 {
     *c = (struct cursor){.db = db, .r = replay, .out = out, .gap = true};
 }
 
 void cursor_end(struct cursor *c)
 {
-    cursor_filter_off(c);
+    cursor_remove_filters(c);
 }
 
 /* Move the cursor to event number EVENT. Returns CURSOR_NONE if EVENT is events.count, which means
@@ -101,30 +103,30 @@ static enum cursor_result move_to_event(struct cursor *c, size_t event)
     return CURSOR_THERE;
 }
 
-void cursor_to_time(struct cursor *c, int64_t at_ns)
+void cursor_move_to_time(struct cursor *c, int64_t at_ns)
 {
     c->at = replay_find_event_at_time(c->r, at_ns);
     c->gap = true;
     c->gap_ns = at_ns;
 }
 
-const struct replay_event *cursor_event(const struct cursor *c)
+const struct replay_event *cursor_get_event(const struct cursor *c)
 {
     return c->at < c->r->events.count && !c->gap ? &c->r->events.at[c->at] : NULL;
 }
 
-struct replay_subject cursor_subject(const struct cursor *c)
+struct replay_subject cursor_get_subject(const struct cursor *c)
 {
     return replay_subject_of(c->r, c->r->events.at[c->at].kind, c->r->events.at[c->at].index);
 }
 
-int64_t cursor_ns(const struct cursor *c)
+int64_t cursor_get_time(const struct cursor *c)
 {
     return c->gap ? c->gap_ns : c->r->events.at[c->at].at_ns;
 }
 
 /* Return the first column of QUERY's first row, or 0 without a row. Closes QUERY. */
-static int64_t read_number(struct query *query)
+static int64_t read_number_and_close(struct query *query)
 {
     int64_t number = query_step(query) ? query_integer(query, 0) : 0;
 
@@ -132,32 +134,32 @@ static int64_t read_number(struct query *query)
     return number;
 }
 
-int64_t cursor_frame(const struct cursor *c)
+int64_t cursor_find_frame(const struct cursor *c)
 {
-    const struct replay_event *e = cursor_event(c);
+    const struct replay_event *e = cursor_get_event(c);
 
     if (!e || e->kind == REPLAY_DEATH)
         return 0;
-    return read_number(
+    return read_number_and_close(
         db_query_with(c->db,
                       schema_statement(e->kind == REPLAY_LOOKUP    ? "replay/frame-of-lookup"
                                        : e->kind == REPLAY_COMPILE ? "replay/frame-of-compile"
                                                                    : "replay/frame-of-break"),
-                      cursor_subject(c).id));
+                      cursor_get_subject(c).id));
 }
 
-enum cursor_result cursor_step(struct cursor *c, enum cursor_what what, int direction)
+enum cursor_result cursor_move_by_step(struct cursor *c, enum cursor_what what, int direction)
 {
     return move_to_event(c, find_event(c, c->at, c->gap, what, direction));
 }
 
-enum cursor_result cursor_to_first_or_last(struct cursor *c, enum cursor_what what, bool last)
+enum cursor_result cursor_move_to_first_or_last(struct cursor *c, enum cursor_what what, bool last)
 {
     return move_to_event(c,
                          find_event(c, last ? c->r->events.count : 0, true, what, last ? -1 : 1));
 }
 
-enum cursor_result cursor_to_id(struct cursor *c, enum cursor_what what, int64_t id)
+enum cursor_result cursor_move_to_id(struct cursor *c, enum cursor_what what, int64_t id)
 {
     const struct replay *r = c->r;
     const struct replay_break *b;
@@ -189,18 +191,18 @@ enum cursor_result cursor_to_id(struct cursor *c, enum cursor_what what, int64_t
 /* ---- parsing what the user typed: "miss", "1.5s", "lookup 20" ------------ */
 
 /* END follows the word "lookup" or "miss". Is it empty, or the ending of a plural? */
-static bool is_plural_end(const char *end)
+static bool is_plural_ending(const char *end)
 {
     return !*end || !strcmp(end, "s") || !strcmp(end, "es");
 }
 
-bool cursor_read_what(const char *word, enum cursor_what *what)
+bool cursor_parse_event_kind(const char *word, enum cursor_what *what)
 {
     for (int i = 0; i < NEXT_KINDS; i++) {
         size_t bytes = strlen(cursor_whats[i]);
         if (strncmp(cursor_whats[i], word, bytes))
             continue;
-        if (is_plural_end(word + bytes)) {
+        if (is_plural_ending(word + bytes)) {
             *what = (enum cursor_what)i;
             return true;
         }
@@ -223,7 +225,7 @@ static int64_t parse_time(const char *word, int64_t all)
                : -1;
 }
 
-enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_what *what)
+enum cursor_result cursor_move_to_place(struct cursor *c, const char *place, enum cursor_what *what)
 {
     char word[32], more[32], *end;
     int words = sscanf(place, "%31s %31s", word, more);
@@ -236,30 +238,30 @@ enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_
                             "where to? Event 12, a time (1.5s), a part (50%), lookup 20, first "
                             "miss, last compile");
     if (!strcmp(word, "first") || !strcmp(word, "last")) {
-        if (words > 1 && !cursor_read_what(more, what))
+        if (words > 1 && !cursor_parse_event_kind(more, what))
             return report_error(
                 more,
                 "no such event: lookup, compile, recompile, break, death, hit, miss or event");
-        return cursor_to_first_or_last(c, *what, !strcmp(word, "last"));
+        return cursor_move_to_first_or_last(c, *what, !strcmp(word, "last"));
     }
     if (words == 1 && !word[strspn(word, "0123456789")]) {
         words = 2;
         strcpy(more, word);
         strcpy(word, cursor_whats[NEXT_EVENT]);
     }
-    if (words > 1 && cursor_read_what(word, what)) {
+    if (words > 1 && cursor_parse_event_kind(word, what)) {
         errno = 0;
         number = strtoll(more, &end, 10);
         if (*end || errno)
             return report_error(more, "not a number");
-        result = cursor_to_id(c, *what, number);
+        result = cursor_move_to_id(c, *what, number);
         return result == CURSOR_NONE ? report_error(more, "the trace has none with that number")
                                      : result;
     }
     if (words > 1 || (number = parse_time(word, c->r->last_ns)) < 0)
         return report_error(
             word, "not a time (1.5s, 20ms), a part (50%) or an event (lookup 20, first miss)");
-    cursor_to_time(c, number);
+    cursor_move_to_time(c, number);
     return CURSOR_THERE;
 }
 
@@ -283,8 +285,8 @@ static bool *mark_codes_named(struct cursor *c, const char *name)
  * first column of a row is a row id, for which MAP has the index in the array. If MAP is NULL,
  * it is the row id of a lookup. TEXT is what the user typed, for error messages. Returns NULL
  * after reporting an error. */
-static bool *mark_ids(struct cursor *c, struct query *query, const char *text,
-                      const struct map *map, size_t count)
+static bool *mark_rows_of_query(struct cursor *c, struct query *query, const char *text,
+                                const struct map *map, size_t count)
 {
     bool *marks = calloc(count + 1, sizeof *marks);
     bool any = false;
@@ -316,7 +318,7 @@ static struct query *open_query_with_text(const struct cursor *c, const char *st
     return query;
 }
 
-void cursor_filter_off(struct cursor *c)
+void cursor_remove_filters(struct cursor *c)
 {
     for (int i = 0; i < FILTERS; i++) {
         free(c->filters[i]);
@@ -353,7 +355,7 @@ static bool *mark_outcomes(struct cursor *c, char *list)
 /* Return a new array with a true for each row that passes a filter of the kind KIND ("function",
  * "thread", ...). TEXT is what the user typed after the kind. *FILTER gets the number of the kind.
  * Returns NULL after reporting an error. */
-static bool *mark_filtered(struct cursor *c, const char *kind, char *text, int *filter)
+static bool *mark_rows_that_pass_filter(struct cursor *c, const char *kind, char *text, int *filter)
 {
     static const struct {
         const char *kind;
@@ -384,16 +386,17 @@ static bool *mark_filtered(struct cursor *c, const char *kind, char *text, int *
             "SELECT lookup_id FROM call_ledger WHERE lookup_id IS NOT NULL AND (%s\n)", text);
         query = db_query(c->db, sql);
         free(sql);
-        return mark_ids(c, query, text, NULL, r->lookups.count);
+        return mark_rows_of_query(c, query, text, NULL, r->lookups.count);
     }
     if (!filters[i].statement)
         return mark_codes_named(c, text);
     query = open_query_with_text(c, filters[i].statement, text);
-    return *filter == FILTER_CODE ? mark_ids(c, query, text, &r->code_ids, r->codes.count)
-                                  : mark_ids(c, query, text, &r->thread_ids, r->threads.count);
+    return *filter == FILTER_CODE
+               ? mark_rows_of_query(c, query, text, &r->code_ids, r->codes.count)
+               : mark_rows_of_query(c, query, text, &r->thread_ids, r->threads.count);
 }
 
-bool cursor_filter(struct cursor *c, const char *by)
+bool cursor_add_filter(struct cursor *c, const char *by)
 {
     char *text = strdup(by);
     char *rest;
@@ -408,7 +411,7 @@ bool cursor_filter(struct cursor *c, const char *by)
                      "filter by what? function NAME, file GLOB, thread ID, process ID, outcome "
                      "NAME, where SQL; or off");
     else if (kind)
-        marks = mark_filtered(c, kind, rest, &filter);
+        marks = mark_rows_that_pass_filter(c, kind, rest, &filter);
     if (marks) {
         free(c->filters[filter]);
         c->filters[filter] = marks;
@@ -424,7 +427,7 @@ size_t cursor_count_passing(const struct cursor *c)
     size_t count = 0;
 
     for (size_t i = 0; i < c->r->events.count; i++)
-        count += passes_filters(c, &c->r->events.at[i]);
+        count += does_event_pass_filters(c, &c->r->events.at[i]);
     return count;
 }
 
@@ -434,12 +437,12 @@ size_t cursor_count_passing(const struct cursor *c)
 static enum cursor_result run_filter_command(struct cursor *c, const char *by)
 {
     if (strcmp(by, "off")) {
-        if (!cursor_filter(c, by))
+        if (!cursor_add_filter(c, by))
             return CURSOR_ERROR;
         fprintf(c->out, "%zu of %zu events pass\n", cursor_count_passing(c), c->r->events.count);
         return CURSOR_NONE;
     }
-    cursor_filter_off(c);
+    cursor_remove_filters(c);
     fputs("no filter\n", c->out);
     return CURSOR_NONE;
 }
@@ -453,13 +456,13 @@ enum cursor_result cursor_run_command(struct cursor *c, const char *name, const 
     if (!strcmp(name, "filter"))
         return run_filter_command(c, rest);
     if (!strcmp(name, "goto")) {
-        result = cursor_goto(c, rest, &what);
+        result = cursor_move_to_place(c, rest, &what);
     } else {
-        if (!cursor_read_what(rest, &what))
+        if (!cursor_parse_event_kind(rest, &what))
             return report_error(rest,
                                 "no such event: lookup, compile, recompile, break, death, hit, "
                                 "miss or event");
-        result = cursor_step(c, what, next ? 1 : -1);
+        result = cursor_move_by_step(c, what, next ? 1 : -1);
     }
     if (result == CURSOR_NONE)
         fprintf(c->out, "(no %s%s%s)\n",
@@ -472,15 +475,15 @@ enum cursor_result cursor_run_command(struct cursor *c, const char *name, const 
 
 /* ---- finding the cache at the cursor ------------------------------------- */
 
-bool cursor_cache(const struct cursor *c, struct replay_state *state)
+bool cursor_get_cache_state(const struct cursor *c, struct replay_state *state)
 {
-    const struct replay_event *e = cursor_event(c);
+    const struct replay_event *e = cursor_get_event(c);
     struct replay_subject s;
     uint32_t cache = REPLAY_NONE;
 
     if (!e)
         return false;
-    s = cursor_subject(c);
+    s = cursor_get_subject(c);
     if (s.code != REPLAY_NONE)
         cache = replay_index_of_id(&c->r->cache_ids, replay_cache_key(s.code, s.process));
     if (cache == REPLAY_NONE)

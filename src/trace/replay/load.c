@@ -35,7 +35,7 @@ static bool is_null(unsigned nulls, int column)
 
 /* Return NS, limited so that the sum of two times cannot overflow, even if the
  * trace is malicious. */
-static int64_t limit_time(int64_t ns)
+static int64_t clamp_time(int64_t ns)
 {
     int64_t most = REPLAY_NEVER / 4;
 
@@ -45,9 +45,9 @@ static int64_t limit_time(int64_t ns)
 }
 
 /* Return the time in column AT, or REPLAY_NEVER if the column is NULL. */
-static int64_t time_or_never(const int64_t *v, unsigned nulls, int at)
+static int64_t time_of_column(const int64_t *v, unsigned nulls, int at)
 {
-    return is_null(nulls, at) ? REPLAY_NEVER : limit_time(v[at]);
+    return is_null(nulls, at) ? REPLAY_NEVER : clamp_time(v[at]);
 }
 
 static bool read_process_row(void *context, const int64_t *v, unsigned nulls)
@@ -56,10 +56,10 @@ static bool read_process_row(void *context, const int64_t *v, unsigned nulls)
     bool has_parent = !is_null(nulls, 2);
     struct replay_process p = {
         .id = v[0],
-        .start_ns = limit_time(v[1]),
+        .start_ns = clamp_time(v[1]),
         .parent = has_parent ? replay_index_of_id(&r->process_ids, v[2]) : REPLAY_NONE,
         .torch = v[3],
-        .lost_ns = time_or_never(v, nulls, 4),
+        .lost_ns = time_of_column(v, nulls, 4),
         .first_fork_ns = REPLAY_NEVER,
     };
 
@@ -106,8 +106,8 @@ static bool read_entry_row(void *context, const int64_t *v, unsigned nulls)
     *e = (struct replay_entry){
         .id = v[0],
         .code = find_or_add_code(r, v[1]),
-        .born_ns = limit_time(v[2]),
-        .died_ns = time_or_never(v, nulls, 3),
+        .born_ns = clamp_time(v[2]),
+        .died_ns = time_of_column(v, nulls, 3),
         .region = v[4],
         .compile_id = v[5],
         .process = REPLAY_NONE,
@@ -120,7 +120,7 @@ static bool read_entry_row(void *context, const int64_t *v, unsigned nulls)
 
 /* Note that PROCESS made ENTRY, if it is not known already which process did. ENTRY may
  * be REPLAY_NONE. */
-static void set_maker(struct replay *r, uint32_t entry, uint32_t process)
+static void note_process_of_entry(struct replay *r, uint32_t entry, uint32_t process)
 {
     struct replay_entry *e;
 
@@ -131,7 +131,7 @@ static void set_maker(struct replay *r, uint32_t entry, uint32_t process)
         e->process = process;
 }
 
-static uint32_t find_process(const struct replay *r, uint32_t thread)
+static uint32_t process_of_thread(const struct replay *r, uint32_t thread)
 {
     return thread == REPLAY_NONE ? REPLAY_NONE : r->threads.at[thread].process;
 }
@@ -143,14 +143,14 @@ static bool read_compile_row(void *context, const int64_t *v, unsigned nulls)
 
     *c = (struct replay_compile){
         .id = v[0],
-        .start_ns = limit_time(v[1]),
+        .start_ns = clamp_time(v[1]),
         .code = find_or_add_code(r, v[2]),
         .thread = replay_index_of_id(&r->thread_ids, v[3]),
         .entry = replay_index_of_id(&r->entry_ids, v[4]),
-        .end_ns = limit_time(v[5]),
+        .end_ns = clamp_time(v[5]),
         .recompile = v[6],
     };
-    set_maker(r, c->entry, find_process(r, c->thread));
+    note_process_of_entry(r, c->entry, process_of_thread(r, c->thread));
     return true;
 }
 
@@ -187,7 +187,7 @@ struct lookups {
 };
 
 /* Return the value of the column entries_checked, limited to what the member `checked` can hold. */
-static uint16_t limit_checked(int64_t entries_checked)
+static uint16_t clamp_entries_checked(int64_t entries_checked)
 {
     bool fits = entries_checked >= 0 && entries_checked <= UINT16_MAX;
 
@@ -200,7 +200,7 @@ static bool read_lookup_row(void *context, const int64_t *values, unsigned nulls
     struct lookups *reading = context;
     struct replay *r = reading->r;
     uint32_t thread = replay_index_of_id(&r->thread_ids, (int64_t)row->thread_id);
-    uint32_t process = find_process(r, thread);
+    uint32_t process = process_of_thread(r, thread);
     uint32_t code = find_or_add_code(r, (int64_t)row->code_id);
     bool has_outcome = !row_null(nulls, lookup, outcome);
     bool in_vocabulary = row->outcome >= 0 && row->outcome < OUTCOMES;
@@ -210,8 +210,8 @@ static bool read_lookup_row(void *context, const int64_t *values, unsigned nulls
     if (r->lookups.count >= REPLAY_NONE)
         bounds_end_without_memory();
     l->id = (int64_t)row->lookup_id;
-    l->start_ns = limit_time(row->start_ns);
-    l->end_ns = l->start_ns + limit_time(row->duration_ns);
+    l->start_ns = clamp_time(row->start_ns);
+    l->end_ns = l->start_ns + clamp_time(row->duration_ns);
     l->signature = (int64_t)row->signature_id;
     l->cache = find_or_add_cache(r, code, process);
     l->thread = thread;
@@ -219,18 +219,18 @@ static bool read_lookup_row(void *context, const int64_t *values, unsigned nulls
     l->entry =
         named ? replay_index_of_id(&r->entry_ids, (int64_t)row->cache_entry_id) : REPLAY_NONE;
     l->observed = row_null(nulls, lookup, entries_checked);
-    l->checked = limit_checked(row->entries_checked);
+    l->checked = clamp_entries_checked(row->entries_checked);
     l->outcome = REPLAY_OUTCOME_UNKNOWN;
     if (has_outcome && in_vocabulary)
         l->outcome = (uint8_t)row->outcome;
     if (l->outcome == OUTCOME_COMPILED)
-        set_maker(r, l->entry, process);
+        note_process_of_entry(r, l->entry, process);
     if (!(r->lookups.count & (TICK_ROWS - 1)))
         progress_tick(&reading->progress, (int64_t)r->lookups.count, reading->rows);
     return true;
 }
 
-static void lookups_read(struct replay *r)
+static void read_all_lookups(struct replay *r)
 {
     struct lookups reading = {
         .r = r,
@@ -246,7 +246,7 @@ static bool read_mark_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct replay *r = context;
     uint32_t index = replay_index_of_id(&r->code_ids, v[0]);
-    int64_t marked_ns = limit_time(v[1]);
+    int64_t marked_ns = clamp_time(v[1]);
     struct replay_code *code;
 
     if (index == REPLAY_NONE)
@@ -342,13 +342,13 @@ static bool read_check_row(void *context, const int64_t *v, unsigned nulls)
     *list_add(&c->checks) = check;
     *list_add(&c->lookups) = v[C_LOOKUP];
     if (is_timed && v[C_RESULT] <= CHECK_PASS)
-        add_check_time(&c->times[entry], v[C_RESULT], limit_time(v[C_NS]));
+        add_check_time(&c->times[entry], v[C_RESULT], clamp_time(v[C_NS]));
     return true;
 }
 
 /* Give each lookup its checks. Both lists are sorted by the row id of the lookup. Checks whose
  * lookup is not in the trace are dropped. */
-static void checks_join(struct check_reader *c, struct replay *r)
+static void assign_checks_to_lookups(struct check_reader *c, struct replay *r)
 {
     struct replay_lookup *l = r->lookups.at;
     const struct replay_lookup *end = l + r->lookups.count;
@@ -375,22 +375,22 @@ static void checks_join(struct check_reader *c, struct replay *r)
 }
 
 /* Read all guard checks. The lookups must have been read before. */
-static void checks_read(struct replay *r)
+static void read_all_checks(struct replay *r)
 {
     struct check_reader reader = {.r = r};
     struct check_reader *c = &reader;
     size_t times = (r->entries.count + 1) * sizeof *c->times;
 
     c->times = calloc(1, times);
-    db_each(r->db, schema_statement("replay/guards"), read_guard_row, c);
-    db_each(r->db, schema_statement("replay/checks"), read_check_row, c);
+    db_visit_rows(r->db, schema_statement("replay/guards"), read_guard_row, c);
+    db_visit_rows(r->db, schema_statement("replay/checks"), read_check_row, c);
     if (c->unsorted) {
         c->checks.count = 0;
         c->lookups.count = 0;
         memset(c->times, 0, times);
-        db_each(r->db, schema_statement("replay/checks-sorted"), read_check_row, c);
+        db_visit_rows(r->db, schema_statement("replay/checks-sorted"), read_check_row, c);
     }
-    checks_join(c, r);
+    assign_checks_to_lookups(c, r);
     memcpy(&r->checks, &c->checks, sizeof r->checks);
     r->times = c->times;
     list_free(&c->lookups);
@@ -427,8 +427,8 @@ static void sort_lookups(struct replay *r)
 
 /* Does PROCESS have an entry that the process MAKER made at BORN_NS? It does if PROCESS is MAKER.
  * It also does if MAKER forked PROCESS, or an ancestor of PROCESS, after BORN_NS. */
-static bool inherits_entry(const struct replay *r, uint32_t process, uint32_t maker,
-                           int64_t born_ns)
+static bool does_process_have_entry(const struct replay *r, uint32_t process, uint32_t maker,
+                                    int64_t born_ns)
 {
     for (int generation = 0; generation < FORKS_MAX; generation++) {
         const struct replay_process *p;
@@ -445,7 +445,8 @@ static bool inherits_entry(const struct replay *r, uint32_t process, uint32_t ma
 }
 
 /* Did PROCESS fork while the entry was alive? Then the child has a copy of the entry. */
-static bool has_forked_with(const struct replay_process *process, const struct replay_entry *e)
+static bool has_forked_while_entry_lived(const struct replay_process *process,
+                                         const struct replay_entry *e)
 {
     if (e->born_ns >= process->last_fork_ns)
         return false;
@@ -454,18 +455,18 @@ static bool has_forked_with(const struct replay_process *process, const struct r
 
 /* Set the flag `shared` of each entry that a fork copied. The recorded death of such an entry may
  * be that of a copy in another process. */
-static void set_shared(struct replay *r)
+static void mark_entries_shared_by_fork(struct replay *r)
 {
     list_each(e, &r->entries) {
         if (e->process == REPLAY_NONE)
             e->shared = true;
         else
-            e->shared = has_forked_with(&r->processes.at[e->process], e);
+            e->shared = has_forked_while_entry_lived(&r->processes.at[e->process], e);
     }
 }
 
 /* Return the cache that lookup number LOOKUP searched. */
-static struct replay_cache *cache_of(const struct replay *r, size_t lookup)
+static struct replay_cache *cache_of_lookup(const struct replay *r, size_t lookup)
 {
     uint32_t cache = r->lookups.at[lookup].cache;
 
@@ -473,13 +474,13 @@ static struct replay_cache *cache_of(const struct replay *r, size_t lookup)
 }
 
 /* Fill in the lookups of each cache, in order of time. */
-static void fill_lookups(struct replay *r)
+static void fill_lookups_of_caches(struct replay *r)
 {
     size_t at = 0;
 
     r->cache_lookups = malloc((r->lookups.count + 1) * sizeof *r->cache_lookups);
     for (size_t i = 0; i < r->lookups.count; i++)
-        cache_of(r, i)->count++;
+        cache_of_lookup(r, i)->count++;
     list_each(cache, &r->caches) {
         cache->lookups = r->cache_lookups + at;
         at += cache->count;
@@ -487,7 +488,7 @@ static void fill_lookups(struct replay *r)
     }
     for (size_t i = 0; i < r->lookups.count; i++) {
         uint32_t lookup = r->order[i];
-        struct replay_cache *cache = cache_of(r, lookup);
+        struct replay_cache *cache = cache_of_lookup(r, lookup);
         cache->lookups[cache->count] = lookup;
         cache->count++;
     }
@@ -519,8 +520,8 @@ typedef LIST(uint32_t) index_list;
 
 /* Add to ALL each entry that CACHE held at some time. BY_CODE lists all entries, sorted by code
  * object and birth. */
-static void add_entries(struct replay *r, struct replay_cache *cache, const uint32_t *by_code,
-                        index_list *all)
+static void add_entries_of_cache(struct replay *r, struct replay_cache *cache,
+                                 const uint32_t *by_code, index_list *all)
 {
     const size_t count = r->entries.count;
     size_t next = sorted_count(count, k, r->entries.at[by_code[k]].code < cache->code);
@@ -530,7 +531,7 @@ static void add_entries(struct replay *r, struct replay_cache *cache, const uint
         const struct replay_entry *e = &r->entries.at[entry];
         if (e->code != cache->code)
             break;
-        if (!inherits_entry(r, cache->process, e->process, e->born_ns))
+        if (!does_process_have_entry(r, cache->process, e->process, e->born_ns))
             continue;
         *list_add(all) = entry;
         cache->entry_count++;
@@ -538,7 +539,7 @@ static void add_entries(struct replay *r, struct replay_cache *cache, const uint
 }
 
 /* Fill in the entries and the parent of each cache. */
-static void fill_entries(struct replay *r)
+static void fill_entries_of_caches(struct replay *r)
 {
     const size_t count = r->entries.count;
     uint32_t *by_code = malloc((count + 1) * sizeof *by_code);
@@ -549,7 +550,7 @@ static void fill_entries(struct replay *r)
         by_code[i] = (uint32_t)i;
     qsort_r(by_code, count, sizeof *by_code, replay_compare_births, r->entries.at);
     list_each(cache, &r->caches) {
-        add_entries(r, cache, by_code, &all);
+        add_entries_of_cache(r, cache, by_code, &all);
         cache->parent = find_parent_cache(r, cache);
     }
     free(by_code);
@@ -637,26 +638,26 @@ struct replay *replay_open(struct db *db, bool checks)
     r->db = db;
     /* use a small page cache, because each table is read only once, from end to end */
     db_integer(db, 0, "PRAGMA cache_size = -8192");
-    db_each(db, schema_statement("replay/processes"), read_process_row, r);
-    db_each(db, schema_statement("replay/threads"), read_thread_row, r);
-    db_each(db, schema_statement("replay/entries"), read_entry_row, r);
-    db_each(db, schema_statement("replay/compiles"), read_compile_row, r);
-    db_each(db, schema_statement("replay/breaks"), read_break_row, r);
-    lookups_read(r);
-    db_each(db, schema_statement("replay/marks"), read_mark_row, r);
+    db_visit_rows(db, schema_statement("replay/processes"), read_process_row, r);
+    db_visit_rows(db, schema_statement("replay/threads"), read_thread_row, r);
+    db_visit_rows(db, schema_statement("replay/entries"), read_entry_row, r);
+    db_visit_rows(db, schema_statement("replay/compiles"), read_compile_row, r);
+    db_visit_rows(db, schema_statement("replay/breaks"), read_break_row, r);
+    read_all_lookups(r);
+    db_visit_rows(db, schema_statement("replay/marks"), read_mark_row, r);
     if (checks)
-        checks_read(r);
-    if (db_failed(db)) {
+        read_all_checks(r);
+    if (db_has_failed(db)) {
         replay_free(r);
         return NULL;
     }
-    set_shared(r);
+    mark_entries_shared_by_fork(r);
     /* add the caches in which no lookup searched, too: when their entries died is an event */
     for (uint32_t i = 0; i < r->entries.count; i++)
         find_or_add_cache(r, r->entries.at[i].code, r->entries.at[i].process);
     sort_lookups(r);
-    fill_lookups(r);
-    fill_entries(r);
+    fill_lookups_of_caches(r);
+    fill_entries_of_caches(r);
     make_events(r);
     return r;
 }

@@ -22,7 +22,7 @@ enum {
 
 /* ---- printing names of entries and functions, and rows ------------------- */
 
-char *replay_entry_name(const struct replay *r, uint32_t entry)
+char *replay_make_entry_name(const struct replay *r, uint32_t entry)
 {
     char *name = NULL;
 
@@ -32,38 +32,38 @@ char *replay_entry_name(const struct replay *r, uint32_t entry)
 }
 
 /* Return the name of the code object with this row id: "f (app/f.py:3)". The caller frees it. */
-static char *code_name(struct db *db, int64_t code_id)
+static char *name_of_code(struct db *db, int64_t code_id)
 {
     char *name = NULL;
 
     db_rows(row, db, schema_statement("replay/code"), code_id) name =
         say_print("%s (%s:%" PRId64 ")", query_text(row, 0, NULL),
-                  prose_path(query_text(row, 1, NULL)), query_integer(row, 2));
+                  prose_shorten_path(query_text(row, 1, NULL)), query_integer(row, 2));
     return name ? name : say_print("code %" PRId64, code_id);
 }
 
-char *replay_code_name(const struct replay *r, uint32_t code)
+char *replay_make_code_name(const struct replay *r, uint32_t code)
 {
-    return code == REPLAY_NONE ? NULL : code_name(r->db, r->codes.at[code].id);
+    return code == REPLAY_NONE ? NULL : name_of_code(r->db, r->codes.at[code].id);
 }
 
 /* Print NAME, shortened if it is long. Frees NAME. */
-static void name_print(const struct cursor *c, char *name)
+static void print_shortened_name(const struct cursor *c, char *name)
 {
-    prose_text(c->out, name, WIDTH * 2);
+    prose_print_text(c->out, name, WIDTH * 2);
     free(name);
 }
 
 /* Return a page that prints templates of schemas/ to the cursor's file. */
-static struct page_text page_begin(const struct cursor *c)
+static struct page_text begin_cursor_page(const struct cursor *c)
 {
     return (struct page_text){.out = c->out, .db = c->db, .way = TEMPLATE_LINES};
 }
 
 /* Print all rows of STATEMENT, whose parameter ?1 is ID. */
-static void rows_print(const struct cursor *c, const char *statement, int64_t id)
+static void print_rows_of_statement(const struct cursor *c, const char *statement, int64_t id)
 {
-    struct page_text page = page_begin(c);
+    struct page_text page = begin_cursor_page(c);
 
     page_text_print(&page, statement, id);
 }
@@ -73,12 +73,12 @@ static void rows_print(const struct cursor *c, const char *statement, int64_t id
 /* Print a line about SLOT, which is entry number AT of the cache. CHECKED is the row id of
  * the lookup whose check of this entry is printed too, or 0. If REGIONS, the entry's
  * region is printed. */
-static void slot_print(const struct cursor *c, const struct replay_slot *slot, size_t at,
-                       bool regions, int64_t checked)
+static void print_cache_slot(const struct cursor *c, const struct replay_slot *slot, size_t at,
+                             bool regions, int64_t checked)
 {
     const struct replay_entry *e = &c->r->entries.at[slot->entry];
     struct query *query = db_query_with(c->db, schema_statement("replay/entry"), e->id, checked);
-    struct page_text page = page_begin(c);
+    struct page_text page = begin_cursor_page(c);
     int64_t hits = slot->hits;
     int64_t place = (int64_t)at;
     int64_t region = e->region;
@@ -95,8 +95,8 @@ static void slot_print(const struct cursor *c, const struct replay_slot *slot, s
     if (last_hit_ns < 0)
         last_hit_ns = FACT_UNKNOWN;
     fact(&page, "at", place);
-    fact(&page, "label", prose_filled(query_text(query, 0, NULL)));
-    fact(&page, "backend", prose_filled(query_text(query, 1, NULL)));
+    fact(&page, "label", prose_null_if_empty(query_text(query, 0, NULL)));
+    fact(&page, "backend", prose_null_if_empty(query_text(query, 1, NULL)));
     fact(&page, "guards", query_integer(query, 2));
     fact(&page, "cause", cause);
     fact(&page, "check", query_text(query, 4, NULL));
@@ -106,20 +106,20 @@ static void slot_print(const struct cursor *c, const struct replay_slot *slot, s
     fact(&page, "born_ns", e->born_ns);
     fact(&page, "died_ns", e->died_ns);
     fact(&page, "last_hit_ns", last_hit_ns);
-    page_text_row(&page, "pages/replay/slot", 0);
+    page_text_print_row(&page, "pages/replay/slot", 0);
     query_close(query);
 }
 
 /* Print the entries of the cache, in the order in which a lookup tries them. If the cursor is on a
  * lookup, each line tells what this lookup did with the entry. */
-static void cache_print(const struct cursor *c)
+static void print_cache(const struct cursor *c)
 {
-    const struct replay_event *e = cursor_event(c);
+    const struct replay_event *e = cursor_get_event(c);
     struct replay_state state = {0};
     bool regions = false;
     int64_t checked = e && e->kind == REPLAY_LOOKUP ? c->r->lookups.at[e->index].id : 0;
 
-    if (!cursor_cache(c, &state))
+    if (!cursor_get_cache_state(c, &state))
         return;
     fprintf(c->out, "  cache %s, in the order tried\n",
             checked ? "as this lookup found it" : "at that moment");
@@ -135,7 +135,7 @@ static void cache_print(const struct cursor *c)
         fprintf(c->out, "     # entry      backend    %s  hits born       last hit   guards\n",
                 regions ? "region" : "");
     for (size_t i = 0; i < state.count && i < ENTRIES_SHOWN; i++)
-        slot_print(c, &state.at[i], i, regions, checked);
+        print_cache_slot(c, &state.at[i], i, regions, checked);
     if (state.count > ENTRIES_SHOWN)
         fprintf(c->out, "    (%d of %zu; --json has all)\n", ENTRIES_SHOWN, state.count);
     list_free(&state);
@@ -143,9 +143,9 @@ static void cache_print(const struct cursor *c)
 
 /* ---- printing the call stack and the source ------------------------------ */
 
-static void stack_print(const struct cursor *c)
+static void print_call_stack(const struct cursor *c)
 {
-    int64_t id = cursor_frame(c);
+    int64_t id = cursor_find_frame(c);
     int depth = 0;
 
     if (!id)
@@ -165,108 +165,108 @@ static void stack_print(const struct cursor *c)
     else
     {
         fputs("    ", c->out);
-        name_print(c, code_name(c->db, query_integer(row, 0)));
+        print_shortened_name(c, name_of_code(c->db, query_integer(row, 0)));
         putc('\n', c->out);
     }
 }
 
 /* Print the lines around LINE of FILENAME, if the file can be read. */
-static void lines_print(const struct cursor *c, const char *filename, int64_t line)
+static void print_source_lines(const struct cursor *c, const char *filename, int64_t line)
 {
     struct source source = source_read(filename);
     int64_t at = line > SOURCE_AROUND ? line - SOURCE_AROUND : 1;
     int64_t started = db_meta_integer(c->db, "started_unix_ns", INT64_MAX);
-    struct page_text page = page_begin(c);
+    struct page_text page = begin_cursor_page(c);
 
     if (source.text) {
-        fact(&page, "file", prose_path(filename));
+        fact(&page, "file", prose_shorten_path(filename));
         fact(&page, "changed", source.changed_ns / 1000000000 > started / 1000000000);
-        page_text_row(&page, "pages/replay/source", 0);
+        page_text_print_row(&page, "pages/replay/source", 0);
     }
     for (; at <= line + SOURCE_AROUND && at <= (int64_t)source.count; at++) {
         fact(&page, "here", at == line);
         fact(&page, "line", at);
         fact(&page, "text", source.lines[at - 1]);
-        page_text_row(&page, "pages/replay/line", 0);
+        page_text_print_row(&page, "pages/replay/line", 0);
     }
     source_free(&source);
 }
 
-static void source_print(const struct cursor *c)
+static void print_source_of_event(const struct cursor *c)
 {
-    const struct replay_event *e = cursor_event(c);
+    const struct replay_event *e = cursor_get_event(c);
     const char *statement = "replay/line-of-code";
-    int64_t id = c->r->codes.at[cursor_subject(c).code].id;
+    int64_t id = c->r->codes.at[cursor_get_subject(c).code].id;
 
     if (e->kind == REPLAY_BREAK) {
-        id = cursor_subject(c).id;
+        id = cursor_get_subject(c).id;
         statement = "replay/line-of-break";
     }
     db_rows(row, c->db, schema_statement(statement), id)
-        lines_print(c, query_text(row, 0, NULL), query_integer(row, 1));
+        print_source_lines(c, query_text(row, 0, NULL), query_integer(row, 1));
 }
 
 /* ---- printing what happened at the cursor -------------------------------- */
 
-static void moment_print(const struct cursor *c)
+static void print_moment(const struct cursor *c)
 {
     int64_t last_ns = c->r->last_ns;
-    double at_ns = (double)cursor_ns(c);
+    double at_ns = (double)cursor_get_time(c);
 
     fprintf(c->out, "  %.6f s  %.1f %%", at_ns / 1e9,
             last_ns > 0 ? at_ns * 100 / (double)last_ns : 0);
 }
 
-const char *replay_kind_word(uint32_t kind)
+const char *replay_word_of_kind(uint32_t kind)
 {
     static const char *const words[] = {"lookup", "compile", "break", "death"};
 
     return words[kind];
 }
 
-static void event_print(const struct cursor *c)
+static void print_event(const struct cursor *c)
 {
     const struct replay *r = c->r;
-    const struct replay_event *e = cursor_event(c);
-    struct replay_subject s = cursor_subject(c);
+    const struct replay_event *e = cursor_get_event(c);
+    struct replay_subject s = cursor_get_subject(c);
 
-    fprintf(c->out, "%s %" PRId64 "  event %zu of %zu", replay_kind_word(e->kind), s.id, c->at + 1,
-            r->events.count);
-    moment_print(c);
+    fprintf(c->out, "%s %" PRId64 "  event %zu of %zu", replay_word_of_kind(e->kind), s.id,
+            c->at + 1, r->events.count);
+    print_moment(c);
     if (s.thread != REPLAY_NONE)
-        rows_print(c, "replay/thread", r->threads.at[s.thread].id);
+        print_rows_of_statement(c, "replay/thread", r->threads.at[s.thread].id);
     fputs("\n  ", c->out);
     if (e->kind != REPLAY_BREAK)
-        name_print(c, replay_code_name(r, s.code));
+        print_shortened_name(c, replay_make_code_name(r, s.code));
     switch ((enum replay_kind)e->kind) {
     case REPLAY_LOOKUP:
-        rows_print(c, "replay/lookup", s.id);
-        rows_print(c, "replay/inputs-of", s.id);
+        print_rows_of_statement(c, "replay/lookup", s.id);
+        print_rows_of_statement(c, "replay/inputs-of", s.id);
         break;
     case REPLAY_COMPILE:
-        rows_print(c, "replay/compile", s.id);
-        rows_print(c, "replay/causes", s.id);
+        print_rows_of_statement(c, "replay/compile", s.id);
+        print_rows_of_statement(c, "replay/causes", s.id);
         break;
     case REPLAY_BREAK:
-        rows_print(c, "replay/break", s.id);
+        print_rows_of_statement(c, "replay/break", s.id);
         break;
     default:
-        rows_print(c, "replay/death", s.id);
+        print_rows_of_statement(c, "replay/death", s.id);
     }
 }
 
 /* ---- printing the whole page --------------------------------------------- */
 
-void replay_page(const struct cursor *c)
+void replay_print_page(const struct cursor *c)
 {
-    if (cursor_event(c)) {
-        event_print(c);
-        cache_print(c);
-        stack_print(c);
-        source_print(c);
+    if (cursor_get_event(c)) {
+        print_event(c);
+        print_cache(c);
+        print_call_stack(c);
+        print_source_of_event(c);
     } else if (c->at < c->r->events.count) {
         fprintf(c->out, "before event %zu of %zu", c->at + 1, c->r->events.count);
-        moment_print(c);
+        print_moment(c);
         putc('\n', c->out);
     } else {
         fprintf(c->out, "after the last of %zu events\n", c->r->events.count);

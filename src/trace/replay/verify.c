@@ -64,16 +64,16 @@ struct walk {
     int64_t region;
 };
 
-static const struct replay_entry *get_entry(const struct walk *w, uint32_t entry)
+static const struct replay_entry *entry_with_index(const struct walk *w, uint32_t entry)
 {
     return &w->r->entries.at[entry];
 }
 
 /* Was ENTRY born, or did it die, about when the lookup ran? Then the lookup may have tried the
  * entry, but need not have. */
-static bool is_optional(const struct walk *w, uint32_t entry)
+static bool may_lookup_skip_entry(const struct walk *w, uint32_t entry)
 {
-    const struct replay_entry *e = get_entry(w, entry);
+    const struct replay_entry *e = entry_with_index(w, entry);
     int64_t start = w->l->start_ns;
     bool may_have_died = e->died_ns >= start || e->shared;
 
@@ -90,7 +90,7 @@ static const char *fault_of_entry(const struct walk *w, uint32_t entry)
 
     if (entry == REPLAY_NONE || entry == REPLAY_CHECK_NONE)
         return no_entry;
-    e = get_entry(w, entry);
+    e = entry_with_index(w, entry);
     if (e->code != w->cache->code)
         return other_code;
     if (e->born_ns > w->end)
@@ -104,7 +104,7 @@ static const char *fault_of_entry(const struct walk *w, uint32_t entry)
 
 /* Did the check with number I end the lookup? A check that passed ends it, unless the entry died
  * meanwhile and another check follows. */
-static bool ends_lookup(const struct walk *w, uint32_t i)
+static bool does_check_end_lookup(const struct walk *w, uint32_t i)
 {
     const struct replay_check *k = &w->checks[i];
 
@@ -114,7 +114,7 @@ static bool ends_lookup(const struct walk *w, uint32_t i)
         return false;
     if (i + 1 == w->l->check_count || k->entry == REPLAY_CHECK_NONE)
         return true;
-    return !is_optional(w, k->entry);
+    return !may_lookup_skip_entry(w, k->entry);
 }
 
 /* Return the number of the check that ended the lookup, or the number of checks if none did. */
@@ -122,7 +122,7 @@ static uint32_t find_last_check(const struct walk *w)
 {
     uint32_t i = 0;
 
-    while (i < w->l->check_count && !ends_lookup(w, i))
+    while (i < w->l->check_count && !does_check_end_lookup(w, i))
         i++;
     return i;
 }
@@ -147,7 +147,7 @@ static const char *fault_of_check(struct walk *w, uint32_t i, struct replay_find
     if (moved->tried == w->index + 1)
         return "it tried an entry twice";
     moved->tried = w->index + 1;
-    region = get_entry(w, k->entry)->region;
+    region = entry_with_index(w, k->entry)->region;
     if (region < 0)
         return NULL;
     if (w->region >= 0 && region != w->region)
@@ -179,7 +179,7 @@ static const char *fault_of_checks(struct walk *w, struct replay_finding *f)
 }
 
 /* Return what is wrong with the entry that the lookup names as hit or compiled, or NULL. */
-static const char *fault_of_named(struct walk *w)
+static const char *fault_of_named_entry(struct walk *w)
 {
     const struct replay_lookup *l = w->l;
     const struct replay_entry *e;
@@ -187,7 +187,7 @@ static const char *fault_of_named(struct walk *w)
 
     if (l->entry == REPLAY_NONE)
         return l->named ? no_entry : NULL;
-    e = get_entry(w, l->entry);
+    e = entry_with_index(w, l->entry);
     if (l->outcome != OUTCOME_HIT && l->outcome != OUTCOME_COMPILED)
         return no_pass;
     fault = fault_of_entry(w, l->entry);
@@ -202,7 +202,7 @@ static const char *fault_of_named(struct walk *w)
 
 /* END is the check that ended the lookup. Return what is wrong with what came after it: more
  * checks, or the outcome. Returns NULL if nothing is wrong. */
-static const char *fault_of_end(const struct walk *w, const struct replay_check *end)
+static const char *fault_after_last_check(const struct walk *w, const struct replay_check *end)
 {
     const struct replay_lookup *l = w->l;
 
@@ -214,7 +214,7 @@ static const char *fault_of_end(const struct walk *w, const struct replay_check 
         return "it ended in a guard's error, and no guard raised";
     /* the guards of END's entry passed, but the lookup is not a hit */
     if (l->outcome != OUTCOME_HIT) {
-        bool maybe = is_optional(w, end->entry);
+        bool maybe = may_lookup_skip_entry(w, end->entry);
         return maybe ? NULL : "an entry's guards passed, and it did not run that entry";
     }
     if (l->named && l->entry != end->entry)
@@ -235,14 +235,14 @@ static const char *fault_of_rows(struct walk *w, struct replay_finding *f)
     if (fault)
         return fault;
     f->entry = l->entry;
-    fault = fault_of_named(w);
+    fault = fault_of_named_entry(w);
     if (fault)
         return fault;
     w->stop = find_last_check(w);
     if (w->stop < l->check_count) {
         const struct replay_check *end = &w->checks[w->stop];
         f->entry = end->entry;
-        return fault_of_end(w, end);
+        return fault_after_last_check(w, end);
     }
     if (l->outcome == OUTCOME_GUARD_ERROR && !l->observed)
         return "it ended in a guard's error, and no guard raised";
@@ -250,23 +250,23 @@ static const char *fault_of_rows(struct walk *w, struct replay_finding *f)
 }
 
 /* Return the number of the first check, from number K on, of an entry that the lookup must have
- * tried (is_optional). */
+ * tried (may_lookup_skip_entry). */
 static uint32_t find_certain_check(const struct walk *w, uint32_t k)
 {
     for (; k < w->l->check_count; k++)
-        if (!is_optional(w, w->checks[k].entry))
+        if (!may_lookup_skip_entry(w, w->checks[k].entry))
             break;
     return k;
 }
 
 /* Return the number of the first check, from number K on, of ENTRY or of another entry that the
  * lookup must have tried. Checks of other entries are skipped, because they may stand anywhere
- * (is_optional). */
+ * (may_lookup_skip_entry). */
 static uint32_t find_check_of_entry(const struct walk *w, uint32_t k, uint32_t entry)
 {
     for (; k < w->l->check_count; k++) {
         uint32_t tried = w->checks[k].entry;
-        if (tried == entry || !is_optional(w, tried))
+        if (tried == entry || !may_lookup_skip_entry(w, tried))
             break;
     }
     return k;
@@ -289,7 +289,7 @@ static bool is_in_order(const struct walk *w, struct cache_walk *walk, uint32_t 
         tried = w->checks[k].entry;
         if (tried == wanted->id) {
             k++;
-        } else if (!is_optional(w, wanted->id)) {
+        } else if (!may_lookup_skip_entry(w, wanted->id)) {
             f->entry = tried;
             f->wanted = wanted->id;
             return false;
@@ -301,8 +301,8 @@ static bool is_in_order(const struct walk *w, struct cache_walk *walk, uint32_t 
 
 /* Return a fault if the lookup should have tried more entries: those that are left in WALK. A
  * lookup that ended by a hit or an error need not have. Returns NULL if there is no fault. */
-static const char *fault_of_left(const struct walk *w, struct cache_walk *walk,
-                                 struct replay_finding *f)
+static const char *fault_of_untried_entries(const struct walk *w, struct cache_walk *walk,
+                                            struct replay_finding *f)
 {
     const struct replay_lookup *l = w->l;
     bool hit_before = l->outcome == OUTCOME_HIT && !l->named;
@@ -315,7 +315,7 @@ static const char *fault_of_left(const struct walk *w, struct cache_walk *walk,
         return NULL;
     while ((left = cache_walk_next(walk))) {
         bool tried = w->moved[left->id].tried == w->index + 1;
-        if (tried || is_optional(w, left->id))
+        if (tried || may_lookup_skip_entry(w, left->id))
             continue;
         f->entry = left->id;
         f->wanted = left->id;
@@ -337,7 +337,7 @@ static const char *fault_of_order(struct walk *w, struct replay_finding *f)
         f->entry = w->checks[k].entry;
         return other_order;
     }
-    return fault_of_left(w, &walk, f);
+    return fault_of_untried_entries(w, &walk, f);
 }
 
 /* Return when the compile ended that made the entry of the lookup, or 0 if that is not known. */
@@ -402,7 +402,7 @@ static int64_t find_lookup_end(const struct replay *r, uint32_t index)
 
 /* Another lookup of the cache overlaps the lookup that is being verified. Mark the entry that it
  * hit or made as `wild`, because it is not known when the entry moved to the front. */
-static void mark_entry_wild(struct walk *w, const struct replay_lookup *l)
+static void mark_entry_position_unknown(struct walk *w, const struct replay_lookup *l)
 {
     if (l->entry != REPLAY_NONE)
         w->moved[l->entry].wild = w->index + 1;
@@ -410,7 +410,7 @@ static void mark_entry_wild(struct walk *w, const struct replay_lookup *l)
 
 /* Mark the entries that other lookups of the cache may have moved while the lookup ran that is
  * being verified. This lookup is number RANK of the cache. */
-static void mark_wild_entries(struct walk *w, uint32_t rank)
+static void mark_entries_moved_by_others(struct walk *w, uint32_t rank)
 {
     const uint32_t *lookups = w->cache->lookups;
     int64_t start_ns = w->l->start_ns;
@@ -425,26 +425,26 @@ static void mark_wild_entries(struct walk *w, uint32_t rank)
         if (before->start_ns < start_ns - w->longest)
             break;
         if (find_lookup_end(w->r, index) >= start_ns)
-            mark_entry_wild(w, before);
+            mark_entry_position_unknown(w, before);
     }
     for (uint32_t i = rank + 1; i < end; i++) {
         const struct replay_lookup *after = &w->r->lookups.at[lookups[i]];
         if (after->start_ns > w->end)
             break;
-        mark_entry_wild(w, after);
+        mark_entry_position_unknown(w, after);
     }
 }
 
 /* May ENTRY be at any position in the cache's list, or even be missing from it? */
-static bool may_be_anywhere(const struct walk *w, uint32_t entry)
+static bool may_entry_be_anywhere(const struct walk *w, uint32_t entry)
 {
     bool moved = w->moved[entry].wild == w->index + 1;
 
-    return moved || is_optional(w, entry);
+    return moved || may_lookup_skip_entry(w, entry);
 }
 
 /* Did the lookup try ENTRY in one of its first COUNT checks? */
-static bool was_tried(const struct walk *w, uint32_t entry, uint32_t count)
+static bool was_entry_tried(const struct walk *w, uint32_t entry, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         if (w->checks[i].entry == entry)
@@ -454,10 +454,10 @@ static bool was_tried(const struct walk *w, uint32_t entry, uint32_t count)
 
 /* Does it follow from the times at which two entries moved to the front which of them stands first?
  * It does for two different entries of one region, if both are precompiled or both are not. */
-static bool are_ordered(const struct walk *w, uint32_t x, uint32_t y)
+static bool is_order_of_entries_known(const struct walk *w, uint32_t x, uint32_t y)
 {
-    const struct replay_entry *a = get_entry(w, x);
-    const struct replay_entry *b = get_entry(w, y);
+    const struct replay_entry *a = entry_with_index(w, x);
+    const struct replay_entry *b = entry_with_index(w, y);
 
     if (x == y || a->pinned != b->pinned)
         return false;
@@ -466,7 +466,7 @@ static bool are_ordered(const struct walk *w, uint32_t x, uint32_t y)
 
 /* Judged by the times at which the entries X and Y moved to the front: may X have
  * stood before Y? */
-static bool may_precede(const struct walk *w, uint32_t x, uint32_t y)
+static bool may_entry_precede(const struct walk *w, uint32_t x, uint32_t y)
 {
     const struct moved *of_x = &w->moved[x];
     const struct moved *of_y = &w->moved[y];
@@ -477,10 +477,10 @@ static bool may_precede(const struct walk *w, uint32_t x, uint32_t y)
 }
 
 /* Did a check after number I try an entry that belongs to a region, and is not common? */
-static bool tries_region_later(const struct walk *w, uint32_t i)
+static bool is_region_tried_later(const struct walk *w, uint32_t i)
 {
     for (uint32_t k = i + 1; k < w->l->check_count; k++)
-        if (get_entry(w, w->checks[k].entry)->region >= 0)
+        if (entry_with_index(w, w->checks[k].entry)->region >= 0)
             return true;
     return false;
 }
@@ -490,29 +490,29 @@ static bool tries_region_later(const struct walk *w, uint32_t i)
 static bool is_check_possible(const struct walk *w, uint32_t i)
 {
     uint32_t x = w->checks[i].entry;
-    const struct replay_entry *e = get_entry(w, x);
+    const struct replay_entry *e = entry_with_index(w, x);
     bool first = e->pinned || e->region >= 0;
 
     list_each(cached, &w->live.order) {
         uint32_t y = cached->id;
-        if (!are_ordered(w, x, y) || was_tried(w, y, i))
+        if (!is_order_of_entries_known(w, x, y) || was_entry_tried(w, y, i))
             continue;
-        if (may_be_anywhere(w, y))
+        if (may_entry_be_anywhere(w, y))
             continue;
-        if (!may_precede(w, x, y))
+        if (!may_entry_precede(w, x, y))
             return false;
     }
     /* a common entry stands behind the entries that belong to a region */
-    return first || !tries_region_later(w, i);
+    return first || !is_region_tried_later(w, i);
 }
 
 /* May the lookup with number RANK have tried the entries in the recorded order? When an entry moved
  * to the front is known only as a range of times. */
 static bool is_order_possible(struct walk *w, uint32_t rank)
 {
-    mark_wild_entries(w, rank);
+    mark_entries_moved_by_others(w, rank);
     for (uint32_t i = 0; i < w->l->check_count; i++) {
-        if (may_be_anywhere(w, w->checks[i].entry))
+        if (may_entry_be_anywhere(w, w->checks[i].entry))
             continue;
         if (!is_check_possible(w, i))
             return false;
@@ -528,7 +528,7 @@ static void restore_recorded_order(struct walk *w)
         uint32_t entry = w->checks[i - 1].entry;
         if (entry == REPLAY_CHECK_NONE)
             continue;
-        if (get_entry(w, entry)->code == w->cache->code)
+        if (entry_with_index(w, entry)->code == w->cache->code)
             replay_live_move_hit(&w->live, entry);
     }
 }
@@ -576,7 +576,7 @@ static void count_miss_by_reason(const struct walk *w, struct replay_verdict *v)
 /* Count a lookup without a fault. It counts as `observed` if torch used its own
  * evaluator, as `before` if it hit an entry that is not in the trace, otherwise as
  * `whole`: verified by all rules. */
-static void count_faultless(const struct replay_lookup *l, struct replay_verdict *v)
+static void count_lookup_without_fault(const struct replay_lookup *l, struct replay_verdict *v)
 {
     if (l->observed)
         v->observed++;
@@ -587,7 +587,7 @@ static void count_faultless(const struct replay_lookup *l, struct replay_verdict
 }
 
 /* Move the entry that the lookup hit to the front of the cache's list. */
-static void move_hit(struct walk *w)
+static void move_hit_entry_to_front(struct walk *w)
 {
     const struct replay_lookup *l = w->l;
     struct moved *moved = &w->moved[l->entry];
@@ -596,14 +596,14 @@ static void move_hit(struct walk *w)
         moved->high = w->end;
     /* an entry that was born during the lookup was made by another thread, so it is
      * in front already */
-    if (get_entry(w, l->entry)->born_ns < l->start_ns) {
+    if (entry_with_index(w, l->entry)->born_ns < l->start_ns) {
         replay_live_move_hit(&w->live, l->entry);
         moved->low = l->start_ns;
     }
 }
 
 /* Does the lookup move the entry that it hit to the front? */
-static bool moves_entry(const struct walk *w)
+static bool does_hit_move_entry(const struct walk *w)
 {
     const struct replay_lookup *l = w->l;
 
@@ -611,12 +611,12 @@ static bool moves_entry(const struct walk *w)
         return false;
     if (w->live.order.policy != ORDER_MRU)
         return false;
-    return !get_entry(w, l->entry)->pinned;
+    return !entry_with_index(w, l->entry)->pinned;
 }
 
 /* Can lost events, or lookups that overlap, explain the fault WHY of the lookup
  * with number RANK? */
-static bool is_excused(struct walk *w, uint32_t rank, int64_t lost_ns, const char *why)
+static bool is_fault_explained(struct walk *w, uint32_t rank, int64_t lost_ns, const char *why)
 {
     if (w->l->start_ns >= lost_ns)
         return true;
@@ -648,22 +648,23 @@ static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct
     if (!found.why && !l->observed)
         found.why = fault_of_order(w, &found);
     if (!found.why)
-        count_faultless(l, v);
-    else if (is_excused(w, rank, lost_ns, found.why))
+        count_lookup_without_fault(l, v);
+    else if (is_fault_explained(w, rank, lost_ns, found.why))
         v->unsure++;
     else
         *list_add(&v->findings) = found;
     if (found.why == other_order)
         restore_recorded_order(w);
-    if (moves_entry(w))
-        move_hit(w);
+    if (does_hit_move_entry(w))
+        move_hit_entry_to_front(w);
     took = w->end - l->start_ns;
     if (took > w->longest)
         w->longest = took;
 }
 
 /* Prepare the verification of CACHE, before its first lookup. */
-static void begin_cache(struct walk *w, const struct replay_cache *cache, enum order_policy policy)
+static void begin_verifying_cache(struct walk *w, const struct replay_cache *cache,
+                                  enum order_policy policy)
 {
     w->cache = cache;
     w->live = (struct replay_live){
@@ -674,7 +675,7 @@ static void begin_cache(struct walk *w, const struct replay_cache *cache, enum o
     w->longest = 0;
     for (uint32_t k = 0; k < cache->entry_count; k++) {
         uint32_t entry = cache->entries[k];
-        int64_t born_ns = get_entry(w, entry)->born_ns;
+        int64_t born_ns = entry_with_index(w, entry)->born_ns;
         w->moved[entry] = (struct moved){.low = born_ns, .high = born_ns};
     }
     inherit_parent_order(w);
@@ -692,7 +693,7 @@ static void verify_process(struct walk *w, uint32_t process, enum order_policy p
     list_each(cache, &r->caches) {
         if (cache->process != process || !cache->count)
             continue;
-        begin_cache(w, cache, policy);
+        begin_verifying_cache(w, cache, policy);
         for (uint32_t rank = 0; rank < cache->count; rank++)
             verify_lookup(w, rank, lost_ns, v);
         cache_order_free(&w->live.order);
@@ -744,7 +745,7 @@ static void verify_by_either_policy(struct walk *w, struct replay_process *proce
     verify_process(w, p, ORDER_MRU, v);
 }
 
-void replay_verify(struct replay *r, struct replay_verdict *v)
+void replay_verify_lookups(struct replay *r, struct replay_verdict *v)
 {
     struct walk w = {.r = r};
 

@@ -67,7 +67,7 @@ static bool add_dynamic(struct whatif_knobs *k, const char *value)
     return *value;
 }
 
-static bool add_drop(struct whatif_knobs *k, const char *value)
+static bool add_dropped_guard(struct whatif_knobs *k, const char *value)
 {
     *list_add(&k->drops) = arena_text(&k->texts, value, strlen(value));
     return *value;
@@ -91,7 +91,7 @@ static const struct setting {
     {"backend_shared", "backend_shared is yes or no",
      .at = offsetof(struct whatif_knobs, backends_apart), .words = {"yes", "no"}},
     {"dynamic", "of what? A source and a dimension, L['x'][0], or all", .add = add_dynamic},
-    {"drop_guard", "which? A guard's id, or a kind such as TENSOR_MATCH", .add = add_drop},
+    {"drop_guard", "which? A guard's id, or a kind such as TENSOR_MATCH", .add = add_dropped_guard},
 };
 #define NAMES \
     "recompile_limit, accumulated_limit, isolate, backend_shared, dynamic, drop_guard; or best"
@@ -187,7 +187,7 @@ static char *find_setting_end(char *text)
     return text;
 }
 
-bool whatif_knob(struct whatif_knobs *k, const char *text)
+bool whatif_read_setting(struct whatif_knobs *k, const char *text)
 {
     char *copy = strdup(text);
     char *at = copy;
@@ -282,9 +282,9 @@ static int64_t try_setting(struct search *s, const char *more)
     int64_t bad;
 
     if (s->best->text)
-        whatif_knob(&knobs, s->best->text);
+        whatif_read_setting(&knobs, s->best->text);
     if (more)
-        whatif_knob(&knobs, more);
+        whatif_read_setting(&knobs, more);
     whatif_run(s->w, &knobs, &result);
     bad = compute_badness(&result, s->guess);
     s->tried++;
@@ -307,7 +307,7 @@ static int find_candidates(struct search *s, struct db *db, const char *settings
         if (count == CANDIDATES)
             continue;
         cause = cause_read(row, 0);
-        setting = arena_keep(&s->best->texts, cause_setting(&cause));
+        setting = arena_keep(&s->best->texts, cause_make_setting(&cause));
         known = !setting || (s->best->text && strstr(s->best->text, setting));
         if (!known && !strncmp(setting, "dynamic=", 8))
             settings[count++] = setting;
@@ -331,7 +331,7 @@ static bool keep_best_setting(struct search *s, const char *settings[], int coun
     }
     if (found < 0)
         return false;
-    whatif_knob(s->best, settings[found]);
+    whatif_read_setting(s->best, settings[found]);
     settings[found] = NULL;
     s->bad = least;
     return true;
@@ -380,7 +380,7 @@ static void search_limit(struct search *s)
         else
             from = middle;
     }
-    whatif_knob(s->best, make_limit_setting(s, low));
+    whatif_read_setting(s->best, make_limit_setting(s, low));
 }
 
 static void search_dimensions_and_limit(struct search *s, struct db *db, bool limits)
@@ -408,10 +408,10 @@ static void search_best(struct whatif *w, struct db *db, struct whatif_answer *a
     limits = recorded.eager;
     search_dimensions_and_limit(&proven, db, limits);
     if (answer->knobs.text)
-        whatif_knob(&more, answer->knobs.text);
+        whatif_read_setting(&more, answer->knobs.text);
     guess.bad = try_setting(&guess, NULL);
     search_dimensions_and_limit(&guess, db, limits);
-    if (more.text && !prose_equal(more.text, answer->knobs.text))
+    if (more.text && !prose_are_texts_equal(more.text, answer->knobs.text))
         answer->unproven = say_print("%s", more.text);
     whatif_knobs_free(&more);
     whatif_run(w, &answer->knobs, &answer->result);
@@ -427,7 +427,7 @@ static bool read_settings(const struct whatif_asked *asked, struct whatif_knobs 
         const char *setting = asked->settings[i];
         if (!strcmp(setting, "best"))
             return report_error("best", "it stands alone: it looks for the settings");
-        if (!whatif_knob(knobs, setting))
+        if (!whatif_read_setting(knobs, setting))
             return false;
     }
     return are_knobs_in_trace(knobs, asked->db);
@@ -463,9 +463,9 @@ bool whatif_answer_typed(const struct whatif_asked *asked, struct whatif_answer 
     else
         whatif_run(w, &answer->knobs, &answer->result);
     whatif_free(w);
-    if (db_interrupted(asked->db))
+    if (db_was_interrupted(asked->db))
         say_error("what-if: cancelled");
-    return !db_failed(asked->db) && !db_interrupted(asked->db);
+    return !db_has_failed(asked->db) && !db_was_interrupted(asked->db);
 }
 
 void whatif_answer_free(struct whatif_answer *answer)

@@ -44,7 +44,7 @@ void ranges_add(struct whatif_function *sum, const struct whatif_function *more)
     whatif_range_add(&sum->calls, &more->calls);
 }
 
-void ranges_remove_high(struct whatif_function *f)
+void ranges_drop_upper_bounds(struct whatif_function *f)
 {
     f->compiles.high = WHATIF_NO_BOUND;
     f->hits.high = WHATIF_NO_BOUND;
@@ -53,7 +53,7 @@ void ranges_remove_high(struct whatif_function *f)
     f->calls.high = WHATIF_NO_BOUND;
 }
 
-char *whatif_range_text(char text[WHATIF_RANGE_TEXT], const struct whatif_range *range)
+char *whatif_format_range(char text[WHATIF_RANGE_TEXT], const struct whatif_range *range)
 {
     int bytes = snprintf(text, WHATIF_RANGE_TEXT, "%" PRId64, range->low);
     size_t room = WHATIF_RANGE_TEXT - (size_t)bytes;
@@ -65,7 +65,7 @@ char *whatif_range_text(char text[WHATIF_RANGE_TEXT], const struct whatif_range 
     return text;
 }
 
-static void range_add_call(struct whatif_range *range, bool certain, bool possible)
+static void add_call_to_range(struct whatif_range *range, bool certain, bool possible)
 {
     if (certain)
         range->low++;
@@ -84,7 +84,7 @@ static bool has_counted_compile(const struct bounds *b, uint32_t class_)
 }
 
 /* May the call DECIDED, whose outcome is not certain, be compiled? */
-static bool may_compile(const struct bounds *b, const struct decided *d)
+static bool may_call_compile(const struct bounds *b, const struct decided *d)
 {
     bool one_compile = d->recorded && d->alike;
 
@@ -94,29 +94,29 @@ static bool may_compile(const struct bounds *b, const struct decided *d)
 }
 
 /* Count a call whose outcome is certain in all bounds. */
-static void count_certain(struct bounds *b, struct decided *d)
+static void count_certain_call(struct bounds *b, struct decided *d)
 {
     bool hits = d->outcome == OUTCOME_HIT;
     bool compiles = d->outcome == OUTCOME_COMPILED;
 
     if (d->outcome == WHATIF_GONE) {
         d->eager = false;
-        range_add_call(&b->calls, d->called, false);
+        add_call_to_range(&b->calls, d->called, false);
         return;
     }
     d->eager = outcome_facts[d->outcome].python;
-    range_add_call(&b->calls, true, false);
-    range_add_call(&b->hits, hits, false);
-    range_add_call(&b->misses, outcome_facts[d->outcome].missed, false);
-    range_add_call(&b->compiles, compiles, false);
-    range_add_call(&b->eager, d->eager, false);
+    add_call_to_range(&b->calls, true, false);
+    add_call_to_range(&b->hits, hits, false);
+    add_call_to_range(&b->misses, outcome_facts[d->outcome].missed, false);
+    add_call_to_range(&b->compiles, compiles, false);
+    add_call_to_range(&b->eager, d->eager, false);
     if (!hits && !compiles)
         b->others += !d->eager;
 }
 
 /* Count a call with several possible outcomes in the bounds. COMPILES: one of these
  * outcomes is a compile. */
-static void count_possible(struct bounds *b, struct decided *d, bool compiles)
+static void count_uncertain_call(struct bounds *b, struct decided *d, bool compiles)
 {
     bool doubtful = b->open || b->lost;
 
@@ -124,11 +124,11 @@ static void count_possible(struct bounds *b, struct decided *d, bool compiles)
     /* the compile may give no code, and then later calls of the function run as Python */
     if (d->fresh)
         d->eager = true;
-    range_add_call(&b->calls, d->called && !doubtful, true);
-    range_add_call(&b->hits, false, d->hittable || doubtful);
-    range_add_call(&b->misses, false, !d->settled);
-    range_add_call(&b->compiles, false, compiles);
-    range_add_call(&b->eager, false, d->eager);
+    add_call_to_range(&b->calls, d->called && !doubtful, true);
+    add_call_to_range(&b->hits, false, d->hittable || doubtful);
+    add_call_to_range(&b->misses, false, !d->settled);
+    add_call_to_range(&b->compiles, false, compiles);
+    add_call_to_range(&b->eager, false, d->eager);
     b->others += d->raising;
 }
 
@@ -141,17 +141,17 @@ void bounds_add_call(struct bounds *b, struct decided *d)
     if (d->certain)
         compiles = d->outcome == OUTCOME_COMPILED;
     else
-        compiles = may_compile(b, d);
+        compiles = may_call_compile(b, d);
     one_compile = d->recorded && d->alike;
     if (compiles && one_compile)
         *list_add(&b->compiled) = d->class_;
     d->fresh = d->trusting;
     if (d->certain) {
-        count_certain(b, d);
+        count_certain_call(b, d);
     } else {
         if (compiles && !d->recorded)
             d->fresh = true;
-        count_possible(b, d, compiles);
+        count_uncertain_call(b, d, compiles);
     }
     b->open = b->open || d->fresh;
 }
@@ -177,7 +177,8 @@ void bounds_reset(struct bounds *b)
 
 /* Raise the lower bound of PART, the calls with one certain outcome. At most OTHERS of CALLS have
  * another outcome, so the rest of CALLS belong to PART. */
-static void raise_low(struct whatif_range *part, const struct whatif_range *calls, int64_t others)
+static void raise_lower_bound(struct whatif_range *part, const struct whatif_range *calls,
+                              int64_t others)
 {
     int64_t rest = calls->low - others;
 
@@ -185,7 +186,7 @@ static void raise_low(struct whatif_range *part, const struct whatif_range *call
         part->low = rest;
 }
 
-void bounds_end(struct bounds *b, int64_t most, struct whatif_function *f)
+void bounds_finish(struct bounds *b, int64_t most, struct whatif_function *f)
 {
     struct whatif_range *hits = &b->hits;
     struct whatif_range *compiles = &b->compiles;
@@ -194,9 +195,9 @@ void bounds_end(struct bounds *b, int64_t most, struct whatif_function *f)
 
     if (most >= compiles->low && most < compiles->high)
         compiles->high = most;
-    raise_low(hits, &b->calls, compiles->high + eager->high + b->others);
-    raise_low(compiles, &b->calls, hits->high + eager->high + b->others);
-    raise_low(eager, &b->calls, hits->high + compiles->high + b->others);
+    raise_lower_bound(hits, &b->calls, compiles->high + eager->high + b->others);
+    raise_lower_bound(compiles, &b->calls, hits->high + eager->high + b->others);
+    raise_lower_bound(eager, &b->calls, hits->high + compiles->high + b->others);
     sum.compiles = *compiles;
     sum.hits = *hits;
     sum.eager = *eager;

@@ -81,7 +81,7 @@ struct thread {
     int64_t other_until_ns;
 };
 
-static uint8_t undecided_if(bool unsure)
+static uint8_t mark_unsure_if(bool unsure)
 {
     return unsure ? WHATIF_UNDECIDED : 0;
 }
@@ -93,7 +93,7 @@ static bool is_limit_set(const struct whatif *w)
 }
 
 /* Do the settings divide a cache into groups, each with its own entries and limit? */
-static bool is_grouped(const struct whatif *w)
+static bool is_cache_divided_into_groups(const struct whatif *w)
 {
     return w->knobs->isolate || w->knobs->backends_apart;
 }
@@ -125,7 +125,8 @@ static bool was_alive_at_death(const struct replay_entry *e, const struct replay
 
 /* When ENTRY died in the recording, did the recorded cache have other entries than the
  * simulated cache has? */
-static bool is_other_cache(const struct whatif *w, const struct sim *s, uint32_t entry)
+static bool has_simulated_cache_other_entries(const struct whatif *w, const struct sim *s,
+                                              uint32_t entry)
 {
     const struct replay_entry *died = entry_at(w, entry);
     size_t same = 0;
@@ -145,7 +146,7 @@ static bool is_other_cache(const struct whatif *w, const struct sim *s, uint32_t
 /* The program invalidated the recorded entry at PLACE. The simulated cache has other entries than
  * the recorded cache had, so the program may have invalidated any of them: mark them as unsure. The
  * entry at PLACE becomes a ghost, because it is not expected to exist any more. */
-static void sim_make_unsure(struct whatif *w, struct sim *s, size_t place)
+static void sim_mark_unsure_after_invalidation(struct whatif *w, struct sim *s, size_t place)
 {
     for (size_t i = 0; i < s->cache.count; i++) {
         struct cached *entry = &s->cache.at[i];
@@ -175,7 +176,7 @@ static void sim_reset(struct sim *s)
 
 /* An object died that guards of recorded entries name. Guards of entries that were not recorded may
  * name it, too, so mark these entries of the simulated cache as unsure. */
-static void sim_make_unrecorded_unsure(const struct whatif *w, struct sim *s)
+static void sim_mark_unrecorded_unsure(const struct whatif *w, struct sim *s)
 {
     list_each(entry, &s->cache) {
         if (is_recorded(w, entry->id))
@@ -188,9 +189,9 @@ static void sim_make_unrecorded_unsure(const struct whatif *w, struct sim *s)
 
 /* Simulate the recorded death of ENTRY, which is at PLACE in the simulated cache. If the settings
  * drop the guard that named the dead object, the entry may live on. */
-static void sim_remove(struct whatif *w, struct sim *s, size_t place, uint32_t entry)
+static void sim_remove_dead_entry(struct whatif *w, struct sim *s, size_t place, uint32_t entry)
 {
-    enum like dies = like_entry_dies(w, entry);
+    enum like dies = like_does_entry_die(w, entry);
 
     if (dies == LIKE_GUESS_YES) {
         s->cache.at[place].unsure = true;
@@ -211,15 +212,15 @@ static void sim_apply_death(struct whatif *w, struct sim *s, uint32_t entry)
     bool may_be_other = !object && w->base;
 
     if (object)
-        sim_make_unrecorded_unsure(w, s);
+        sim_mark_unrecorded_unsure(w, s);
     s->deaths++;
     bounds_add_death(&s->bounds, entry);
     if (died->reset)
         sim_reset(s);
-    else if (may_be_other && is_other_cache(w, s, entry))
-        sim_make_unsure(w, s, place);
+    else if (may_be_other && has_simulated_cache_other_entries(w, s, entry))
+        sim_mark_unsure_after_invalidation(w, s, place);
     else if (place < s->cache.count)
-        sim_remove(w, s, place, entry);
+        sim_remove_dead_entry(w, s, place, entry);
 }
 
 /* If ENTRY was loaded from a file, simulate its recorded birth. Other births are simulated by the
@@ -277,7 +278,7 @@ static bool is_born_after(const struct whatif *w, uint32_t entry, int64_t ns)
     return entry_at(w, entry)->born_ns > ns;
 }
 
-static bool dies_after(const struct whatif *w, uint32_t entry, int64_t ns)
+static bool does_entry_die_after(const struct whatif *w, uint32_t entry, int64_t ns)
 {
     return entry_at(w, entry)->died_ns > ns;
 }
@@ -289,7 +290,7 @@ static void sim_fork(const struct whatif *w, struct sim *s, const struct sim *pa
 {
     uint32_t count = cache->entry_count;
 
-    cache_order_copy(&s->cache, &parent->cache);
+    cache_order_copy_from_parent(&s->cache, &parent->cache);
     s->less = parent->less;
     s->more = parent->more;
     s->dead = parent->dead;
@@ -299,7 +300,7 @@ static void sim_fork(const struct whatif *w, struct sim *s, const struct sim *pa
     s->bounds.moved = parent->bounds.moved;
     while (s->born < count && !is_born_after(w, cache->entries[s->born], fork_ns))
         s->born++;
-    while (s->dying < count && !dies_after(w, cache->deaths[s->dying], fork_ns))
+    while (s->dying < count && !does_entry_die_after(w, cache->deaths[s->dying], fork_ns))
         s->dying++;
 }
 
@@ -348,7 +349,7 @@ static struct call make_call(const struct whatif *w, uint32_t lookup)
     c.torch = replay_uses_torch(w->r, l->cache);
     c.run_only = l->outcome == OUTCOME_RUN_ONLY;
     if (w->regions)
-        c.region = like_region(w->r, l, c.class_);
+        c.region = like_region_of_lookup(w->r, l, c.class_);
     c.backend = c.run_only ? REPLAY_NONE : class_at(w, c.class_)->backend;
     c.group = find_group(w, c.code, c.region, c.backend);
     return c;
@@ -361,7 +362,7 @@ static const struct replay_check *check_at(const struct whatif *w, const struct 
 }
 
 /* Did the call's recorded lookup check the guards of ENTRY? */
-static bool has_tried(const struct whatif *w, const struct call *c, uint32_t entry)
+static bool has_lookup_tried_entry(const struct whatif *w, const struct call *c, uint32_t entry)
 {
     for (uint32_t i = 0; i < c->l->check_count; i++)
         if (check_at(w, c, i)->entry == entry)
@@ -389,7 +390,7 @@ static void remove_dead_copies(struct whatif *w, struct sim *s, const struct cal
     for (size_t i = s->cache.count; i-- > 0;) {
         uint32_t id = s->cache.at[i].id;
         bool inherited = is_recorded(w, id) && was_copied_by_fork(w, c, id);
-        if (inherited && !has_tried(w, c, id))
+        if (inherited && !has_lookup_tried_entry(w, c, id))
             sim_apply_death(w, s, id);
         /* the cache is shorter now, because a reset has removed all entries */
         if (i > s->cache.count)
@@ -402,7 +403,7 @@ static void add_check_cost(const struct whatif *w, uint32_t class_, bool passed,
                            struct whatif_tally *t)
 {
     t->checks++;
-    t->check_ns += like_cost(w, class_, passed ? TIMED_PASS : TIMED_FAIL);
+    t->check_ns += like_mean_time(w, class_, passed ? TIMED_PASS : TIMED_FAIL);
 }
 
 /* Did the call's recorded lookup pass over an entry that belongs to another backend? */
@@ -426,7 +427,7 @@ static bool is_other_backend(struct whatif *w, uint32_t class_, const struct cal
         return false;
     if (backend != REPLAY_NONE && backend != c->backend)
         return true;
-    return *pair_at(w, class_, c->class_) & SEEN_MISMATCH;
+    return *pair_result_at(w, class_, c->class_) & SEEN_MISMATCH;
 }
 
 /* Did the call perhaps run while torch's callback was False? The lookup of such a call may hit
@@ -472,22 +473,22 @@ static struct cache_walk walk_entries_seen(const struct whatif *w, const struct 
 static enum like call_fits_entry(struct whatif *w, const struct cached *tried, const struct call *c,
                                  bool guess)
 {
-    enum like like = like_fits(w, tried->id, c->lookup);
+    enum like like = like_does_entry_fit(w, tried->id, c->lookup);
 
     return guess && like == LIKE_YES ? LIKE_GUESS_YES : like;
 }
 
 /* Return the position of ENTRY in the simulated cache. Returns the number of entries if
  * ENTRY is NULL. */
-static size_t find_place(const struct sim *s, const struct cached *entry)
+static size_t find_position_of_entry(const struct sim *s, const struct cached *entry)
 {
     return entry ? (size_t)(entry - s->cache.at) : s->cache.count;
 }
 
 /* Return the position of the entry that the call hits in the simulated cache. Returns the number of
  * entries if the call misses. Sets *UNSURE if this is a guess. The checks are counted. */
-static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, bool *unsure,
-                         struct whatif_tally *t)
+static size_t find_entry_that_call_hits(struct whatif *w, struct sim *s, const struct call *c,
+                                        bool *unsure, struct whatif_tally *t)
 {
     struct cache_walk walk = walk_entries_seen(w, s, c);
     const struct cached *tried;
@@ -530,7 +531,7 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
         *unsure = true;
         assume(w, ASSUMED_RUN_ONLY);
     }
-    return find_place(s, hit);
+    return find_position_of_entry(s, hit);
 }
 
 /* The number of entries that count towards a limit. */
@@ -540,10 +541,10 @@ struct counted {
     int64_t more; /* how many entries that are not counted may exist */
 };
 
-static struct counted count_entries(const struct whatif *w, const struct sim *s,
-                                    const struct call *c)
+static struct counted count_entries_at_limit(const struct whatif *w, const struct sim *s,
+                                             const struct call *c)
 {
-    bool all = !c->torch && !is_grouped(w);
+    bool all = !c->torch && !is_cache_divided_into_groups(w);
     struct counted n = {.count = c->torch ? s->dead : 0};
 
     list_each(entry, &s->cache) {
@@ -618,7 +619,7 @@ static bool is_only_ever_limit_set(const struct whatif *w, const struct like_cod
 static bool meets_limit(struct whatif *w, const struct sim *s, const struct call *c, int64_t limit,
                         bool *unsure)
 {
-    struct counted n = count_entries(w, s, c);
+    struct counted n = count_entries_at_limit(w, s, c);
     int64_t made = count_ever_made(s, c);
     int64_t ever = find_ever_limit(w, c);
     bool over;
@@ -950,7 +951,7 @@ static uint8_t predict_inlined(struct whatif *w, const struct call *c)
 
     if (breaks)
         count_resume_calls(w, c->code);
-    return WHATIF_GONE | undecided_if(breaks);
+    return WHATIF_GONE | mark_unsure_if(breaks);
 }
 
 /* Return the outcome of a call of a resume function. In the simulation the function before the
@@ -963,11 +964,11 @@ static uint8_t predict_omitted(struct whatif *w, struct sim *s, const struct cal
     bool unsure;
 
     if (guess) {
-        size_t hit = find_entry(w, s, c, &unsure, &none);
+        size_t hit = find_entry_that_call_hits(w, s, c, &unsure, &none);
         if (unsure || hit == s->cache.count)
             add_possible_entry(w, s, c);
     }
-    return WHATIF_GONE | undecided_if(guess);
+    return WHATIF_GONE | mark_unsure_if(guess);
 }
 
 /* Simulate that the call hits the entry at PLACE. Returns the outcome. Sets *SETTLED if the
@@ -983,10 +984,10 @@ static uint8_t predict_hit(struct whatif *w, struct sim *s, const struct call *c
      * hit they are looked up; the trace does not have these lookups. */
     f->unrecorded += c->l->outcome == OUTCOME_DECLINED;
     *settled = !unsure && is_entry_certain(w, entry);
-    cache_order_move_hit(&s->cache, place);
+    cache_order_move_hit_entry(&s->cache, place);
     if (unsure)
         add_possible_entry(w, s, c);
-    return OUTCOME_HIT | undecided_if(unsure);
+    return OUTCOME_HIT | mark_unsure_if(unsure);
 }
 
 /* Return the outcome of a call that misses in the simulation, and that the compiler declined in
@@ -1006,7 +1007,7 @@ static enum outcome predict_decline(struct whatif *w, struct sim *s, const struc
     /* The compiler declines again. But later calls, and calls with another backend, may
      * still be compiled. */
     *unsure = *unsure || like_has_dynamic_input(w, c->class_);
-    f->unrecorded += *unsure || is_grouped(w);
+    f->unrecorded += *unsure || is_cache_divided_into_groups(w);
     return OUTCOME_DECLINED;
 }
 
@@ -1020,7 +1021,7 @@ static enum outcome predict_compile(struct whatif *w, struct sim *s, const struc
     if (outcome == OUTCOME_COMPILED) {
         sim_insert(s, c, *unsure, false);
         f->trusting += !is_recorded(w, c->class_);
-        f->predicted.compile_ns += like_cost(w, c->class_, TIMED_COMPILE);
+        f->predicted.compile_ns += like_mean_time(w, c->class_, TIMED_COMPILE);
     }
     return outcome;
 }
@@ -1080,13 +1081,13 @@ static uint8_t predict_outcome(struct whatif *w, struct call c, bool *settled)
         if (declined && w->codes[c.code].excluded)
             return OUTCOME_DECLINED;
     }
-    hit = find_entry(w, s, &c, &unsure, &w->functions[c.code].predicted);
+    hit = find_entry_that_call_hits(w, s, &c, &unsure, &w->functions[c.code].predicted);
     if (hit < s->cache.count)
         return predict_hit(w, s, &c, hit, unsure, settled);
     outcome = predict_miss(w, s, &c, &unsure);
     if (unsure && outcome == OUTCOME_LIMIT)
         add_possible_entry(w, s, &c);
-    return (uint8_t)outcome | undecided_if(unsure);
+    return (uint8_t)outcome | mark_unsure_if(unsure);
 }
 
 /* ---- counting calls and checks of the simulation ------------------------- */
@@ -1100,7 +1101,7 @@ static void count_outcome(struct whatif_tally *t, enum outcome outcome)
     t->eager += outcome_facts[outcome].python;
 }
 
-static void count_recorded(struct whatif *w, const struct call *c, struct whatif_tally *t)
+static void count_recorded_outcome(struct whatif *w, const struct call *c, struct whatif_tally *t)
 {
     bool compiled = c->l->outcome == OUTCOME_COMPILED;
     uint32_t made = compiled ? c->l->entry : REPLAY_NONE;
@@ -1113,7 +1114,7 @@ static void count_recorded(struct whatif *w, const struct call *c, struct whatif
         add_check_cost(w, k->entry, k->result == CHECK_PASS, t);
     }
     if (made != REPLAY_NONE && class_at(w, made)->times.count[TIMED_COMPILE])
-        t->compile_ns += like_cost(w, made, TIMED_COMPILE);
+        t->compile_ns += like_mean_time(w, made, TIMED_COMPILE);
 }
 
 /* Return the greatest number of entries that the simulated cache may have when the call misses: all
@@ -1157,7 +1158,7 @@ static bool may_be_limited(const struct whatif *w, const struct sim *s, const st
 static bool is_compiled_as_recorded(const struct whatif *w, const struct sim *s,
                                     const struct call *c)
 {
-    if (is_limit_set(w) || is_grouped(w))
+    if (is_limit_set(w) || is_cache_divided_into_groups(w))
         return false;
     if (c->around || s->bounds.moved)
         return false;
@@ -1181,7 +1182,7 @@ static struct decided find_possible_outcomes(const struct whatif *w, const struc
         .raising = recorded == OUTCOME_CALLBACK_ERROR,
         .compilable = !c->run_only,
         .recorded = is_recorded(w, c->class_),
-        .alike = !is_grouped(w),
+        .alike = !is_cache_divided_into_groups(w),
     };
 }
 
@@ -1211,7 +1212,7 @@ static uint8_t count_with_recorded_outcome(struct whatif *w, const struct call *
     unsigned recorded = outcome_from_number(c->l->outcome);
     struct decided decided = {.outcome = recorded};
 
-    count_recorded(w, c, &w->functions[c->code].predicted);
+    count_recorded_outcome(w, c, &w->functions[c->code].predicted);
     bounds_add_call(bounds, &decided);
     /* such a hit is of an entry that the trace does not have, so it is not known any more
      * what the cache has */
@@ -1226,7 +1227,7 @@ static bool is_group_unknown(const struct whatif *w, const struct call *c)
     const struct like_code *code = &w->codes[c->code];
     bool ends = c->l->outcome == OUTCOME_HIT || c->l->outcome == OUTCOME_LIMIT;
     bool region_unknown = w->knobs->isolate && c->torch && !code->several;
-    bool backend_unknown = is_grouped(w) && code->namesakes;
+    bool backend_unknown = is_cache_divided_into_groups(w) && code->namesakes;
 
     if (!ends || c->region >= 0)
         return false;
@@ -1280,7 +1281,7 @@ static void follow_changed_call(struct whatif *w, const struct call *c, unsigned
 }
 
 /* Count a call that is not looked up any more in the simulation. */
-static void count_gone_call(struct whatif *w, const struct call *c)
+static void count_omitted_call(struct whatif *w, const struct call *c)
 {
     bool was_compiled = runs_compiled(outcome_from_number(c->l->outcome));
 
@@ -1317,7 +1318,7 @@ static uint8_t predict_call(struct whatif *w, struct call *c, struct decided *de
     c->around = find_changed_call_around(w, c);
     *decided = find_possible_outcomes(w, s, c);
     found = predict_outcome(w, *c, &decided->settled);
-    found |= undecided_if(c->around && c->around->unsure);
+    found |= mark_unsure_if(c->around && c->around->unsure);
     predicted = found & WHATIF_OUTCOME;
     if (is_base_prediction_wrong(w, c)) {
         found |= WHATIF_UNDECIDED;
@@ -1355,7 +1356,7 @@ static uint8_t predict_call(struct whatif *w, struct call *c, struct decided *de
 
 /* Simulate the call that made the lookup LOOKUP, and count it. Returns the outcome as in
  * whatif_result.outcomes. */
-static uint8_t decide_call(struct whatif *w, uint32_t lookup)
+static uint8_t simulate_call(struct whatif *w, uint32_t lookup)
 {
     struct call c = make_call(w, lookup);
     struct whatif_function *f = &w->functions[c.code];
@@ -1369,7 +1370,7 @@ static uint8_t decide_call(struct whatif *w, uint32_t lookup)
     w->sims[c.l->cache].begun = true;
     sim_advance(w, c.l->cache, c.l->start_ns);
     if (!w->base)
-        count_recorded(w, &c, &f->recorded);
+        count_recorded_outcome(w, &c, &f->recorded);
     if (keeps_recorded_outcome(&c))
         return count_with_recorded_outcome(w, &c);
     found = predict_call(w, &c, &decided);
@@ -1379,7 +1380,7 @@ static uint8_t decide_call(struct whatif *w, uint32_t lookup)
         f->undecided++;
     }
     if (predicted == WHATIF_GONE) {
-        count_gone_call(w, &c);
+        count_omitted_call(w, &c);
         return found;
     }
     count_outcome(&f->predicted, (enum outcome)predicted);
@@ -1456,7 +1457,7 @@ static int64_t compute_most_compiles(const struct whatif *w, uint32_t index)
     const struct like_code *code = &w->codes[cache->code];
     int64_t ever = find_known_ever_limit(w->knobs, code);
 
-    if (is_grouped(w) || w->regions)
+    if (is_cache_divided_into_groups(w) || w->regions)
         return -1;
     if (s->resets || cache->parent != REPLAY_NONE)
         return -1;
@@ -1486,7 +1487,7 @@ static void assume_from_result(struct whatif *w, const struct whatif_result *res
     assumed[ASSUMED_VALUES] = w->blind;
 }
 
-static void make_notes(struct whatif *w, struct whatif_result *result)
+static void collect_notes(struct whatif *w, struct whatif_result *result)
 {
     static const char *const words[ASSUMED_KINDS] = {
 #define X(name, words) words,
@@ -1504,7 +1505,7 @@ static void make_notes(struct whatif *w, struct whatif_result *result)
 }
 
 /* Simulate all calls in time order, unless the user interrupts this. */
-static void decide_calls(struct whatif *w, uint8_t *outcomes)
+static void simulate_all_calls(struct whatif *w, uint8_t *outcomes)
 {
     const struct replay *r = w->r;
     struct progress progress = progress_begin("deciding calls");
@@ -1513,18 +1514,18 @@ static void decide_calls(struct whatif *w, uint8_t *outcomes)
     for (size_t i = 0; i < r->lookups.count; i++) {
         uint32_t lookup = r->order[i];
         sim_fork_all_until(w, &fork, lookup_at(w, lookup)->start_ns);
-        outcomes[lookup] = decide_call(w, lookup);
+        outcomes[lookup] = simulate_call(w, lookup);
         if (i & (TICK - 1))
             continue;
         progress_tick(&progress, (int64_t)i, (int64_t)r->lookups.count);
-        if (db_interrupted(w->db))
+        if (db_was_interrupted(w->db))
             break;
     }
     progress_end(&progress);
 }
 
 /* Add the counts of MORE to those of SUM. */
-static void function_add(struct whatif_function *sum, const struct whatif_function *more)
+static void add_function_counts(struct whatif_function *sum, const struct whatif_function *more)
 {
     size_t numbers = offsetof(struct whatif_function, code) / sizeof(int64_t);
 
@@ -1541,7 +1542,7 @@ static void collect_functions(struct whatif *w, struct whatif_result *result)
 
     for (uint32_t i = 0; i < r->caches.count; i++) {
         struct whatif_function *f = &w->functions[r->caches.at[i].code];
-        bounds_end(&w->sims[i].bounds, compute_most_compiles(w, i), f);
+        bounds_finish(&w->sims[i].bounds, compute_most_compiles(w, i), f);
     }
     for (uint32_t i = 0; i < r->codes.count; i++) {
         struct whatif_function *f = &w->functions[i];
@@ -1551,13 +1552,13 @@ static void collect_functions(struct whatif *w, struct whatif_result *result)
             continue;
         f->code = i;
         if (f->unrecorded)
-            ranges_remove_high(f);
-        function_add(&result->total, f);
+            ranges_drop_upper_bounds(f);
+        add_function_counts(&result->total, f);
         *list_add(&result->functions) = *f;
     }
     list_sort(&result->functions, compare_changes);
     if (w->strangers)
-        ranges_remove_high(&result->total);
+        ranges_drop_upper_bounds(&result->total);
 }
 
 void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whatif_result *result)
@@ -1567,13 +1568,13 @@ void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
     *result = (struct whatif_result){.total.code = REPLAY_NONE};
     result->outcomes = calloc(r->lookups.count + 1, 1);
     w->knobs = knobs;
-    like_begin(w);
+    like_begin_simulation(w);
     w->sims = calloc(r->caches.count + 1, sizeof *w->sims);
     w->threads = calloc(r->threads.count + 1, sizeof *w->threads);
     w->functions = calloc(r->codes.count + 1, sizeof *w->functions);
-    decide_calls(w, result->outcomes);
+    simulate_all_calls(w, result->outcomes);
     collect_functions(w, result);
-    make_notes(w, result);
+    collect_notes(w, result);
     for (size_t i = 0; i < r->caches.count; i++) {
         struct sim *s = &w->sims[i];
         cache_order_free(&s->cache);
@@ -1605,7 +1606,7 @@ struct whatif *whatif_open(struct db *db, const struct replay *r)
 
     w->db = db;
     w->r = r;
-    whatif_learn(w);
+    whatif_learn_from_trace(w);
     whatif_run(w, &none, &base);
     w->base = base.outcomes;
     base.outcomes = NULL;

@@ -124,7 +124,7 @@ static char *cut_part(char *text)
     return end + 2;
 }
 
-const struct signature *signature_of(struct whatif *w, int64_t id)
+const struct signature *signature_with_id(struct whatif *w, int64_t id)
 {
     struct signature *s;
     int64_t *known;
@@ -139,7 +139,7 @@ const struct signature *signature_of(struct whatif *w, int64_t id)
     db_rows(row, w->db, schema_statement("replay/inputs"), id)
     {
         size_t bytes;
-        const char *text = query_whole(row, 0, &bytes);
+        const char *text = query_whole_value(row, 0, &bytes);
         char *at = arena_text(&w->texts, text, bytes);
         while (*at && s->parts.count < PARTS) {
             char *next = cut_part(at);
@@ -488,7 +488,7 @@ static void parse_identity_guard(const char *expression, struct value *want)
 }
 
 /* If a guard checks the property ABOUT, does it hold only for values that are not None? */
-static bool excludes_none(enum about about)
+static bool does_guard_exclude_none(enum about about)
 {
     switch (about) {
     case ABOUT_LENGTH:
@@ -503,7 +503,7 @@ static bool excludes_none(enum about about)
 }
 
 /* Is the guard a condition on sizes or numbers, such as "2 <= L['x'].size()[0]"? */
-static bool is_condition(const struct guard *g)
+static bool is_condition_on_numbers(const struct guard *g)
 {
     if (g->about == ABOUT_NUMBER || g->about == ABOUT_EQUAL)
         return true;
@@ -524,7 +524,7 @@ static void parse_guard(struct whatif *w, struct guard *g)
             g->about = kinds[i].about;
             want->type = kinds[i].type;
         }
-    want->something = excludes_none(g->about);
+    want->something = does_guard_exclude_none(g->about);
     switch (g->about) {
     case ABOUT_TYPE:
         want->type = read_type(w, g->expression);
@@ -559,7 +559,7 @@ static void parse_guard(struct whatif *w, struct guard *g)
     default:
         break;
     }
-    g->condition = is_condition(g);
+    g->condition = is_condition_on_numbers(g);
 }
 
 static void load_guards(struct whatif *w, uint32_t entry)
@@ -568,16 +568,16 @@ static void load_guards(struct whatif *w, uint32_t entry)
     {
         struct guard *g = list_add(&class_at(w, entry)->guards);
         *g = (struct guard){.id = query_integer(row, 0),
-                            .kind = text_copy(w, query_text(row, 1, NULL)),
-                            .source = text_copy(w, query_text(row, 2, NULL)),
-                            .expression = text_copy(w, query_text(row, 3, NULL))};
+                            .kind = text_keep_copy(w, query_text(row, 1, NULL)),
+                            .source = text_keep_copy(w, query_text(row, 2, NULL)),
+                            .expression = text_keep_copy(w, query_text(row, 3, NULL))};
         parse_guard(w, g);
     }
 }
 
 const struct guard *guard_find(struct whatif *w, uint32_t entry, int64_t id)
 {
-    const struct guards *g = guards_of(w, entry);
+    const struct guards *g = guards_of_class(w, entry);
 
     for (size_t i = 0; i < g->count; i++)
         if (g->at[i].id == id)
@@ -586,7 +586,7 @@ const struct guard *guard_find(struct whatif *w, uint32_t entry, int64_t id)
 }
 
 /* Return the index of the first guard on SOURCE. The guards are sorted by source. */
-static size_t find_guards(const struct guards *g, const char *source)
+static size_t find_first_guard(const struct guards *g, const char *source)
 {
     return sorted_count(g->count, i, strcmp(g->at[i].source, source) < 0);
 }
@@ -597,15 +597,15 @@ static bool is_guard_at(const struct guards *all, size_t at, const char *source)
     return at < all->count && !strcmp(all->at[at].source, source);
 }
 
-bool guard_next(struct whatif *w, uint32_t code, const char *source, struct look *at)
+bool guard_next_on_source(struct whatif *w, uint32_t code, const char *source, struct look *at)
 {
     for (; is_recorded(w, at->entry); at->entry++) {
         const struct guards *all;
         size_t next;
         if (entry_at(w, at->entry)->code != code)
             continue;
-        all = guards_of(w, at->entry);
-        next = at->g ? (size_t)(at->g - all->at) + 1 : find_guards(all, source);
+        all = guards_of_class(w, at->entry);
+        next = at->g ? (size_t)(at->g - all->at) + 1 : find_first_guard(all, source);
         if (is_guard_at(all, next, source)) {
             at->g = &all->at[next];
             return true;
@@ -628,26 +628,26 @@ static void learn_size(struct whatif *w, uint32_t other, bool first, const char 
 
     if (dimension < 0)
         return;
-    base = value_of(w, other, first, arena_text(&w->texts, source, bytes));
+    base = value_at_source(w, other, first, arena_text(&w->texts, source, bytes));
     if (dimension < base.sizes.rank && base.sizes.size[dimension] != SIZE_ANY) {
         v->low = (double)base.sizes.size[dimension];
         v->high = v->low;
     }
 }
 
-struct value value_of(struct whatif *w, uint32_t other, bool first, const char *source)
+struct value value_at_source(struct whatif *w, uint32_t other, bool first, const char *source)
 {
     struct value v = value_unknown;
 
     if (first || !is_recorded(w, other)) {
-        const struct signature *s = signature_of(w, class_at(w, other)->signature);
+        const struct signature *s = signature_with_id(w, class_at(w, other)->signature);
         const struct part *p = s ? signature_find_part(s, source) : NULL;
         if (p)
             learn_part(&v, p);
     }
     if (is_recorded(w, other)) {
-        const struct guards *g = guards_of(w, other);
-        for (size_t i = find_guards(g, source); is_guard_at(g, i, source); i++)
+        const struct guards *g = guards_of_class(w, other);
+        for (size_t i = find_first_guard(g, source); is_guard_at(g, i, source); i++)
             learn_value(&v, &g->at[i].want);
     }
     learn_size(w, other, first, source, &v);
@@ -667,7 +667,7 @@ static bool is_same_type(const char *a, const char *b)
     return !strcmp(x ? x + 1 : a, y ? y + 1 : b);
 }
 
-const char *value_type(struct whatif *w, const struct value *v)
+const char *value_find_type(struct whatif *w, const struct value *v)
 {
     const char *text = v->part ? v->part->text : NULL;
 
@@ -697,12 +697,12 @@ static bool is_scalar(const char *type)
     return is_in_list(type, "int float bool NoneType complex ");
 }
 
-static enum like like_from_bool(bool is)
+static enum like convert_to_like(bool is)
 {
     return is ? LIKE_YES : LIKE_NO;
 }
 
-enum like number_holds(const struct value *want, const struct value *v)
+enum like number_is_in_bounds(const struct value *want, const struct value *v)
 {
     if (v->low > want->high || v->high < want->low)
         return LIKE_NO;
@@ -712,7 +712,7 @@ enum like number_holds(const struct value *want, const struct value *v)
         return LIKE_YES;
     if (v->by && v->by % want->by == 0)
         return LIKE_YES;
-    return v->low == v->high ? like_from_bool(fmod(v->low, (double)want->by) == 0) : NOT_KNOWN;
+    return v->low == v->high ? convert_to_like(fmod(v->low, (double)want->by) == 0) : NOT_KNOWN;
 }
 
 /* Does a guard take the numbers A and B for equal? torch's guards take 0.0 and -0.0 for equal,
@@ -728,20 +728,20 @@ static bool is_number_known(const struct value *v)
 }
 
 /* Is the literal of the value V the literal that WANT expects? */
-static enum like literals_match(const struct value *want, const struct value *v, bool torch)
+static enum like do_literals_match(const struct value *want, const struct value *v, bool torch)
 {
     if (!is_number_known(want) || !is_number_known(v))
-        return like_from_bool(!strcmp(want->literal, v->literal));
-    return like_from_bool(is_same_type(want->type, v->type) && are_numbers_equal(want, v, torch));
+        return convert_to_like(!strcmp(want->literal, v->literal));
+    return convert_to_like(is_same_type(want->type, v->type) && are_numbers_equal(want, v, torch));
 }
 
-static enum like literal_holds(const struct value *want, const char *type, const struct value *v,
-                               bool torch)
+static enum like does_literal_guard_hold(const struct value *want, const char *type,
+                                         const struct value *v, bool torch)
 {
     bool both_typed;
 
     if (want->literal && v->literal)
-        return literals_match(want, v, torch);
+        return do_literals_match(want, v, torch);
     if (v->sizes.rank >= 0 || v->length >= 0) {
         bool plain = want->literal && (is_scalar(want->type) || !strcmp(want->type, "str"));
         return plain ? LIKE_NO : NOT_KNOWN;
@@ -779,19 +779,19 @@ static bool has_word(const char *tensor, const char *word, size_t bytes)
 }
 
 /* Does the value V have the dtype, device and so on that WANT expects? */
-static enum like tensors_match(const struct value *want, const struct value *v)
+static enum like do_tensors_match(const struct value *want, const struct value *v)
 {
     const char *word;
 
     if (want->tensor && v->tensor)
-        return like_from_bool(!strcmp(want->tensor, v->tensor));
+        return convert_to_like(!strcmp(want->tensor, v->tensor));
     if (!v->part)
         return NOT_KNOWN;
     if (want->part)
-        return like_from_bool(differ_only_in_shape(want->part, v->part));
+        return convert_to_like(differ_only_in_shape(want->part, v->part));
     word = v->part->text + strcspn(v->part->text, " ");
     word += *word == ' ';
-    return like_from_bool(has_word(want->tensor, word, strcspn(word, "[")));
+    return convert_to_like(has_word(want->tensor, word, strcspn(word, "[")));
 }
 
 /* Are all strides equal that are known both in WANT and in V? */
@@ -807,7 +807,8 @@ static bool have_same_strides(const struct shape *want, const struct shape *v)
     return true;
 }
 
-static enum like tensor_holds(const struct value *want, const char *type, const struct value *v)
+static enum like does_tensor_guard_hold(const struct value *want, const char *type,
+                                        const struct value *v)
 {
     enum like like;
     bool fixed = true;
@@ -820,7 +821,7 @@ static enum like tensor_holds(const struct value *want, const char *type, const 
         return NOT_KNOWN;
     if (v->sizes.rank != want->sizes.rank)
         return LIKE_NO;
-    like = tensors_match(want, v);
+    like = do_tensors_match(want, v);
     for (int i = 0; i < want->sizes.rank; i++) {
         int64_t size = want->sizes.size[i];
         int64_t actual = v->sizes.size[i];
@@ -839,14 +840,15 @@ static enum like tensor_holds(const struct value *want, const char *type, const 
 
 /* G is a guard which expects that the numbers at several sources are equal. Its source is their
  * list, "A, B". Does the guard hold? */
-static enum like equality_holds(struct whatif *w, const struct guard *g, uint32_t other, bool first)
+static enum like does_equality_guard_hold(struct whatif *w, const struct guard *g, uint32_t other,
+                                          bool first)
 {
     char *at = arena_text(&w->texts, g->source, strlen(g->source));
     struct value before = value_unknown;
 
     while (*at) {
         char *next = cut_part(at);
-        struct value v = value_of(w, other, first, at);
+        struct value v = value_at_source(w, other, first, at);
         if (!is_number_known(&v))
             return NOT_KNOWN;
         if (is_number_known(&before) && v.low != before.low)
@@ -875,7 +877,7 @@ static bool differ_by_not(const char *a, const char *b)
 /* Do the expressions A and B compare the same thing, "len(L['x'])", with different values? If
  * so, a call that passes A fails B. Expressions with "and", "or" or "if" do not count, because
  * both may hold. */
-static bool compare_different_values(const char *a, const char *b)
+static bool do_expressions_need_different_values(const char *a, const char *b)
 {
     static const char *const operators[] = {" == ", " against "};
     static const char *const joints[] = {" and ", " or ", " if "};
@@ -895,14 +897,14 @@ static bool compare_different_values(const char *a, const char *b)
 }
 
 /* Did the call that made the entry of the class OTHER fail the guard GUARD? */
-static bool founder_failed(const struct whatif *w, uint32_t other, int64_t guard)
+static bool did_first_call_fail_guard(const struct whatif *w, uint32_t other, int64_t guard)
 {
     return map_get(&w->failed_by, make_failed_key(other, guard));
 }
 
 /* Does the guard G hold for a call for which the guard H held? Both have the same
  * kind and source. */
-static enum like guard_follows(const struct guard *g, const struct guard *h)
+static enum like does_guard_follow_from_other(const struct guard *g, const struct guard *h)
 {
     if (!strcmp(h->expression, g->expression))
         return strcmp(g->kind, "LAMBDA") && is_text_whole(g->expression) ? LIKE_YES : NOT_KNOWN;
@@ -911,28 +913,30 @@ static enum like guard_follows(const struct guard *g, const struct guard *h)
         return LIKE_NO;
     if (g->about != ABOUT_OTHER)
         return NOT_KNOWN;
-    if (compare_different_values(g->expression, h->expression) || !strcmp(g->kind, "CLOSURE_MATCH"))
+    if (do_expressions_need_different_values(g->expression, h->expression) ||
+        !strcmp(g->kind, "CLOSURE_MATCH"))
         return LIKE_NO;
     return NOT_KNOWN;
 }
 
 /* Does the guard G hold for calls of the recorded entry OTHER? Judged only by the entry's own
  * guards, which all held in these calls. */
-static enum like holds_by_guards(struct whatif *w, const struct guard *g, uint32_t other)
+static enum like does_guard_hold_by_entry_guards(struct whatif *w, const struct guard *g,
+                                                 uint32_t other)
 {
-    const struct guards *held = guards_of(w, other);
+    const struct guards *held = guards_of_class(w, other);
 
-    for (size_t i = find_guards(held, g->source); is_guard_at(held, i, g->source); i++) {
+    for (size_t i = find_first_guard(held, g->source); is_guard_at(held, i, g->source); i++) {
         const struct guard *h = &held->at[i];
         enum like like;
         if (differ_by_not(h->expression, g->expression))
             return LIKE_NO;
         if (strcmp(h->kind, g->kind))
             continue;
-        like = guard_follows(g, h);
+        like = does_guard_follow_from_other(g, h);
         if (like == LIKE_NO)
             return LIKE_NO;
-        if (like == LIKE_YES && !founder_failed(w, other, g->id))
+        if (like == LIKE_YES && !did_first_call_fail_guard(w, other, g->id))
             return LIKE_YES;
     }
     return NOT_KNOWN;
@@ -944,11 +948,11 @@ static enum like holds_by_guards(struct whatif *w, const struct guard *g, uint32
 static bool has_namesake_type(struct whatif *w, const struct guard *g, uint32_t other,
                               const char *type, bool *same)
 {
-    for (struct look at = {0}; guard_next(w, class_code(w, other), g->source, &at);) {
+    for (struct look at = {0}; guard_next_on_source(w, class_code(w, other), g->source, &at);) {
         const char *wanted = at.g->about == ABOUT_TYPE ? at.g->want.type : NULL;
         if (!wanted || !is_same_type(wanted, type))
             continue;
-        if (!founder_failed(w, other, at.g->id))
+        if (!did_first_call_fail_guard(w, other, at.g->id))
             continue;
         *same = is_recorded(w, other) && at.g->id == g->id;
         return true;
@@ -956,8 +960,8 @@ static bool has_namesake_type(struct whatif *w, const struct guard *g, uint32_t 
     return false;
 }
 
-static enum like type_holds(struct whatif *w, const struct guard *g, uint32_t other,
-                            const char *type)
+static enum like does_type_guard_hold(struct whatif *w, const struct guard *g, uint32_t other,
+                                      const char *type)
 {
     bool same;
 
@@ -970,16 +974,17 @@ static enum like type_holds(struct whatif *w, const struct guard *g, uint32_t ot
     return LIKE_YES;
 }
 
-static enum like not_none_holds(const struct value *v, const char *type)
+static enum like does_not_none_guard_hold(const struct value *v, const char *type)
 {
     if (v->something)
         return LIKE_YES;
     if (!v->literal && !type)
         return NOT_KNOWN;
-    return like_from_bool(type && strcmp(type, "NoneType"));
+    return convert_to_like(type && strcmp(type, "NoneType"));
 }
 
-static enum like length_holds(const struct value *want, const struct value *v, const char *type)
+static enum like does_length_guard_hold(const struct value *want, const struct value *v,
+                                        const char *type)
 {
     if (is_scalar(type))
         return LIKE_NO;
@@ -992,24 +997,26 @@ static enum like length_holds(const struct value *want, const struct value *v, c
     return type && !strcmp(type, want->type) ? LIKE_YES : NOT_KNOWN;
 }
 
-static enum like keys_hold(const struct value *want, const struct value *v, const char *type)
+static enum like does_keys_guard_hold(const struct value *want, const struct value *v,
+                                      const char *type)
 {
     if (v->keys && want->keys)
-        return like_from_bool(!strcmp(v->keys, want->keys));
+        return convert_to_like(!strcmp(v->keys, want->keys));
     return is_scalar(type) ? LIKE_NO : NOT_KNOWN;
 }
 
-static enum like object_holds(const struct value *want, const struct value *v)
+static enum like does_object_guard_hold(const struct value *want, const struct value *v)
 {
     if (v->object && want->object)
-        return like_from_bool(!strcmp(v->object, want->object));
+        return convert_to_like(!strcmp(v->object, want->object));
     if (v->literal && want->literal)
-        return like_from_bool(!strcmp(v->literal, want->literal));
+        return convert_to_like(!strcmp(v->literal, want->literal));
     return NOT_KNOWN;
 }
 
 /* Does a made-up guard (ABOUT_ALIKE) that expects WANT hold for the value V, whose type is TYPE? */
-static enum like alike_holds(const struct value *want, const struct value *v, const char *type)
+static enum like does_made_up_guard_hold(const struct value *want, const struct value *v,
+                                         const char *type)
 {
     if (type && !is_same_type(type, want->type))
         return LIKE_NO;
@@ -1025,47 +1032,48 @@ static enum like alike_holds(const struct value *want, const struct value *v, co
 
 /* Does the guard G hold for calls of the class OTHER? Judged by what the trace tells about the
  * value that the guard checks. */
-static enum like value_holds(struct whatif *w, const struct guard *g, uint32_t other, bool first)
+static enum like does_value_fulfil_guard(struct whatif *w, const struct guard *g, uint32_t other,
+                                         bool first)
 {
-    struct value v = value_of(w, other, first, g->source);
-    const char *type = value_type(w, &v);
+    struct value v = value_at_source(w, other, first, g->source);
+    const char *type = value_find_type(w, &v);
     const struct value *want = &g->want;
 
     switch (g->about) {
     case ABOUT_TYPE:
-        return type_holds(w, g, other, type);
+        return does_type_guard_hold(w, g, other, type);
     case ABOUT_VALUE:
-        return literal_holds(want, type, &v, w->torch);
+        return does_literal_guard_hold(want, type, &v, w->torch);
     case ABOUT_SOMETHING:
-        return not_none_holds(&v, type);
+        return does_not_none_guard_hold(&v, type);
     case ABOUT_LENGTH:
-        return length_holds(want, &v, type);
+        return does_length_guard_hold(want, &v, type);
     case ABOUT_KEYS:
-        return keys_hold(want, &v, type);
+        return does_keys_guard_hold(want, &v, type);
     case ABOUT_OBJECT:
-        return object_holds(want, &v);
+        return does_object_guard_hold(want, &v);
     case ABOUT_TENSOR:
-        return tensor_holds(want, type, &v);
+        return does_tensor_guard_hold(want, type, &v);
     case ABOUT_NUMBER:
-        return number_holds(want, &v);
+        return number_is_in_bounds(want, &v);
     case ABOUT_ALIKE:
-        return alike_holds(want, &v, type);
+        return does_made_up_guard_hold(want, &v, type);
     default:
         return NOT_KNOWN;
     }
 }
 
-enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, bool first)
+enum like guard_holds_for_class(struct whatif *w, const struct guard *g, uint32_t other, bool first)
 {
     bool recorded = is_recorded(w, other);
     enum like like = NOT_KNOWN;
 
     if (recorded && first)
-        like = founder_failed(w, other, g->id) ? LIKE_NO : NOT_KNOWN;
+        like = did_first_call_fail_guard(w, other, g->id) ? LIKE_NO : NOT_KNOWN;
     if (like == LIKE_NO)
         return LIKE_NO; /* the call that made the entry of the class failed this guard */
     if (recorded && g->expression)
-        like = holds_by_guards(w, g, other);
+        like = does_guard_hold_by_entry_guards(w, g, other);
     if (like != NOT_KNOWN)
         return like;
     switch (g->about) {
@@ -1073,13 +1081,13 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
     case ABOUT_UNKNOWN:
         return NOT_KNOWN;
     case ABOUT_EQUAL:
-        return equality_holds(w, g, other, first);
+        return does_equality_guard_hold(w, g, other, first);
     default:
-        return value_holds(w, g, other, first);
+        return does_value_fulfil_guard(w, g, other, first);
     }
 }
 
-const struct guards *guards_of(struct whatif *w, uint32_t class_)
+const struct guards *guards_of_class(struct whatif *w, uint32_t class_)
 {
     struct guards *g = &class_at(w, class_)->guards;
 
@@ -1088,7 +1096,7 @@ const struct guards *guards_of(struct whatif *w, uint32_t class_)
         if (class_ < w->r->entries.count)
             load_guards(w, class_);
         else
-            guards_make(w, class_, g);
+            guards_make_up(w, class_, g);
         arena_keep(&w->texts, g->at);
     }
     return g;

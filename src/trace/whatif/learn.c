@@ -7,7 +7,7 @@
 /* the most pairs of classes whose bits are stored; those of other pairs are computed each time */
 enum { PAIRS_MAX = 1 << 19 };
 
-int64_t *pair_at(struct whatif *w, uint32_t made, uint32_t other)
+int64_t *pair_result_at(struct whatif *w, uint32_t made, uint32_t other)
 {
     int64_t key = (int64_t)((uint64_t)made << 32 | other);
     int64_t *bits = map_get(&w->pairs, key);
@@ -21,7 +21,7 @@ int64_t *pair_at(struct whatif *w, uint32_t made, uint32_t other)
     return &w->scratch;
 }
 
-const char *text_copy(struct whatif *w, const char *text)
+const char *text_keep_copy(struct whatif *w, const char *text)
 {
     return arena_text(&w->texts, text, strlen(text));
 }
@@ -35,7 +35,7 @@ static bool read_map_row(void *map, const int64_t *v, unsigned nulls)
     return true;
 }
 
-static bool read_rest_row(void *context, const int64_t *v, unsigned nulls)
+static bool read_rest_of_call_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct whatif *w = context;
     const struct map *codes = &w->r->code_ids;
@@ -67,7 +67,7 @@ static bool read_failed_row(void *context, const int64_t *v, unsigned nulls)
 /* ---- dividing calls into classes ----------------------------------------- */
 
 /* Did this check evaluate guards? Then the entry belongs to the backend of the call. */
-static bool ran_guards(const struct replay_check *c)
+static bool did_check_run_guards(const struct replay_check *c)
 {
     return c->entry != REPLAY_CHECK_NONE && c->result != CHECK_BACKEND_MISMATCH;
 }
@@ -98,7 +98,7 @@ static uint32_t find_or_add_miss_class(struct whatif *w, struct map *known, uint
     int64_t *number;
 
     for (; check < end; check++)
-        if (ran_guards(check))
+        if (did_check_run_guards(check))
             made.backend = class_at(w, check->entry)->backend;
     number = map_put(known, hash_class(&made));
     if (!*number) {
@@ -123,14 +123,14 @@ static void learn_observed_miss(struct whatif *w, uint32_t lookup)
         if (e->born_ns >= k->start_ns)
             break;
         if (common && e->died_ns > k->end_ns)
-            *pair_at(w, entry, class_) |= FIRST_FAIL;
+            *pair_result_at(w, entry, class_) |= FIRST_FAIL;
     }
 }
 
 /* If a fork copied the entry of this check, and the lookup ran in the process that made the entry:
  * note when this process last tried the entry. */
-static void learn_last_try(struct whatif *w, const struct replay_lookup *k,
-                           const struct replay_check *c)
+static void note_last_try_of_entry(struct whatif *w, const struct replay_lookup *k,
+                                   const struct replay_check *c)
 {
     const struct replay_entry *e = entry_at(w, c->entry);
     struct like_class *class_ = class_at(w, c->entry);
@@ -144,19 +144,19 @@ static void learn_last_try(struct whatif *w, const struct replay_lookup *k,
 
 /* Note that a lookup of the class CLASS_ passed over ENTRY because ENTRY belongs to
  * another backend. */
-static void learn_mismatch(struct whatif *w, const struct replay_lookup *k, uint32_t entry,
-                           uint32_t class_)
+static void note_backend_mismatch(struct whatif *w, const struct replay_lookup *k, uint32_t entry,
+                                  uint32_t class_)
 {
     uint32_t code = cache_at(w, k->cache)->code;
 
     if (class_at(w, entry)->backend == class_at(w, class_)->backend)
         w->codes[code].namesakes = true;
-    *pair_at(w, entry, class_) |= SEEN_MISMATCH;
+    *pair_result_at(w, entry, class_) |= SEEN_MISMATCH;
 }
 
 /* Note the guards that failed, and the mismatches of backends, in the checks of LOOKUP, whose class
  * is known. FIRST: the lookup made the entry of its class, or ran no entry. */
-static void learn_checks(struct whatif *w, uint32_t lookup, bool first)
+static void note_results_of_checks(struct whatif *w, uint32_t lookup, bool first)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
     const struct replay_check *check = w->r->checks.at + k->checks;
@@ -170,14 +170,14 @@ static void learn_checks(struct whatif *w, uint32_t lookup, bool first)
             map_put(&w->failed_by, make_failed_key(class_, check->failed));
         if (check->entry == REPLAY_CHECK_NONE)
             continue;
-        learn_last_try(w, k, check);
+        note_last_try_of_entry(w, k, check);
         if (check->result == CHECK_BACKEND_MISMATCH)
-            learn_mismatch(w, k, check->entry, class_);
+            note_backend_mismatch(w, k, check->entry, class_);
     }
 }
 
 /* For each entry, store the lookup that made it. */
-static void learn_founders(struct whatif *w)
+static void find_lookups_that_made_entries(struct whatif *w)
 {
     for (uint32_t i = 0; i < w->r->lookups.count; i++) {
         const struct replay_lookup *k = lookup_at(w, i);
@@ -195,26 +195,26 @@ static void learn_founders(struct whatif *w)
 }
 
 /* Did the lookup run an entry that is in the trace? */
-static bool ran_entry(const struct replay_lookup *k)
+static bool did_lookup_run_entry(const struct replay_lookup *k)
 {
     bool runs = k->outcome == OUTCOME_HIT || k->outcome == OUTCOME_COMPILED;
 
     return runs && k->entry != REPLAY_NONE;
 }
 
-static void learn_pairs(struct whatif *w)
+static void note_results_of_all_lookups(struct whatif *w)
 {
     struct map known = {0};
 
-    learn_founders(w);
+    find_lookups_that_made_entries(w);
     for (uint32_t i = 0; i < w->r->lookups.count; i++) {
         const struct replay_lookup *k = lookup_at(w, i);
-        bool ran = ran_entry(k);
+        bool ran = did_lookup_run_entry(k);
         bool first = !ran || k->outcome == OUTCOME_COMPILED;
         w->class_of[i] = ran ? k->entry : find_or_add_miss_class(w, &known, i);
         if (k->observed && first)
             learn_observed_miss(w, i);
-        learn_checks(w, i, first);
+        note_results_of_checks(w, i, first);
     }
     map_free(&known);
     w->learnt = true;
@@ -222,7 +222,7 @@ static void learn_pairs(struct whatif *w)
 
 /* ---- limits, times and forks in the recording ---------------------------- */
 
-int64_t like_region(const struct replay *r, const struct replay_lookup *k, uint32_t ran)
+int64_t like_region_of_lookup(const struct replay *r, const struct replay_lookup *k, uint32_t ran)
 {
     const struct replay_check *check = r->checks.at + k->checks;
     const struct replay_check *end = check + k->check_count;
@@ -242,7 +242,7 @@ static int64_t count_entries_at_limit(const struct replay *r, const struct repla
 {
     const struct replay_cache *cache = &r->caches.at[k->cache];
     bool torch = replay_uses_torch(r, k->cache);
-    int64_t region = like_region(r, k, k->entry);
+    int64_t region = like_region_of_lookup(r, k, k->entry);
     int64_t count = 0;
 
     for (uint32_t i = 0; i < cache->entry_count; i++) {
@@ -286,8 +286,8 @@ static int64_t count_entries_ever_made(const struct replay *r, const struct repl
  * earlier call was still compiled with LEAST - 1 living entries. So if the lookup met a limit with
  * fewer entries than LEAST, it was the limit on all entries ever made. Otherwise it may have been
  * either limit, until a call is compiled with at least as many entries ever made. */
-static void learn_accumulated(struct whatif *w, const struct replay_lookup *k, int64_t count,
-                              int64_t least)
+static void learn_limit_of_all_entries(struct whatif *w, const struct replay_lookup *k,
+                                       int64_t count, int64_t least)
 {
     struct like_code *code = &w->codes[cache_at(w, k->cache)->code];
     int64_t made = count_entries_ever_made(w->r, k);
@@ -308,13 +308,13 @@ static void learn_accumulated(struct whatif *w, const struct replay_lookup *k, i
 
 /* Learn from a lookup that met a limit, or that no limit stopped. Raises *LEAST, the lowest
  * possible limit on living entries. */
-static void learn_limit(struct whatif *w, const struct replay_lookup *k, int64_t *least)
+static void learn_limit_from_lookup(struct whatif *w, const struct replay_lookup *k, int64_t *least)
 {
     struct like_code *code = &w->codes[cache_at(w, k->cache)->code];
     int64_t count = count_entries_at_limit(w->r, k);
 
     if (!replay_uses_torch(w->r, k->cache))
-        learn_accumulated(w, k, count, *least);
+        learn_limit_of_all_entries(w, k, count, *least);
     if (k->outcome == OUTCOME_LIMIT && !code->limit)
         code->limit = count ? count : LIMIT_VARIES;
     else if (count >= *least)
@@ -323,7 +323,7 @@ static void learn_limit(struct whatif *w, const struct replay_lookup *k, int64_t
 
 /* Learn the limit of each code object from calls that met it. If other calls were compiled although
  * there were at least as many entries, the limit varied. */
-static void learn_limits(struct whatif *w)
+static void learn_all_limits(struct whatif *w)
 {
     const struct replay *r = w->r;
 
@@ -333,7 +333,7 @@ static void learn_limits(struct whatif *w)
         bool asked = k->outcome == OUTCOME_COMPILED || k->outcome == OUTCOME_DECLINED;
         bool limited = k->outcome == OUTCOME_LIMIT && !code->limit;
         if (asked || limited)
-            learn_limit(w, k, &code->least);
+            learn_limit_from_lookup(w, k, &code->least);
     }
     for (size_t i = 0; i < r->codes.count; i++) {
         struct like_code *code = &w->codes[i];
@@ -344,20 +344,22 @@ static void learn_limits(struct whatif *w)
     }
 }
 
-static void add_time(struct like_times *times, enum timed kind, int64_t ns, int64_t count)
+static void add_time_of_operation(struct like_times *times, enum timed kind, int64_t ns,
+                                  int64_t count)
 {
     times->ns[kind] += ns;
     times->count[kind] += count;
 }
 
 /* Add the time NS of COUNT operations of the kind KIND to ENTRY and to its code object. */
-static void learn_time(struct whatif *w, uint32_t entry, enum timed kind, int64_t ns, int64_t count)
+static void add_time_of_entry(struct whatif *w, uint32_t entry, enum timed kind, int64_t ns,
+                              int64_t count)
 {
-    add_time(&class_at(w, entry)->times, kind, ns, count);
-    add_time(&w->codes[class_code(w, entry)].times, kind, ns, count);
+    add_time_of_operation(&class_at(w, entry)->times, kind, ns, count);
+    add_time_of_operation(&w->codes[class_code(w, entry)].times, kind, ns, count);
 }
 
-static void learn_times(struct whatif *w)
+static void learn_times_of_operations(struct whatif *w)
 {
     const struct replay *r = w->r;
 
@@ -367,16 +369,16 @@ static void learn_times(struct whatif *w)
             continue;
         if (c->end_ns > c->start_ns)
             ns = c->end_ns - c->start_ns;
-        learn_time(w, c->entry, TIMED_COMPILE, ns, 1);
+        add_time_of_entry(w, c->entry, TIMED_COMPILE, ns, 1);
     }
     for (uint32_t i = 0; i < r->entries.count; i++) {
         const struct replay_times *checks = &r->times[i];
-        learn_time(w, i, TIMED_FAIL, checks->ns[0], checks->count[0]);
-        learn_time(w, i, TIMED_PASS, checks->ns[1], checks->count[1]);
+        add_time_of_entry(w, i, TIMED_FAIL, checks->ns[0], checks->count[0]);
+        add_time_of_entry(w, i, TIMED_PASS, checks->ns[1], checks->count[1]);
     }
 }
 
-int64_t like_cost(const struct whatif *w, uint32_t class_, enum timed kind)
+int64_t like_mean_time(const struct whatif *w, uint32_t class_, enum timed kind)
 {
     const struct like_times *from = &class_at(w, class_)->times;
     int64_t count;
@@ -390,7 +392,7 @@ int64_t like_cost(const struct whatif *w, uint32_t class_, enum timed kind)
     return count ? from->ns[kind] / count : 0;
 }
 
-static int compare_rests(const void *a, const void *b)
+static int compare_rest_rows(const void *a, const void *b)
 {
     const struct rest *x = a;
     const struct rest *y = b;
@@ -399,7 +401,7 @@ static int compare_rests(const void *a, const void *b)
 }
 
 /* Return when the process that has this cache started: when it was forked. */
-static int64_t get_fork_time(const struct replay *r, uint32_t cache)
+static int64_t time_of_fork(const struct replay *r, uint32_t cache)
 {
     uint32_t process = r->caches.at[cache].process;
 
@@ -411,11 +413,11 @@ static int compare_forks(const void *a, const void *b, void *replay)
     const uint32_t *x = a;
     const uint32_t *y = b;
 
-    return list_order(get_fork_time(replay, *x), get_fork_time(replay, *y));
+    return list_order(time_of_fork(replay, *x), time_of_fork(replay, *y));
 }
 
 /* Fill w->forks with the caches that a fork copied, in order of time. */
-static void learn_forks(struct whatif *w)
+static void list_forked_caches(struct whatif *w)
 {
     const struct replay *r = w->r;
 
@@ -429,10 +431,11 @@ static void learn_forks(struct whatif *w)
 }
 
 /* Fill MAP with the keys and values that STATEMENT selects. */
-#define read_map(w, statement, map) db_each((w)->db, schema_statement(statement), read_map_row, map)
+#define read_map(w, statement, map) \
+    db_visit_rows((w)->db, schema_statement(statement), read_map_row, map)
 
 /* Make a class of calls for each recorded entry. */
-static void learn_entries(struct whatif *w)
+static void make_classes_of_entries(struct whatif *w)
 {
     struct map backends = {0};
 
@@ -448,7 +451,7 @@ static void learn_entries(struct whatif *w)
     map_free(&backends);
 }
 
-static void learn_codes(struct whatif *w)
+static void learn_facts_of_codes(struct whatif *w)
 {
     const struct replay *r = w->r;
     struct map several = {0};
@@ -471,20 +474,20 @@ static void learn_codes(struct whatif *w)
     map_free(&excluded);
 }
 
-void whatif_learn(struct whatif *w)
+void whatif_learn_from_trace(struct whatif *w)
 {
     read_map(w, "whatif/killers", &w->killers);
     read_map(w, "whatif/freed", &w->freed);
-    w->blind = doubts_values(w->db) != NULL;
+    w->blind = doubts_describe_stored_values(w->db) != NULL;
     w->class_of = malloc((w->r->lookups.count + 1) * sizeof *w->class_of);
-    learn_entries(w);
-    learn_codes(w);
+    make_classes_of_entries(w);
+    learn_facts_of_codes(w);
     w->floats_later = db_integer(w->db, 0, schema_statement("whatif/floats-later"));
-    db_each(w->db, schema_statement("whatif/rests"), read_rest_row, w);
-    list_sort(&w->rests, compare_rests);
-    learn_times(w);
-    db_each(w->db, schema_statement("whatif/failed"), read_failed_row, w);
-    learn_pairs(w);
-    learn_limits(w);
-    learn_forks(w);
+    db_visit_rows(w->db, schema_statement("whatif/rests"), read_rest_of_call_row, w);
+    list_sort(&w->rests, compare_rest_rows);
+    learn_times_of_operations(w);
+    db_visit_rows(w->db, schema_statement("whatif/failed"), read_failed_row, w);
+    note_results_of_all_lookups(w);
+    learn_all_limits(w);
+    list_forked_caches(w);
 }

@@ -24,7 +24,7 @@ static const char *text_after(const char *source, const char *base)
     return strncmp(source, base, bytes) ? NULL : source + bytes;
 }
 
-static bool knobs_apply_to(const struct whatif *w, uint32_t code)
+static bool do_settings_apply_to_code(const struct whatif *w, uint32_t code)
 {
     return !w->knobs->codes || w->knobs->codes[code];
 }
@@ -45,7 +45,7 @@ static bool is_value_of(const char *source, const char *base)
 static bool is_made_dynamic(const struct whatif *w, uint32_t code, const char *source,
                             int dimension)
 {
-    if (!knobs_apply_to(w, code))
+    if (!do_settings_apply_to_code(w, code))
         return false;
     list_each(d, &w->knobs->dynamic) {
         bool whole = d->dimension < 0 || dimension == ANY;
@@ -58,7 +58,7 @@ static bool is_made_dynamic(const struct whatif *w, uint32_t code, const char *s
 
 static bool is_guard_dropped(const struct whatif *w, uint32_t code, const struct guard *g)
 {
-    if (!w->drops.count || !knobs_apply_to(w, code))
+    if (!w->drops.count || !do_settings_apply_to_code(w, code))
         return false;
     list_each(d, &w->drops) {
         if (strcmp(d->kind, g->kind))
@@ -82,15 +82,15 @@ struct asked {
 };
 
 /* Does the guard hold for the call that ASKED is about? */
-static enum like holds_for_asked(const struct asked *a, const struct guard *g)
+static enum like does_guard_hold_for_call(const struct asked *a, const struct guard *g)
 {
-    return guard_holds(a->w, g, a->other, a->first);
+    return guard_holds_for_class(a->w, g, a->other, a->first);
 }
 
 /* Return what the trace tells about the value at SOURCE in the call that ASKED is about. */
-static struct value value_for_asked(const struct asked *a, const char *source)
+static struct value value_in_call(const struct asked *a, const char *source)
 {
-    return value_of(a->w, a->other, a->first, source);
+    return value_at_source(a->w, a->other, a->first, source);
 }
 
 /* Is SOURCE a parameter, buffer or submodule of a module? torch never makes the sizes of such a
@@ -104,7 +104,7 @@ static bool is_held_by_module(const char *source)
 bool like_has_dynamic_input(struct whatif *w, uint32_t class_)
 {
     const struct like_class *c = class_at(w, class_);
-    const struct signature *s = signature_of(w, c->signature);
+    const struct signature *s = signature_with_id(w, c->signature);
 
     if (!s)
         return false;
@@ -116,48 +116,48 @@ bool like_has_dynamic_input(struct whatif *w, uint32_t class_)
 
 /* A and B are guards on the same source. Have they the same kind, and do they expect
  * different values? */
-static bool expects_other_value(const struct guard *a, const struct guard *b)
+static bool do_guards_expect_other_values(const struct guard *a, const struct guard *b)
 {
     return !strcmp(a->kind, b->kind) && strcmp(a->expression, b->expression);
 }
 
 /* Do the guards of CODE with the kind and source of ONE expect several values, or did
  * one of them fail? */
-static bool find_varying(struct whatif *w, uint32_t code, const struct guard *one)
+static bool find_guard_with_varying_value(struct whatif *w, uint32_t code, const struct guard *one)
 {
     const struct guard *before = NULL;
 
-    for (struct look at = {0}; guard_next(w, code, one->source, &at);) {
+    for (struct look at = {0}; guard_next_on_source(w, code, one->source, &at);) {
         if (*one->kind && strcmp(at.g->kind, one->kind))
             continue;
         if (map_get(&w->failing, at.g->id))
             return true;
-        if (before && expects_other_value(before, at.g))
+        if (before && do_guards_expect_other_values(before, at.g))
             return true;
         before = at.g;
     }
     return false;
 }
 
-/* Return find_varying() for the guard ONE. The result is kept in w->varying. */
+/* Return find_guard_with_varying_value() for the guard ONE. The result is kept in w->varying. */
 static bool has_varying_value(struct whatif *w, uint32_t code, const struct guard *one)
 {
     int64_t *known = map_put(&w->varying, one->id);
 
     if (!one->id || !*known)
-        *known = find_varying(w, code, one) ? 2 : 1;
+        *known = find_guard_with_varying_value(w, code, one) ? 2 : 1;
     return *known == 2;
 }
 
-bool like_guards_hold(struct whatif *w, uint32_t entry, uint32_t class_, const struct guard *but)
+bool like_do_guards_hold(struct whatif *w, uint32_t entry, uint32_t class_, const struct guard *but)
 {
-    const struct guards *guards = guards_of(w, entry);
+    const struct guards *guards = guards_of_class(w, entry);
 
     list_each(g, guards) {
         enum like like;
         if (g == but)
             continue;
-        like = guard_holds(w, g, class_, true);
+        like = guard_holds_for_class(w, g, class_, true);
         if (like == LIKE_NO)
             return false;
         if (like != LIKE_YES && has_varying_value(w, class_code(w, entry), g))
@@ -166,7 +166,7 @@ bool like_guards_hold(struct whatif *w, uint32_t entry, uint32_t class_, const s
     return true;
 }
 
-static bool checks_value(const struct guard *g)
+static bool does_guard_check_value(const struct guard *g)
 {
     return g->about == ABOUT_TENSOR || g->about == ABOUT_VALUE;
 }
@@ -175,10 +175,10 @@ static bool checks_value(const struct guard *g)
  * recording, and that the settings drop? */
 static bool has_dropped_number(struct whatif *w, uint32_t entry, const struct guard *g)
 {
-    const struct guards *guards = guards_of(w, entry);
+    const struct guards *guards = guards_of_class(w, entry);
 
     list_each(h, guards) {
-        if (!checks_value(h) || !strstr(g->source, h->source))
+        if (!does_guard_check_value(h) || !strstr(g->source, h->source))
             continue;
         if (map_get(&w->failing, h->id) && is_guard_dropped(w, class_code(w, entry), h))
             return true;
@@ -218,11 +218,11 @@ static bool may_condition_vanish(struct whatif *w, uint32_t code, const struct g
  * another value in the call? */
 static bool may_number_differ(const struct asked *a, const struct guard *h)
 {
-    if (!checks_value(h))
+    if (!does_guard_check_value(h))
         return false;
     if (!h->loose && !is_made_dynamic(a->w, a->code, h->source, ANY))
         return false;
-    return holds_for_asked(a, h) != LIKE_YES;
+    return does_guard_hold_for_call(a, h) != LIKE_YES;
 }
 
 /* May the condition G of the entry be another one under the settings? It may if G is a guess,
@@ -239,7 +239,7 @@ static bool may_condition_differ(const struct asked *a, const struct guard *g)
         return true;
     if (w->torch && may_condition_vanish(w, a->code, g))
         return true;
-    guards = guards_of(w, a->made);
+    guards = guards_of_class(w, a->made);
     list_each(h, guards)
         if (may_number_differ(a, h))
             return true;
@@ -249,31 +249,31 @@ static bool may_condition_differ(const struct asked *a, const struct guard *g)
 /* Does the condition G of ENTRY have the same result for two numbers: A, with which the entry of
  * the class MADE was compiled, and B? The answer is known only if G reads no other number than the
  * one at SOURCE. */
-static enum like condition_agrees(struct whatif *w, uint32_t made, uint32_t entry,
-                                  const struct guard *g, const char *source, const struct value *a,
-                                  const struct value *b)
+static enum like does_condition_agree(struct whatif *w, uint32_t made, uint32_t entry,
+                                      const struct guard *g, const char *source,
+                                      const struct value *a, const struct value *b)
 {
     enum like of_a, of_b;
     bool known;
 
     if (g->about != ABOUT_NUMBER || strcmp(g->source, source))
         return LIKE_GUESS_NO;
-    of_a = number_holds(&g->want, a);
-    of_b = number_holds(&g->want, b);
+    of_a = number_is_in_bounds(&g->want, a);
+    of_b = number_is_in_bounds(&g->want, b);
     known = of_a != LIKE_GUESS_NO && of_b != LIKE_GUESS_NO;
     if (!known)
         return LIKE_GUESS_NO;
     if (of_a == of_b)
         return LIKE_YES;
-    return like_guards_hold(w, entry, made, g) ? LIKE_NO : LIKE_GUESS_NO;
+    return like_do_guards_hold(w, entry, made, g) ? LIKE_NO : LIKE_GUESS_NO;
 }
 
 /* Do the recorded conditions on the number at SOURCE have the same results for two numbers: A, with
  * which the entry of the class MADE was compiled, and B? If the number is dynamic, this entry has
  * the conditions of all recorded entries whose other guards hold for it. If a condition also reads
  * other numbers, its result is not known. */
-static enum like conditions_agree(struct whatif *w, uint32_t made, const char *source,
-                                  const struct value *a, const struct value *b)
+static enum like do_conditions_agree(struct whatif *w, uint32_t made, const char *source,
+                                     const struct value *a, const struct value *b)
 {
     enum like like = LIKE_YES;
 
@@ -281,10 +281,10 @@ static enum like conditions_agree(struct whatif *w, uint32_t made, const char *s
         const struct guards *guards;
         if (entry_at(w, i)->code != class_code(w, made))
             continue;
-        guards = guards_of(w, i);
+        guards = guards_of_class(w, i);
         list_each(g, guards) {
             if (g->condition && strstr(g->source, source))
-                like = least(like, condition_agrees(w, made, i, g, source, a, b));
+                like = least(like, does_condition_agree(w, made, i, g, source, a, b));
         }
     }
     return like;
@@ -298,7 +298,7 @@ static bool is_dynamic_in_fitting_entry(struct whatif *w, uint32_t made, const c
 {
     uint32_t fixed = REPLAY_NONE; /* the last entry that has a guard on one fixed number */
 
-    for (struct look at = {0}; guard_next(w, class_code(w, made), source, &at);) {
+    for (struct look at = {0}; guard_next_on_source(w, class_code(w, made), source, &at);) {
         const struct shape *sizes = &at.g->want.sizes;
         bool symbol;
         if (at.g->about == ABOUT_VALUE)
@@ -309,16 +309,17 @@ static bool is_dynamic_in_fitting_entry(struct whatif *w, uint32_t made, const c
             symbol = at.g->about == ABOUT_TYPE && at.entry != fixed;
         else
             symbol = dimension < sizes->rank && sizes->size[dimension] == SIZE_ANY;
-        if (symbol && like_guards_hold(w, at.entry, made, NULL))
+        if (symbol && like_do_guards_hold(w, at.entry, made, NULL))
             return true;
     }
     return false;
 }
 
-/* Return conditions_agree() for DIMENSION of the tensor at SOURCE, which guards write as
+/* Return do_conditions_agree() for DIMENSION of the tensor at SOURCE, which guards write as
  * .size()[N] or .shape[N]. */
-static enum like sizes_agree(struct whatif *w, uint32_t made, const char *source, int dimension,
-                             const struct value *a, const struct value *b)
+static enum like do_size_conditions_agree(struct whatif *w, uint32_t made, const char *source,
+                                          int dimension, const struct value *a,
+                                          const struct value *b)
 {
     static const char *const ways[] = {"%.500s.size()[%d]", "%.500s.shape[%d]"};
     enum like like = LIKE_YES;
@@ -326,7 +327,7 @@ static enum like sizes_agree(struct whatif *w, uint32_t made, const char *source
 
     for (int i = 0; i < 2 && like != LIKE_NO; i++) {
         snprintf(number, sizeof number, ways[i], source, dimension);
-        like = least(like, conditions_agree(w, made, number, a, b));
+        like = least(like, do_conditions_agree(w, made, number, a, b));
     }
     return like;
 }
@@ -341,8 +342,9 @@ static bool is_same_number(const struct value *a, const struct value *b)
 
 /* If the settings make a number dynamic, would a call with the number B hit the entry that was made
  * for the number A? The number is DIMENSION of SOURCE, or SOURCE itself if DIMENSION is -1. */
-static enum like dynamic_value_passes(struct whatif *w, uint32_t made, const char *source,
-                                      int dimension, const struct value *a, const struct value *b)
+static enum like would_dynamic_value_pass(struct whatif *w, uint32_t made, const char *source,
+                                          int dimension, const struct value *a,
+                                          const struct value *b)
 {
     bool size = dimension >= 0;
     bool is_small;
@@ -357,9 +359,9 @@ static enum like dynamic_value_passes(struct whatif *w, uint32_t made, const cha
     if (w->torch && is_small)
         return size && w->knobs->dynamic_all ? LIKE_NO : LIKE_GUESS_NO;
     if (size)
-        like = sizes_agree(w, made, source, dimension, a, b);
+        like = do_size_conditions_agree(w, made, source, dimension, a, b);
     else
-        like = conditions_agree(w, made, source, a, b);
+        like = do_conditions_agree(w, made, source, a, b);
     if (like != LIKE_YES || !w->torch)
         return like;
     if (b->low <= 1 || !is_dynamic_in_fitting_entry(w, made, source, dimension))
@@ -386,8 +388,8 @@ static bool may_be_automatic(const struct whatif *w, const struct guard *g, int 
 
 /* If the settings make dimension I of the tensor at SOURCE dynamic, does the call pass? The size
  * was X when the entry was made, and is Y in the call. */
-static enum like dynamic_size_passes(const struct asked *a, const char *source, int i, int64_t x,
-                                     int64_t y)
+static enum like would_dynamic_size_pass(const struct asked *a, const char *source, int i,
+                                         int64_t x, int64_t y)
 {
     struct value then = make_number_value(x);
     struct value now = make_number_value(y);
@@ -395,18 +397,18 @@ static enum like dynamic_size_passes(const struct asked *a, const char *source, 
 
     if (y == SIZE_ANY) {
         snprintf(size, sizeof size, "%.500s.size()[%d]", source, i);
-        now = value_for_asked(a, size);
+        now = value_in_call(a, size);
     }
-    return dynamic_value_passes(a->w, a->made, source, i, &then, &now);
+    return would_dynamic_value_pass(a->w, a->made, source, i, &then, &now);
 }
 
 /* Does the guard, which checks a tensor, hold for the call? Sizes that the settings or torch itself
  * may have made dynamic may differ. */
-static enum like tensor_guard_passes(const struct asked *a, const struct guard *g)
+static enum like would_tensor_guard_pass(const struct asked *a, const struct guard *g)
 {
     struct whatif *w = a->w;
     const struct shape *wanted = &g->want.sizes;
-    struct value v = value_for_asked(a, g->source);
+    struct value v = value_in_call(a, g->source);
     struct guard weaker = *g;
     bool held = w->knobs->dynamic_all && is_held_by_module(g->source);
     bool settable = w->weaker && !held;
@@ -422,7 +424,7 @@ static enum like tensor_guard_passes(const struct asked *a, const struct guard *
         if (x == SIZE_ANY || x == y)
             continue;
         if (set) {
-            like = least(like, dynamic_size_passes(a, g->source, i, x, y));
+            like = least(like, would_dynamic_size_pass(a, g->source, i, x, y));
             weaker.want.sizes.size[i] = SIZE_ANY;
         } else if (may_be_automatic(w, g, i, x, y)) {
             /* an entry's guards do not show which sizes torch will make dynamic in
@@ -432,7 +434,7 @@ static enum like tensor_guard_passes(const struct asked *a, const struct guard *
             weaker.want.sizes.size[i] = SIZE_ANY;
         }
     }
-    return least(like, holds_for_asked(a, &weaker));
+    return least(like, does_guard_hold_for_call(a, &weaker));
 }
 
 /* Is SOURCE a plain variable such as L['x']? */
@@ -445,8 +447,8 @@ static bool is_variable(const char *source)
 
 /* If the settings make the number dynamic that the guard G checks, would a call with the number V
  * hit MADE's entry? */
-static enum like dynamic_number_passes(struct whatif *w, uint32_t made, const struct guard *g,
-                                       const struct value *v)
+static enum like would_dynamic_number_pass(struct whatif *w, uint32_t made, const struct guard *g,
+                                           const struct value *v)
 {
     bool all = w->knobs->dynamic_all;
     bool is_float = !strcmp(v->type, "float");
@@ -460,17 +462,17 @@ static enum like dynamic_number_passes(struct whatif *w, uint32_t made, const st
     }
     if (is_float) { /* torch treats the integers 0 and 1 specially, but no floats */
         assume(w, ASSUMED_DYNAMIC);
-        return conditions_agree(w, made, g->source, &g->want, v);
+        return do_conditions_agree(w, made, g->source, &g->want, v);
     }
-    return dynamic_value_passes(w, made, g->source, -1, &g->want, v);
+    return would_dynamic_value_pass(w, made, g->source, -1, &g->want, v);
 }
 
 /* The guard checks one number, which the settings, or torch itself, may have made dynamic. Does the
  * guard let the call pass because of that? */
-static enum like number_guard_passes(const struct asked *a, const struct guard *g)
+static enum like would_number_guard_pass(const struct asked *a, const struct guard *g)
 {
     struct whatif *w = a->w;
-    struct value v = value_for_asked(a, g->source);
+    struct value v = value_in_call(a, g->source);
     bool set = w->weaker && is_made_dynamic(w, a->code, g->source, -1);
 
     if (!v.type || !g->want.type)
@@ -478,7 +480,7 @@ static enum like number_guard_passes(const struct asked *a, const struct guard *
     if (strcmp(v.type, g->want.type))
         return LIKE_NO;
     if (set && !is_held_by_module(g->source))
-        return dynamic_number_passes(w, a->made, g, &v);
+        return would_dynamic_number_pass(w, a->made, g, &v);
     if (!w->torch || !g->loose) /* torch itself makes plain numbers dynamic, even 0 and 1 */
         return LIKE_NO;
     assume(w, ASSUMED_AUTOMATIC);
@@ -488,7 +490,7 @@ static enum like number_guard_passes(const struct asked *a, const struct guard *
 /* Does SOURCE contain the variable at the start of VARIABLE, which has BYTES bytes, but no
  * attribute of it? For L['d'] the answer is yes with "L['d']" and "list(dict.keys(L['d']))[0]", no
  * with "L['d'].x". */
-static bool names_variable(const char *source, const char *variable, size_t bytes)
+static bool does_source_contain_variable(const char *source, const char *variable, size_t bytes)
 {
     const char *in = memmem(source, strlen(source), variable, bytes);
 
@@ -511,16 +513,16 @@ static size_t count_variable_bytes(const char *source)
 /* Does a guard of the entry that the settings drop check the variable with which this
  * guard's source begins? If so, this guard was perhaps never evaluated, because the
  * dropped guard failed first. */
-static bool is_shadowed(const struct asked *a, const struct guard *g)
+static bool may_guard_never_have_run(const struct asked *a, const struct guard *g)
 {
-    const struct guards *guards = guards_of(a->w, a->made);
+    const struct guards *guards = guards_of_class(a->w, a->made);
     size_t bytes = count_variable_bytes(g->source);
 
     if (!bytes || !a->w->drops.count)
         return false;
     list_each(h, guards) {
         bool gone = is_guard_dropped(a->w, a->code, h);
-        if (gone && names_variable(h->source, g->source, bytes))
+        if (gone && does_source_contain_variable(h->source, g->source, bytes))
             return true;
     }
     return false;
@@ -535,13 +537,13 @@ static bool may_assume_holding(const struct asked *a, const struct guard *g)
 
     if (!a->w->steady || input)
         return false;
-    return !has_varying_value(a->w, a->code, g) && !is_shadowed(a, g);
+    return !has_varying_value(a->w, a->code, g) && !may_guard_never_have_run(a, g);
 }
 
 /* Does the guard, which the settings do not drop, hold for the call under the settings? */
-static enum like guard_holds_under_settings(const struct asked *a, const struct guard *g)
+static enum like does_guard_hold_under_settings(const struct asked *a, const struct guard *g)
 {
-    enum like like = holds_for_asked(a, g);
+    enum like like = does_guard_hold_for_call(a, g);
     bool value = g->about == ABOUT_VALUE;
     bool one_number = value && g->want.low == g->want.high;
 
@@ -551,22 +553,22 @@ static enum like guard_holds_under_settings(const struct asked *a, const struct 
         /* it is not known which guard the entry would have at this source */
         return LIKE_GUESS_NO;
     if (g->about == ABOUT_TENSOR)
-        return tensor_guard_passes(a, g);
+        return would_tensor_guard_pass(a, g);
     if (one_number && like == LIKE_NO)
-        return number_guard_passes(a, g);
+        return would_number_guard_pass(a, g);
     /* the guard failed, and it does not expect a number, so a dynamic number does not help */
     if (like == LIKE_NO && g->want.literal)
         return like;
     if (value && is_made_dynamic(a->w, a->code, g->source, -1)) {
         /* would the call pass the guard with any number? */
-        bool any = number_guard_passes(a, g) == LIKE_YES;
+        bool any = would_number_guard_pass(a, g) == LIKE_YES;
         return any ? LIKE_YES : LIKE_GUESS_NO;
     }
     return like;
 }
 
 /* Does the guard hold for the call under the settings? If the settings drop it, yes. */
-static enum like guard_passes(const struct asked *a, const struct guard *g)
+static enum like does_guard_pass(const struct asked *a, const struct guard *g)
 {
     struct whatif *w = a->w;
     enum like like;
@@ -575,7 +577,7 @@ static enum like guard_passes(const struct asked *a, const struct guard *g)
         assume(w, ASSUMED_DROPPED);
         return LIKE_YES;
     }
-    like = guard_holds_under_settings(a, g);
+    like = does_guard_hold_under_settings(a, g);
     if (like != LIKE_GUESS_NO)
         return like;
     if (may_assume_holding(a, g)) {
@@ -623,8 +625,8 @@ static bool is_shared_symbol_split(const struct whatif *w, uint32_t code, const 
  * although the sizes differ in the call? */
 static bool are_symbols_split(const struct asked *a, const struct guard *g, const struct guard *h)
 {
-    struct value x = value_for_asked(a, g->source);
-    struct value y = value_for_asked(a, h->source);
+    struct value x = value_in_call(a, g->source);
+    struct value y = value_in_call(a, h->source);
     int g_rank = g->want.sizes.rank;
     int h_rank = h->want.sizes.rank;
 
@@ -640,7 +642,7 @@ static bool are_symbols_split(const struct asked *a, const struct guard *g, cons
 /* Are sizes with the same symbol equal in the call? With dynamic=True, torch uses one symbol for
  * all sizes that were equal at the compile. A later call hits the entry only if they are equal in
  * the call, too. But a size that torch saw to vary before has a symbol of its own. */
-static enum like shared_sizes_fit(const struct asked *a, const struct guards *guards)
+static enum like are_shared_sizes_equal(const struct asked *a, const struct guards *guards)
 {
     const struct guard *end = guards->at + guards->count;
 
@@ -657,13 +659,13 @@ static enum like shared_sizes_fit(const struct asked *a, const struct guards *gu
 }
 
 /* In the recording the guard failed for the call. Does it hold under the settings? */
-static enum like failed_guard_passes(const struct asked *a, const struct guard *g)
+static enum like would_failed_guard_pass(const struct asked *a, const struct guard *g)
 {
-    bool dynamic = checks_value(g) && is_made_dynamic(a->w, a->code, g->source, ANY);
+    bool dynamic = does_guard_check_value(g) && is_made_dynamic(a->w, a->code, g->source, ANY);
 
     if (!dynamic && !is_guard_dropped(a->w, a->code, g))
         return LIKE_NO;
-    return guard_passes(a, g);
+    return does_guard_pass(a, g);
 }
 
 /* Does the evaluator certainly re-evaluate the guard after a miss? To list all causes, it
@@ -699,18 +701,18 @@ enum { PASSED = 1, FAILED = 2 };
 
 /* In the recording the call tried the entry, with the results TRIED. Does the guard hold
  * under the settings? */
-static enum like tried_guard_passes(const struct asked *a, const struct guard *g,
-                                    const struct tried *tried)
+static enum like would_tried_guard_pass(const struct asked *a, const struct guard *g,
+                                        const struct tried *tried)
 {
     const int64_t *known = map_get(&tried->guards, g->id);
 
     if (known && *known & FAILED)
-        return failed_guard_passes(a, g);
+        return would_failed_guard_pass(a, g);
     if (known)
         return LIKE_YES;
     if (tried->all && is_reevaluated(g))
         return LIKE_YES;
-    return guard_passes(a, g);
+    return does_guard_pass(a, g);
 }
 
 /* Turn a certain answer into a guess: yes into LIKE_GUESS_YES, no into LIKE_GUESS_NO. */
@@ -721,25 +723,25 @@ static enum like turn_into_guess(enum like like)
 
 /* Do all guards of the entry hold for the call under the settings? TRIED has the recorded results
  * if the call tried the entry, otherwise it is NULL. */
-static enum like guards_pass(const struct asked *a, const struct tried *tried)
+static enum like do_all_guards_pass(const struct asked *a, const struct tried *tried)
 {
     struct whatif *w = a->w;
-    const struct guards *guards = guards_of(w, a->made);
+    const struct guards *guards = guards_of_class(w, a->made);
     bool ducks = w->torch && w->knobs->dynamic_all;
     enum like like = LIKE_YES;
 
     if (guards->unlike)
         return a->made == a->other ? LIKE_GUESS_YES : LIKE_GUESS_NO;
     list_each(g, guards) {
-        enum like one = tried ? tried_guard_passes(a, g, tried) : guard_passes(a, g);
+        enum like one = tried ? would_tried_guard_pass(a, g, tried) : does_guard_pass(a, g);
         if (may_condition_differ(a, g))
             one = turn_into_guess(one);
         like = least(like, one);
         if (like == LIKE_NO)
             return LIKE_NO;
     }
-    if (ducks && knobs_apply_to(w, a->code))
-        like = least(like, shared_sizes_fit(a, guards));
+    if (ducks && do_settings_apply_to_code(w, a->code))
+        like = least(like, are_shared_sizes_equal(a, guards));
     if (like != LIKE_NO)
         assume(w, ASSUMED_SIGNATURE);
     return like;
@@ -767,9 +769,9 @@ static enum like find_recorded_result(const struct whatif *w, uint32_t made, uin
     return LIKE_GUESS_NO;
 }
 
-/* Return guards_pass() for the call of LOOKUP, which tried the entry, so that the results of
+/* Return do_all_guards_pass() for the call of LOOKUP, which tried the entry, so that the results of
  * guards are known. */
-static enum like tried_entry_passes(const struct asked *a, uint32_t lookup)
+static enum like would_tried_entry_pass(const struct asked *a, uint32_t lookup)
 {
     struct whatif *w = a->w;
     bool founded = a->first && is_recorded(w, a->other);
@@ -786,35 +788,35 @@ static enum like tried_entry_passes(const struct asked *a, uint32_t lookup)
             tried.all = true;
     }
     if (tried.guards.count)
-        like = guards_pass(a, &tried);
+        like = do_all_guards_pass(a, &tried);
     map_free(&tried.guards);
     return like;
 }
 
-/* Return guards_pass(). It is computed only once for each pair of classes. */
-static enum like class_passes(const struct asked *a)
+/* Return do_all_guards_pass(). It is computed only once for each pair of classes. */
+static enum like does_class_pass(const struct asked *a)
 {
     int shift = a->first ? KNOWN_SHIFT + 2 : KNOWN_SHIFT;
     int known = a->first ? KNOWN_FIRST : KNOWN;
-    int64_t bits = *pair_at(a->w, a->made, a->other);
+    int64_t bits = *pair_result_at(a->w, a->made, a->other);
 
     if (!(bits & known)) {
-        enum like like = guards_pass(a, NULL);
+        enum like like = do_all_guards_pass(a, NULL);
         bits |= known | (int64_t)like << shift;
-        *pair_at(a->w, a->made, a->other) |= bits;
+        *pair_result_at(a->w, a->made, a->other) |= bits;
     }
     return (enum like)(bits >> shift & 3);
 }
 
 /* In the recording the guard failed for the call. Does it certainly fail under the
  * settings, too? */
-static bool still_fails(const struct asked *a, const struct guard *g)
+static bool does_guard_still_fail(const struct asked *a, const struct guard *g)
 {
-    return failed_guard_passes(a, g) == LIKE_NO && !may_condition_differ(a, g);
+    return would_failed_guard_pass(a, g) == LIKE_NO && !may_condition_differ(a, g);
 }
 
-/* Return like_fits(), but as if the last check of LOOKUP had run all guards. */
-static enum like entry_fits(struct whatif *w, uint32_t made, uint32_t lookup)
+/* Return like_does_entry_fit(), but as if the last check of LOOKUP had run all guards. */
+static enum like does_entry_fit_call(struct whatif *w, uint32_t made, uint32_t lookup)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
     uint32_t other = w->class_of[lookup];
@@ -834,7 +836,7 @@ static enum like entry_fits(struct whatif *w, uint32_t made, uint32_t lookup)
 
     if (made == other && is_recorded(w, other))
         return LIKE_YES;
-    bits = *pair_at(w, made, other);
+    bits = *pair_result_at(w, made, other);
     w->torch = replay_uses_torch(w->r, k->cache);
     w->steady = w->torch && !k->observed;
     if (bits & SEEN_MISMATCH)
@@ -846,15 +848,15 @@ static enum like entry_fits(struct whatif *w, uint32_t made, uint32_t lookup)
     if (own == LIKE_YES)
         return LIKE_YES;
     if (own == LIKE_NO) {
-        if (!w->weaker || !knobs_apply_to(w, asked.code))
+        if (!w->weaker || !do_settings_apply_to_code(w, asked.code))
             return LIKE_NO;
         g = failed ? guard_find(w, made, failed) : NULL;
-        if (g && still_fails(&asked, g))
+        if (g && does_guard_still_fail(&asked, g))
             return LIKE_NO;
     }
-    like = class_passes(&asked);
+    like = does_class_pass(&asked);
     if (like == LIKE_GUESS_NO && g)
-        like = tried_entry_passes(&asked, lookup);
+        like = would_tried_entry_pass(&asked, lookup);
     if (like == LIKE_GUESS_NO && made == other)
         return LIKE_GUESS_YES;
     return like;
@@ -868,17 +870,17 @@ static bool was_checked_in_part(const struct whatif *w, const struct replay_look
     return k->check_count && checks[k->check_count - 1].failed == REPLAY_IN_PART;
 }
 
-enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup)
+enum like like_does_entry_fit(struct whatif *w, uint32_t made, uint32_t lookup)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
-    enum like like = entry_fits(w, made, lookup);
+    enum like like = does_entry_fit_call(w, made, lookup);
 
     if (k->entry == made || !was_checked_in_part(w, k))
         return like;
     return turn_into_guess(like); /* the guards that were not run may fail for the call */
 }
 
-static bool checks_type(const struct guard *g)
+static bool does_guard_check_type(const struct guard *g)
 {
     return g->about == ABOUT_TYPE || g->about == ABOUT_TENSOR;
 }
@@ -892,18 +894,18 @@ static bool may_die_with_object(const struct guard *g, const struct guard *of)
         return true;
     if (!strcmp(g->kind, "CLOSURE_MATCH") || !strcmp(g->kind, "WEAKREF_ALIVE"))
         return true;
-    return checks_type(g) && (!of || of->about == g->about);
+    return does_guard_check_type(g) && (!of || of->about == g->about);
 }
 
 /* Do the guards G and OF check the same object? If OF is NULL, no. */
-static bool checks_same_object(const struct guard *g, const struct guard *of)
+static bool do_guards_check_same_object(const struct guard *g, const struct guard *of)
 {
-    if (!of || checks_type(g))
+    if (!of || does_guard_check_type(g))
         return false;
     return !strcmp(g->source, of->source);
 }
 
-enum like like_entry_dies(struct whatif *w, uint32_t entry)
+enum like like_does_entry_die(struct whatif *w, uint32_t entry)
 {
     const struct guards *guards;
     const int64_t *killer = map_get(&w->killers, entry_at(w, entry)->id);
@@ -913,14 +915,14 @@ enum like like_entry_dies(struct whatif *w, uint32_t entry)
 
     if (!w->drops.count)
         return LIKE_YES;
-    guards = guards_of(w, entry);
+    guards = guards_of_class(w, entry);
     list_each(g, guards) {
         bool names = may_die_with_object(g, of);
         if (is_guard_dropped(w, class_code(w, entry), g)) {
             gone = gone || (of ? g == of : names);
             continue;
         }
-        if (names && checks_same_object(g, of))
+        if (names && do_guards_check_same_object(g, of))
             return LIKE_YES;
         stays = stays || names;
     }
@@ -930,7 +932,7 @@ enum like like_entry_dies(struct whatif *w, uint32_t entry)
 }
 
 /* Fill w->drops with the kind and source of each guard that the settings drop. */
-static void read_drops(struct whatif *w)
+static void list_dropped_guards(struct whatif *w)
 {
     w->drops.count = 0;
     for (size_t i = 0; i < w->knobs->drops.count; i++) {
@@ -939,20 +941,20 @@ static void read_drops(struct whatif *w)
         while (query_step(query)) {
             struct drop *d = list_add(&w->drops);
             d->code = replay_index_of_id(&w->r->code_ids, query_integer(query, 0));
-            d->kind = text_copy(w, query_text(query, 1, NULL));
+            d->kind = text_keep_copy(w, query_text(query, 1, NULL));
             if (query_type(query, 2) != QUERY_NULL)
-                d->source = text_copy(w, query_text(query, 2, NULL));
+                d->source = text_keep_copy(w, query_text(query, 2, NULL));
         }
         query_close(query);
     }
 }
 
-void like_begin(struct whatif *w)
+void like_begin_simulation(struct whatif *w)
 {
     const struct whatif_knobs *knobs = w->knobs;
     int64_t known = KNOWN | KNOWN_FIRST | 15 << KNOWN_SHIFT;
 
-    read_drops(w);
+    list_dropped_guards(w);
     map_free(&w->symbols);
     w->weaker = knobs->dynamic_all || knobs->dynamic.count || knobs->drops.count;
     memset(w->assumed, 0, sizeof w->assumed);

@@ -194,7 +194,7 @@ struct like_class {
     /* the lookup that made the entry or, without an entry, the first lookup of the class;
      * REPLAY_NONE if not recorded */
     uint32_t founder;
-    struct guards guards; /* guards of the entry of this class, filled in by guards_of() */
+    struct guards guards; /* guards of the entry of this class, filled in by guards_of_class() */
 };
 
 struct like_code {
@@ -237,12 +237,13 @@ struct whatif {
     struct db *db;                    /* borrowed */
     const struct replay *r;           /* borrowed */
     const struct whatif_knobs *knobs; /* borrowed during whatif_run(): the settings */
-    /* The members below are read from the trace by whatif_learn(). */
+    /* The members below are read from the trace by whatif_learn_from_trace(). */
     uint32_t *class_of; /* owned: the class of each lookup, by index of the lookup */
     LIST(struct like_class) classes;
     /* maps a pair of classes, MADE << 32 | OTHER, to the bits that are known about it */
     struct map pairs;
-    /* whatif_learn() has read all lookups; from now on `pairs` gets no more than PAIRS_MAX pairs */
+    /* whatif_learn_from_trace() has read all lookups; from now on `pairs` gets no more than
+     * PAIRS_MAX pairs */
     bool learnt;
     int64_t scratch; /* keeps the bits of a pair for which `pairs` has no room */
     /* maps the row id of a signature to its struct signature *, which is made when first needed */
@@ -269,7 +270,7 @@ struct whatif {
     /* even with dynamic=True, this version of torch treats floats as constants in
      * the first compile */
     bool floats_later;
-    /* The members below depend on the settings; like_begin() resets them. */
+    /* The members below depend on the settings; like_begin_simulation() resets them. */
     LIST(struct drop) drops; /* guards that the setting drop_guard removes */
     /* maps the row id of a condition to 2 if dropped guards check its number, otherwise to 1
      * (may_condition_vanish in like.c) */
@@ -281,7 +282,7 @@ struct whatif {
     /* the trace shows which guards the call failed, so it is assumed that it passes guards
      * that never failed */
     bool steady;
-    bool assumed[ASSUMED_KINDS]; /* the assumptions that were made since like_begin() */
+    bool assumed[ASSUMED_KINDS]; /* the assumptions that were made since like_begin_simulation() */
     /* The members below are used by the simulation of the calls (decide.c). */
     /* owned: for each lookup, the outcome that is predicted under unchanged settings; NULL while
      * this prediction is made */
@@ -334,35 +335,37 @@ static inline void assume(struct whatif *w, enum assumption assumption)
 }
 
 /* Begin a run with new settings: clear everything that depends on the previous settings. */
-void like_begin(struct whatif *w);
+void like_begin_simulation(struct whatif *w);
 
 /* Would the call of LOOKUP hit the entry of the class MADE? */
-enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup);
+enum like like_does_entry_fit(struct whatif *w, uint32_t made, uint32_t lookup);
 
 /* Do the guards of the recorded entry ENTRY hold for the call that made the entry of the class
  * CLASS_? The guard BUT is left out, unless it is NULL. If they hold, an entry for CLASS_ has the
  * same conditions on sizes and numbers as ENTRY. */
-bool like_guards_hold(struct whatif *w, uint32_t entry, uint32_t class_, const struct guard *but);
+bool like_do_guards_hold(struct whatif *w, uint32_t entry, uint32_t class_,
+                         const struct guard *but);
 
 /* Do the settings make an input of the class's calls dynamic? */
 bool like_has_dynamic_input(struct whatif *w, uint32_t class_);
 
 /* The settings drop guards. Does ENTRY die at the recorded time all the same? */
-enum like like_entry_dies(struct whatif *w, uint32_t entry);
+enum like like_does_entry_die(struct whatif *w, uint32_t entry);
 
 /* ---- reading facts about calls and entries from the trace (learn.c) ------ */
 
 /* Read facts about calls and entries from the trace. whatif_free() frees them. */
-void whatif_learn(struct whatif *w);
+void whatif_learn_from_trace(struct whatif *w);
 
 /* Return how many nanoseconds an operation of the kind KIND takes for an entry of the class CLASS_.
  * This is the mean of the recorded times, or else the mean for all entries of the code object, or 0
  * if no time was recorded. */
-int64_t like_cost(const struct whatif *w, uint32_t class_, enum timed kind);
+int64_t like_mean_time(const struct whatif *w, uint32_t class_, enum timed kind);
 
 /* Return the region of LOOKUP: that of the entry RAN, if the lookup ran it, otherwise that of the
  * entries that the lookup tried. -1 is the common region. */
-int64_t like_region(const struct replay *replay, const struct replay_lookup *lookup, uint32_t ran);
+int64_t like_region_of_lookup(const struct replay *replay, const struct replay_lookup *lookup,
+                              uint32_t ran);
 
 static inline int64_t make_failed_key(uint32_t class_, int64_t guard)
 {
@@ -371,49 +374,50 @@ static inline int64_t make_failed_key(uint32_t class_, int64_t guard)
 
 /* Return the address of the bits (FIRST_FAIL, ...) for the classes MADE and OTHER. It is valid
  * until the next call. New bits are 0. */
-int64_t *pair_at(struct whatif *w, uint32_t made, uint32_t other);
+int64_t *pair_result_at(struct whatif *w, uint32_t made, uint32_t other);
 
 /* Return a copy of TEXT that lives as long as the what-if. */
-const char *text_copy(struct whatif *w, const char *text);
+const char *text_keep_copy(struct whatif *w, const char *text);
 
 /* ---- values, and whether guards hold for them (facts.c) ------------------ */
 
 /* Return the guards of the entry of the class CLASS_. When first needed, they are loaded or, for an
  * entry that was not recorded, made up. */
-const struct guards *guards_of(struct whatif *w, uint32_t class_);
+const struct guards *guards_of_class(struct whatif *w, uint32_t class_);
 /* Return the guard of ENTRY that has the row id ID, or NULL. */
 const struct guard *guard_find(struct whatif *w, uint32_t entry, int64_t id);
 
 /* Step to the next guard on SOURCE in the recorded entries of a code object. Returns false at the
- * end. Use: for (struct look at = {0}; guard_next(w, code, source, &at);) ... at.g ... */
+ * end. Use: for (struct look at = {0}; guard_next_on_source(w, code, source, &at);) ... at.g ... */
 struct look {
     uint32_t entry;
     const struct guard *g;
 };
-bool guard_next(struct whatif *w, uint32_t code, const char *source, struct look *at);
+bool guard_next_on_source(struct whatif *w, uint32_t code, const char *source, struct look *at);
 
 /* Does GUARD hold for calls of the class OTHER? If FIRST, does it hold for the call that made
  * OTHER's entry? Returns LIKE_GUESS_NO if the trace does not tell. */
-enum like guard_holds(struct whatif *w, const struct guard *guard, uint32_t other, bool first);
+enum like guard_holds_for_class(struct whatif *w, const struct guard *guard, uint32_t other,
+                                bool first);
 
 /* Return what the trace tells about the value at SOURCE in calls of the class OTHER or, if FIRST,
  * in the call that made OTHER's entry. */
-struct value value_of(struct whatif *w, uint32_t other, bool first, const char *source);
+struct value value_at_source(struct whatif *w, uint32_t other, bool first, const char *source);
 
 /* Return the name of the value's type, or NULL if it is not known. */
-const char *value_type(struct whatif *w, const struct value *v);
+const char *value_find_type(struct whatif *w, const struct value *v);
 
 /* Return the signature with row id ID, or its input at SOURCE; NULL if there is none. */
-const struct signature *signature_of(struct whatif *w, int64_t id);
+const struct signature *signature_with_id(struct whatif *w, int64_t id);
 const struct part *signature_find_part(const struct signature *signature, const char *source);
 
 /* Is NUMBER within the bounds that WANT, the condition of a guard, allows, and a multiple
  * of its divisor? */
-enum like number_holds(const struct value *want, const struct value *number);
+enum like number_is_in_bounds(const struct value *want, const struct value *number);
 
 /* Make up guards for an entry of the class CLASS_ that was not recorded, and add them to
  * GUARDS (made.c). */
-void guards_make(struct whatif *w, uint32_t class_, struct guards *guards);
+void guards_make_up(struct whatif *w, uint32_t class_, struct guards *guards);
 
 /* ---- the range of an answer (bounds.c) ----------------------------------- */
 
@@ -457,10 +461,10 @@ struct bounds {
     LIST(uint32_t) compiled;
 };
 
-/* ranges_add() adds the ranges of the function MORE to those of SUM. ranges_remove_high() removes
- * the upper bounds of the function's ranges. */
+/* ranges_add() adds the ranges of the function MORE to those of SUM. ranges_drop_upper_bounds()
+ * removes the upper bounds of the function's ranges. */
 void ranges_add(struct whatif_function *sum, const struct whatif_function *more);
-void ranges_remove_high(struct whatif_function *f);
+void ranges_drop_upper_bounds(struct whatif_function *f);
 
 /* Count the call DECIDED in BOUNDS, and set the last members of DECIDED. */
 void bounds_add_call(struct bounds *bounds, struct decided *decided);
@@ -470,6 +474,6 @@ void bounds_add_death(struct bounds *bounds, uint32_t class_);
 void bounds_reset(struct bounds *bounds);
 /* Add the ranges of BOUNDS to FUNCTION, and free BOUNDS. At most MOST calls can be compiled; -1
  * means that this number is not known. */
-void bounds_end(struct bounds *bounds, int64_t most, struct whatif_function *function);
+void bounds_finish(struct bounds *bounds, int64_t most, struct whatif_function *function);
 
 #endif

@@ -34,10 +34,10 @@ static bool are_signatures_alike(const struct signature *a, const struct signatu
 
 /* Return the newest recorded entry of the code object of the class CLASS_. If TYPED, the entry must
  * have the types of the class's inputs, and an entry whose guards hold for the class
- * (like_guards_hold) is preferred to a newer one. Returns REPLAY_NONE if there is none. */
+ * (like_do_guards_hold) is preferred to a newer one. Returns REPLAY_NONE if there is none. */
 static uint32_t find_most_alike(struct whatif *w, uint32_t class_, bool typed)
 {
-    const struct signature *mine = signature_of(w, class_at(w, class_)->signature);
+    const struct signature *mine = signature_with_id(w, class_at(w, class_)->signature);
     uint32_t newest = REPLAY_NONE;
 
     if (!mine)
@@ -46,11 +46,11 @@ static uint32_t find_most_alike(struct whatif *w, uint32_t class_, bool typed)
         const struct like_class *entry = class_at(w, i);
         if (entry->code != class_code(w, class_))
             continue;
-        if (!are_signatures_alike(mine, signature_of(w, entry->signature), typed))
+        if (!are_signatures_alike(mine, signature_with_id(w, entry->signature), typed))
             continue;
         if (newest == REPLAY_NONE)
             newest = i;
-        if (!typed || like_guards_hold(w, i, class_, NULL))
+        if (!typed || like_do_guards_hold(w, i, class_, NULL))
             return i;
     }
     return newest;
@@ -64,7 +64,8 @@ struct sizes_seen {
 
 /* Dimension D has the size A in one entry and the size B in another: add it to SEEN. A difference
  * from 0 or 1 does not count, because torch compiles these sizes separately. */
-static void add_size(const struct whatif *w, struct sizes_seen *seen, int d, int64_t a, int64_t b)
+static void add_varying_size(const struct whatif *w, struct sizes_seen *seen, int d, int64_t a,
+                             int64_t b)
 {
     bool apart = w->torch && (a <= 1 || b <= 1);
 
@@ -84,14 +85,14 @@ static struct sizes_seen collect_sizes(struct whatif *w, uint32_t code, const st
 
     if (g->about != ABOUT_VALUE && g->about != ABOUT_TENSOR)
         return seen;
-    for (struct look at = {0}; guard_next(w, code, g->source, &at);) {
+    for (struct look at = {0}; guard_next_on_source(w, code, g->source, &at);) {
         const struct shape *b = &at.g->want.sizes;
         if (at.g->about != g->about)
             continue;
         if (g->about == ABOUT_VALUE && strcmp(at.g->expression, g->expression))
             seen.several = ~0u;
         for (int d = 0; d < a->rank && b->rank == a->rank; d++)
-            add_size(w, &seen, d, a->size[d], b->size[d]);
+            add_varying_size(w, &seen, d, a->size[d], b->size[d]);
     }
     return seen;
 }
@@ -161,10 +162,10 @@ static bool copy_condition(struct whatif *w, uint32_t class_, const struct guard
         return true;
     }
     made->loose = !stands;
-    for (struct look at = {0}; guard_next(w, code, g->source, &at);) {
+    for (struct look at = {0}; guard_next_on_source(w, code, g->source, &at);) {
         if (at.g->about != g->about)
             continue;
-        if (guard_holds(w, at.g, class_, true) != LIKE_YES)
+        if (guard_holds_for_class(w, at.g, class_, true) != LIKE_YES)
             continue;
         *made = *at.g;
         made->loose = !stands;
@@ -184,8 +185,8 @@ static struct guard adapt_guard(struct whatif *w, uint32_t class_, const struct 
     struct value *v = &made.want;
     bool known;
 
-    *v = value_of(w, class_, true, g->source);
-    v->type = g->about == ABOUT_LENGTH ? g->want.type : value_type(w, v);
+    *v = value_at_source(w, class_, true, g->source);
+    v->type = g->about == ABOUT_LENGTH ? g->want.type : value_find_type(w, v);
     made.expression = NULL;
     switch (g->about) {
     case ABOUT_TYPE:
@@ -222,7 +223,7 @@ static bool is_type_always_guarded(struct whatif *w, uint32_t code, const char *
         if (of_code)
             missing++;
     }
-    for (struct look at = {0}; guard_next(w, code, source, &at);) {
+    for (struct look at = {0}; guard_next_on_source(w, code, source, &at);) {
         bool typed = at.g->want.type || at.g->about == ABOUT_TENSOR;
         if (at.entry == last || !typed)
             continue;
@@ -244,18 +245,18 @@ static struct guard guess_guard(struct whatif *w, uint32_t class_, const struct 
         .about = ABOUT_UNKNOWN,
     };
 
-    made.want = value_of(w, class_, true, g->source);
-    made.want.type = value_type(w, &made.want);
+    made.want = value_at_source(w, class_, true, g->source);
+    made.want.type = value_find_type(w, &made.want);
     if (made.want.type && is_type_always_guarded(w, class_code(w, class_), g->source))
         made.about = ABOUT_ALIKE;
     return made;
 }
 
-void guards_make(struct whatif *w, uint32_t class_, struct guards *g)
+void guards_make_up(struct whatif *w, uint32_t class_, struct guards *g)
 {
     uint32_t model = find_most_alike(w, class_, true);
     bool typed = model != REPLAY_NONE;
-    bool stands = typed && like_guards_hold(w, model, class_, NULL);
+    bool stands = typed && like_do_guards_hold(w, model, class_, NULL);
     const struct guards *like;
 
     if (!typed)
@@ -263,7 +264,7 @@ void guards_make(struct whatif *w, uint32_t class_, struct guards *g)
     g->unlike = model == REPLAY_NONE;
     if (g->unlike)
         return;
-    like = guards_of(w, model);
+    like = guards_of_class(w, model);
     list_each(one, like) {
         struct guard *made = list_add(g);
         if (typed)

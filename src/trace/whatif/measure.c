@@ -17,18 +17,18 @@
 #include "trace/trials.h"
 #include "trace/whatif/whatif.h"
 
-/* Return torch_version() of the recorded program; 0 if it did not use torch. */
+/* Return torch_parse_version() of the recorded program; 0 if it did not use torch. */
 static int read_torch_version(struct db *db)
 {
     int version = 0;
 
     db_rows(row, db, schema_statement("whatif/torch")) version =
-        torch_version(query_text(row, 0, NULL));
+        torch_parse_version(query_text(row, 0, NULL));
     return version;
 }
 
 /* Print TEXT as one word of a shell, with as few quotes as possible. */
-static void print_word(FILE *out, const char *text)
+static void print_shell_word(FILE *out, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_./=:,+-";
@@ -43,15 +43,15 @@ static void print_word(FILE *out, const char *text)
         say_escaped(out, text, bytes);
         putc('"', out);
     } else {
-        prose_shell_word(out, text);
+        prose_print_shell_word(out, text);
     }
 }
 
 /* Print a blank and TEXT as one word of a shell. Frees TEXT. */
-static void print_next_word(FILE *out, char *text)
+static void print_blank_and_word(FILE *out, char *text)
 {
     putc(' ', out);
-    print_word(out, text);
+    print_shell_word(out, text);
     free(text);
 }
 
@@ -62,22 +62,23 @@ static void print_limit(FILE *out, int torch, int64_t number, bool ever)
     if (!number)
         return;
     if (torch)
-        print_next_word(out,
-                        say_print("config.%s=%" PRId64, torch_limit_name(torch, ever), number));
+        print_blank_and_word(
+            out, say_print("config.%s=%" PRId64, torch_limit_name(torch, ever), number));
     else
-        print_next_word(out,
-                        say_print("%s=%" PRId64, ever ? "accumulated_limit" : "limit", number));
+        print_blank_and_word(
+            out, say_print("%s=%" PRId64, ever ? "accumulated_limit" : "limit", number));
 }
 
 static void print_dynamic(FILE *out, const struct whatif_knobs *knobs)
 {
     if (knobs->dynamic_all)
-        print_next_word(out, say_print("dynamic=True"));
+        print_blank_and_word(out, say_print("dynamic=True"));
     list_each(d, &knobs->dynamic) {
         if (d->dimension < 0)
-            print_next_word(out, say_print("maybe_mark_dynamic=%s", d->source));
+            print_blank_and_word(out, say_print("maybe_mark_dynamic=%s", d->source));
         else
-            print_next_word(out, say_print("maybe_mark_dynamic=%s[%d]", d->source, d->dimension));
+            print_blank_and_word(out,
+                                 say_print("maybe_mark_dynamic=%s[%d]", d->source, d->dimension));
     }
 }
 
@@ -91,8 +92,8 @@ static bool print_drops(FILE *out, struct db *db, const struct whatif_knobs *kno
         struct query *query = db_query(db, schema_statement("whatif/dropped"));
         query_bind_text(query, 1, knobs->drops.at[i]);
         if (query_step(query) && query_type(query, 2) != QUERY_NULL)
-            print_next_word(out, say_print("drop_guard=%s %s", query_text(query, 1, NULL),
-                                           query_text(query, 2, NULL)));
+            print_blank_and_word(out, say_print("drop_guard=%s %s", query_text(query, 1, NULL),
+                                                query_text(query, 2, NULL)));
         else
             known = false;
         query_close(query);
@@ -100,7 +101,7 @@ static bool print_drops(FILE *out, struct db *db, const struct whatif_knobs *kno
     return known;
 }
 
-char *whatif_try_words(const struct whatif_asked *asked, const struct whatif_knobs *knobs)
+char *whatif_make_try_command(const struct whatif_asked *asked, const struct whatif_knobs *knobs)
 {
     int torch = read_torch_version(asked->db);
     bool weaker = knobs->dynamic_all || knobs->dynamic.count || knobs->drops.count;
@@ -115,14 +116,14 @@ char *whatif_try_words(const struct whatif_asked *asked, const struct whatif_kno
     if (needs_torch && !torch)
         return NULL;
     out = open_memstream(&text, &bytes);
-    print_word(out, trials_trace(asked->db));
+    print_shell_word(out, trials_path_of_trace(asked->db));
     if (asked->function)
-        print_next_word(out, say_print("%s", asked->function));
+        print_blank_and_word(out, say_print("%s", asked->function));
     print_limit(out, torch, knobs->recompile_limit, false);
     print_limit(out, torch, knobs->accumulated_limit, true);
     print_dynamic(out, knobs);
     if (knobs->isolate)
-        print_next_word(out, say_print("isolate_recompiles=True"));
+        print_blank_and_word(out, say_print("isolate_recompiles=True"));
     possible = print_drops(out, asked->db, knobs);
     fclose(out);
     if (possible)

@@ -36,7 +36,7 @@ static void print_recorded(struct page_text *page, const struct whatif_tally *t)
     fact(page, "checks", t->checks);
     fact(page, "check_ns", whatif_checks_timed(t) ? t->check_ns : FACT_UNKNOWN);
     fact(page, "compile_ns", t->compile_ns);
-    page_text_row(page, "pages/whatif/recorded", 0);
+    page_text_print_row(page, "pages/whatif/recorded", 0);
 }
 
 /* Add the number of checks and their time, for the predicted calls of the function, to PAGE. If it
@@ -73,14 +73,14 @@ static void print_predicted(struct page_text *page, const struct whatif_function
     char texts[COLUMNS][WHATIF_RANGE_TEXT];
 
     for (int i = 0; i < COLUMNS; i++)
-        fact(page, columns[i].name, whatif_range_text(texts[i], columns[i].range));
+        fact(page, columns[i].name, whatif_format_range(texts[i], columns[i].range));
     add_predicted_sums(page, f);
     fact(page, "gone", f->gone);
     fact(page, "undecided", f->undecided);
     fact(page, "either", f->either);
     fact(page, "trusting", f->trusting);
     fact(page, "unrecorded", f->unrecorded);
-    page_text_row(page, "pages/whatif/predicted", 0);
+    page_text_print_row(page, "pages/whatif/predicted", 0);
 }
 
 /* Print the recorded and the predicted figures of the function. CODE_ID is -1 for the sums over
@@ -98,10 +98,10 @@ static void print_figures(struct answer_page *page, const struct whatif_function
 static void print_function(struct answer_page *page, const struct whatif_function *f)
 {
     const struct replay *replay = page->asked->replay;
-    char *name = replay_code_name(replay, f->code);
+    char *name = replay_make_code_name(replay, f->code);
 
     fact(&page->text, "name", name);
-    page_text_row(&page->text, "pages/whatif/function", 0);
+    page_text_print_row(&page->text, "pages/whatif/function", 0);
     free(name);
     print_figures(page, f, replay->codes.at[f->code].id);
 }
@@ -141,13 +141,13 @@ static void print_functions(struct answer_page *page)
         return;
     fact_integer(&page->text.facts, "listed", LISTED);
     fact_integer(&page->text.facts, "functions", (int64_t)page->listed);
-    page_text_row(&page->text, "pages/whatif/more", 0);
+    page_text_print_row(&page->text, "pages/whatif/more", 0);
 }
 
 static void print_sums(struct answer_page *page)
 {
-    fact_is(&page->text.facts, "same", page->unchanged > 0);
-    page_text_row(&page->text, "pages/whatif/all", 0);
+    fact_bool(&page->text.facts, "same", page->unchanged > 0);
+    page_text_print_row(&page->text, "pages/whatif/all", 0);
     print_figures(page, &page->answer->result.total, -1);
 }
 
@@ -159,26 +159,26 @@ static void print_headline(struct answer_page *page)
 
     fact_integer(&page->text.facts, "tried", answer->tried < 0 ? FACT_UNKNOWN : answer->tried);
     fact(&page->text, "settings", answer->knobs.text);
-    page_text_row(&page->text, "pages/whatif/headline", 0);
+    page_text_print_row(&page->text, "pages/whatif/headline", 0);
 }
 
 /* Print the command that measures what the settings KNOBS do. */
 static void print_measure_command(struct answer_page *page, const struct whatif_knobs *knobs)
 {
-    char *words = whatif_try_words(page->asked, knobs);
+    char *words = whatif_make_try_command(page->asked, knobs);
 
     fact(&page->text, "words", words);
-    page_text_row(&page->text, "pages/whatif/measure", 0);
+    page_text_print_row(&page->text, "pages/whatif/measure", 0);
     free(words);
 }
 
-static void print_unproven(struct answer_page *page)
+static void print_unproven_notice(struct answer_page *page)
 {
     struct whatif_knobs knobs = {0};
 
     fact(&page->text, "settings", page->answer->unproven);
-    page_text_row(&page->text, "pages/whatif/unproven", 0);
-    if (whatif_knob(&knobs, page->answer->unproven))
+    page_text_print_row(&page->text, "pages/whatif/unproven", 0);
+    if (whatif_read_setting(&knobs, page->answer->unproven))
         print_measure_command(page, &knobs);
     whatif_knobs_free(&knobs);
 }
@@ -207,13 +207,13 @@ static void print_notes(struct answer_page *page)
     const struct whatif_result *r = &page->answer->result;
 
     if (r->notes.count)
-        page_text_row(&page->text, "pages/whatif/granted", 0);
+        page_text_print_row(&page->text, "pages/whatif/granted", 0);
     for (size_t i = 0; i < r->notes.count; i++)
         print_note(page->text.out, r->notes.at[i]);
 }
 
-void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *answer,
-                 void (*recorded)(void *context, int64_t code_id), void *context)
+void whatif_print_page(const struct whatif_asked *asked, const struct whatif_answer *answer,
+                       void (*recorded)(void *context, int64_t code_id), void *context)
 {
     const struct whatif_function *total = &answer->result.total;
     bool same = !total->changed && !total->gone;
@@ -231,12 +231,12 @@ void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *a
     if (!answer->codes)
         print_sums(&page);
     if (page.exact && same)
-        page_text_row(&page.text, "pages/whatif/same", 0);
+        page_text_print_row(&page.text, "pages/whatif/same", 0);
     if (!page.exact)
-        page_text_row(&page.text, "pages/whatif/legend", 0);
+        page_text_print_row(&page.text, "pages/whatif/legend", 0);
     if (!page.exact && answer->knobs.text)
         print_measure_command(&page, &answer->knobs);
     if (answer->unproven)
-        print_unproven(&page);
+        print_unproven_notice(&page);
     print_notes(&page);
 }

@@ -6,7 +6,7 @@
  *     struct whatif_knobs knobs = {0};
  *     struct whatif_result result = {0};
  *     struct whatif *w = whatif_open(db, replay);          replay_open(db, true)
- *     if (whatif_knob(&knobs, "recompile_limit=16"))
+ *     if (whatif_read_setting(&knobs, "recompile_limit=16"))
  *         whatif_run(w, &knobs, &result);
  *     ... result.total.predicted.compiles
  *     whatif_result_free(&result), whatif_knobs_free(&knobs), whatif_free(w);
@@ -120,7 +120,7 @@ bool whatif_is_exact(const struct whatif_function *function);
 void whatif_range_add(struct whatif_range *sum, const struct whatif_range *more);
 
 /* Write RANGE to TEXT as "4", "1-4" or "1+". Returns TEXT. */
-char *whatif_range_text(char text[WHATIF_RANGE_TEXT], const struct whatif_range *range);
+char *whatif_format_range(char text[WHATIF_RANGE_TEXT], const struct whatif_range *range);
 
 /* Prepare what-ifs of a trace. DB and REPLAY are borrowed; REPLAY must have been opened with its
  * checks. */
@@ -137,7 +137,7 @@ void whatif_result_free(struct whatif_result *result);
 
 /* Add the settings in TEXT to KNOBS: one KEY=VALUE, or several with commas between them that are
  * not inside brackets. Returns false after reporting an error. */
-bool whatif_knob(struct whatif_knobs *knobs, const char *text);
+bool whatif_read_setting(struct whatif_knobs *knobs, const char *text);
 void whatif_knobs_free(struct whatif_knobs *knobs);
 
 struct whatif_asked {
@@ -175,15 +175,15 @@ void whatif_answer_free(struct whatif_answer *answer);
 /* Print ANSWER: the recorded and the predicted figures of each function. If RECORDED is not NULL,
  * it is called between the name of a function and its figures, with the row id of the code object,
  * or with -1 before the sums of all functions. */
-void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *answer,
-                 void (*recorded)(void *context, int64_t code_id), void *context);
+void whatif_print_page(const struct whatif_asked *asked, const struct whatif_answer *answer,
+                       void (*recorded)(void *context, int64_t code_id), void *context);
 
 /* ---- how to measure the answer (measure.c) ------------------------------- */
 
 /* Return the arguments for `dyntrace try` that change the program as KNOBS change the recorded
  * calls: the trace, the function and the settings, each quoted for a shell. The caller frees the
  * text. Returns NULL if `try` has no such settings. */
-char *whatif_try_words(const struct whatif_asked *asked, const struct whatif_knobs *knobs);
+char *whatif_make_try_command(const struct whatif_asked *asked, const struct whatif_knobs *knobs);
 
 /* Was the time of all checks in TALLY measured? True as well if there was no check. */
 static inline bool whatif_checks_timed(const struct whatif_tally *tally)

@@ -34,7 +34,7 @@ static bool is_number(enum field_kind kind)
 }
 
 /* Return the value of a member of the kind KIND whose column is NULL in the trace. */
-static int64_t value_for_null(enum field_kind kind)
+static int64_t value_of_null_member(enum field_kind kind)
 {
     switch (kind) {
     case MAYBE:
@@ -46,22 +46,22 @@ static int64_t value_for_null(enum field_kind kind)
     }
 }
 
-static const char *text_read(struct why *why, struct query *query, int column)
+static const char *read_text(struct why *why, struct query *query, int column)
 {
     return arena_print(&why->arena, "%s", query_text(query, column, NULL));
 }
 
-static void field_read(struct why *why, struct query *query, int column, const struct field *field,
+static void read_field(struct why *why, struct query *query, int column, const struct field *field,
                        void *to)
 {
     bool null = query_type(query, column) == QUERY_NULL;
 
     if (field->kind == TEXT || field->kind == JSON)
-        *(const char **)to = null ? NULL : text_read(why, query, column);
+        *(const char **)to = null ? NULL : read_text(why, query, column);
     else if (field->kind == TRUTH)
         *(bool *)to = query_integer(query, column);
     else if (null)
-        *(int64_t *)to = value_for_null(field->kind);
+        *(int64_t *)to = value_of_null_member(field->kind);
     else
         *(int64_t *)to = query_integer(query, column);
 }
@@ -71,12 +71,12 @@ void why_read_row(struct why *why, struct query *query, const struct field *fiel
     for (int column = 0; column < query_columns(query); column++)
         for (const struct field *field = fields; field->name; field++)
             if (!strcmp(field->name, query_name(query, column)))
-                field_read(why, query, column, field, (char *)item + field->offset);
+                read_field(why, query, column, field, (char *)item + field->offset);
 }
 
 /* ---- passing members to templates ---------------------------------------- */
 
-static void field_add_fact(struct row_facts *facts, const struct field *field, const void *at)
+static void add_field_as_fact(struct row_facts *facts, const struct field *field, const void *at)
 {
     const char *name = field->name;
 
@@ -92,7 +92,7 @@ static void field_add_fact(struct row_facts *facts, const struct field *field, c
         fact_integer(facts, name, *(const int64_t *)at < 0 ? UNKNOWN : *(const int64_t *)at);
         break;
     case TRUTH:
-        fact_is(facts, name, *(const bool *)at);
+        fact_bool(facts, name, *(const bool *)at);
         break;
     case OUTCOME:
         fact_text(facts, name, outcome_to_word(*(const int64_t *)at));
@@ -109,16 +109,16 @@ static void field_add_fact(struct row_facts *facts, const struct field *field, c
 void why_add_facts(struct row_facts *facts, const struct field *fields, const void *item)
 {
     for (const struct field *field = fields; field->name; field++)
-        field_add_fact(facts, field, (const char *)item + field->offset);
+        add_field_as_fact(facts, field, (const char *)item + field->offset);
 }
 
 /* ---- writing members as JSON --------------------------------------------- */
 
 /* Write the recompile AT to JSON as the object NAME. If no recompile is known, write null. */
-static void parent_put(struct json *json, const char *name, const struct parent *at);
+static void write_parent_as_json(struct json *json, const char *name, const struct parent *at);
 
 /* Write the members of ITEM that FIELDS lists to JSON. */
-static void fields_put(struct json *json, const struct field *fields, const void *item)
+static void write_fields_as_json(struct json *json, const struct field *fields, const void *item)
 {
     for (const struct field *field = fields; field->name; field++) {
         const void *at = (const char *)item + field->offset;
@@ -151,25 +151,26 @@ static void fields_put(struct json *json, const struct field *fields, const void
             json_raw(json, field->name, text, strlen(text));
             break;
         case PARENT:
-            parent_put(json, field->name, at);
+            write_parent_as_json(json, field->name, at);
             break;
         }
     }
 }
 
-static void parent_put(struct json *json, const char *name, const struct parent *at)
+static void write_parent_as_json(struct json *json, const char *name, const struct parent *at)
 {
     if (!at->compile_id) {
         json_null(json, name);
         return;
     }
     json_object(json, name);
-    fields_put(json, parent_fields, at);
+    write_fields_as_json(json, parent_fields, at);
     json_end(json);
 }
 
-static void list_put(const struct why *why, struct json *json, const char *key,
-                     const struct field *fields, const void *at, size_t count, size_t size)
+static void write_list_as_json(const struct why *why, struct json *json, const char *key,
+                               const struct field *fields, const void *at, size_t count,
+                               size_t size)
 {
     if (fields == asked_fields && !why->with_sql)
         return;
@@ -177,27 +178,27 @@ static void list_put(const struct why *why, struct json *json, const char *key,
     json_begin_lines(json);
     for (size_t i = 0; i < count; i++) {
         json_object(json, NULL);
-        fields_put(json, fields, (const char *)at + i * size);
+        write_fields_as_json(json, fields, (const char *)at + i * size);
         json_end(json);
     }
     json_end(json);
 }
 
-void why_json(struct why *why, FILE *out)
+void why_write_as_json(struct why *why, FILE *out)
 {
     struct json *json = &(struct json){.out = out};
 
     json_object(json, NULL);
     json_begin_lines(json);
     json_string(json, "file", db_path(why->db));
-    doubts_json_settings(why->db, json);
-    found_json(json, &why->code);
+    doubts_write_settings_as_json(why->db, json);
+    found_write_as_json(json, &why->code);
     json_integer_or_null(json, "call_count", why->all_calls != UNKNOWN, why->all_calls);
     json_integer_or_null(json, "total_ns", why->total_ns != UNKNOWN, why->total_ns);
     json_integer_or_null(json, "self_ns", why->self_ns != UNKNOWN, why->self_ns);
     json_integer_or_null(json, "raised", why->raised != UNKNOWN, why->raised);
     if (why->is_plain)
-        profile_json(&why->profile, json, "durations");
+        profile_write_as_json(&why->profile, json, "durations");
     json_object(json, "shares"); /* the sums from which `check --function` computes shares, too */
     json_integer(json, "calls", why->shared.asked);
     json_integer(json, "hits", why->shared.hits);
@@ -209,21 +210,22 @@ void why_json(struct why *why, FILE *out)
     json_bool(json, "losses", why->missing);
     if (why->torch.number) {
         json_object(json, "torch");
-        fields_put(json, torch_fields, &why->torch);
+        write_fields_as_json(json, torch_fields, &why->torch);
         json_end(json);
     } else {
         json_null(json, "torch");
     }
-#define LIST_PUT(member, type, fields, key)                                      \
-    list_put(why, json, key, member##_fields, why->member.at, why->member.count, \
-             sizeof *why->member.at);
+#define LIST_PUT(member, type, fields, key)                                                \
+    write_list_as_json(why, json, key, member##_fields, why->member.at, why->member.count, \
+                       sizeof *why->member.at);
     WHY_LISTS(LIST_PUT)
     json_object(json, "guards");
     json_integer(json, "checks", why->checks);
     json_integer(json, "check_ns", why->check_ns);
     json_integer(json, "calls", why->guard_calls);
     json_integer(json, "ns", why->guard_ns);
-    json_real(json, "share_percent", why_guard_share(why) < 0 ? NAN : why_guard_share(why), 3);
+    json_real(json, "share_percent", why_share_of_guards(why) < 0 ? NAN : why_share_of_guards(why),
+              3);
     json_bool(json, "slow", why->guards_slow);
     json_end(json);
     json_string(json, "disabled", why->disabled_words);

@@ -7,12 +7,12 @@
 #include "trace/torch_words.h"
 #include "trace/why/why.h"
 
-const char *cause_name(struct why *why, const struct cause *cause)
+const char *why_cause_name(struct why *why, const struct cause *cause)
 {
-    char *about = cause_subject(cause);
-    char *part = cause_part(cause);
+    char *about = cause_name_subject(cause);
+    char *part = cause_name_part(cause);
     const bool counted =
-        prose_equal(cause->aspect, "length") && !part && strncmp(about, "len(", 4) != 0;
+        prose_are_texts_equal(cause->aspect, "length") && !part && strncmp(about, "len(", 4) != 0;
     const char *name = arena_print(&why->arena, counted ? "len(%s)%s%s" : "%s%s%s", about,
                                    part ? " " : "", part ? part : "");
 
@@ -26,18 +26,18 @@ const char *cause_name(struct why *why, const struct cause *cause)
 /* Do the two histories, which are of different code objects, have the same values? */
 static bool is_same_history(const struct history *one, const struct history *other)
 {
-    if (!prose_equal(one->source, other->source))
+    if (!prose_are_texts_equal(one->source, other->source))
         return false;
-    if (!prose_equal(one->kind, other->kind))
+    if (!prose_are_texts_equal(one->kind, other->kind))
         return false;
-    if (!prose_equal(one->aspect, other->aspect))
+    if (!prose_are_texts_equal(one->aspect, other->aspect))
         return false;
-    return prose_equal(one->text, other->text);
+    return prose_are_texts_equal(one->text, other->text);
 }
 
 /* Set the sums over equal histories. The time grows with the square of the number of histories,
  * which is at most 1000. */
-static void histories_sum(struct why *why)
+static void add_up_equal_histories(struct why *why)
 {
     list_each(h, &why->histories) {
         list_each(other, &why->histories) {
@@ -68,17 +68,17 @@ void histories_read(struct why *why)
                           schema_statement("why/histories"));
     struct query *query = db_query(why->db, sql);
 
-    find_bind(query, 1, &why->code);
+    find_bind_ids(query, 1, &why->code);
     while (query_step(query)) {
         struct history *h = list_add(&why->histories);
         why_read_row(why, query, histories_fields, h);
         why_read_row(why, query, fields, h);
-        h->text = why_keep(why, brief_of(h->text, NULL));
+        h->text = why_keep_text(why, brief_make_pair_distinct(h->text, NULL));
         h->cause = &why->causes.at[h->place];
     }
     query_close(query);
     free(sql);
-    histories_sum(why);
+    add_up_equal_histories(why);
     list_sort(&why->histories, compare_histories);
 }
 
@@ -91,9 +91,9 @@ bool compile_has_code(const struct compile *compile)
     return !strcmp(compile->outcome, "ok") || !strcmp(compile->outcome, "compiled");
 }
 
-const char *compile_refusal(const struct why *why, const struct compile *compile)
+const char *compile_find_refusal(const struct why *why, const struct compile *compile)
 {
-    const char *reason = prose_filled(compile->reason);
+    const char *reason = prose_null_if_empty(compile->reason);
 
     if (!why->torch.number || !reason)
         return reason;
@@ -104,15 +104,15 @@ bool why_was_skipped(const struct why *why)
 {
     for (size_t i = 0; i < why->compiles.count; i++) {
         const char *outcome = why->compiles.at[i].outcome;
-        if (prose_equal(outcome, "skipped") || prose_equal(outcome, "declined"))
+        if (prose_are_texts_equal(outcome, "skipped") || prose_are_texts_equal(outcome, "declined"))
             return true;
     }
     return false;
 }
 
-const struct entry *why_other_region(const struct why *why, const struct compile *compile)
+const struct entry *why_find_other_region(const struct why *why, const struct compile *compile)
 {
-    const struct entry *made = why_entry(why, compile->cache_entry_id);
+    const struct entry *made = why_find_entry(why, compile->cache_entry_id);
 
     for (size_t i = why->entries.count; made && i-- > 0;) {
         const struct entry *e = &why->entries.at[i];

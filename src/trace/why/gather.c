@@ -28,7 +28,7 @@ enum {
 
 /* Return SQL as `why --sql` prints it: with the code ids of the function in place of
  * the parameter. */
-static const char *printed_sql(struct why *why, const char *sql)
+static const char *make_printable_sql(struct why *why, const char *sql)
 {
     static const char ids[] = "SELECT value FROM json_each(?1)";
     char *made = NULL;
@@ -39,7 +39,7 @@ static const char *printed_sql(struct why *why, const char *sql)
         fprintf(out, "%.*s%s", (int)(at - sql), sql, why->code.ids);
     fputs(sql, out);
     fclose(out);
-    return why_keep(why, made);
+    return why_keep_text(why, made);
 }
 
 /* Run the statement ROWS. For `why --sql`, note the statement NAME, such as "why/lookups", which
@@ -52,8 +52,8 @@ static struct query *run_rows_statement(struct why *why, const char *name, const
     struct query *query = db_query(why->db, schema_statement(rows));
 
     *list_add(&why->asked) = (struct ask){arena_text(&why->arena, title, (size_t)(end - title)),
-                                          printed_sql(why, end + 1)};
-    find_bind(query, 1, &why->code);
+                                          make_printable_sql(why, end + 1)};
+    find_bind_ids(query, 1, &why->code);
     return query;
 }
 
@@ -84,7 +84,7 @@ static bool read_single_row(struct why *why, const char *name)
     } while (0)
 #define READ(why, list, name) READ_ROWS(why, list, run_statement(why, name))
 
-const char *why_keep(struct why *why, char *owned)
+const char *why_keep_text(struct why *why, char *owned)
 {
     const char *kept = owned ? arena_text(&why->arena, owned, strlen(owned)) : NULL;
 
@@ -92,14 +92,14 @@ const char *why_keep(struct why *why, char *owned)
     return kept;
 }
 
-struct entry *why_entry(const struct why *why, int64_t cache_entry_id)
+struct entry *why_find_entry(const struct why *why, int64_t cache_entry_id)
 {
     return cache_entry_id ? list_find(&why->entries, cache_entry_id, cache_entry_id) : NULL;
 }
 
 /* ---- reading compiles and their causes ----------------------------------- */
 
-static void gather_causes(struct why *why)
+static void gather_recompile_causes(struct why *why)
 {
     struct compile *compile = NULL;
 
@@ -137,14 +137,15 @@ static bool is_same_change(const struct why *why, const struct compile *compile,
 
     for (; mine < end; mine++) {
         const char *wanted = cause_expected_value(mine);
-        const char *seen = cause_seen(mine);
-        bool same_kind = prose_filled(mine->source) && prose_equal(mine->kind, other->kind);
-        if (same_kind && prose_equal(mine->source, other->source))
+        const char *seen = cause_actual_unshortened(mine);
+        bool same_kind =
+            prose_null_if_empty(mine->source) && prose_are_texts_equal(mine->kind, other->kind);
+        if (same_kind && prose_are_texts_equal(mine->source, other->source))
             return true;
         if (!wanted || !seen)
             continue;
-        if (prose_equal(wanted, cause_expected_value(other)) &&
-            prose_equal(seen, cause_seen(other)))
+        if (prose_are_texts_equal(wanted, cause_expected_value(other)) &&
+            prose_are_texts_equal(seen, cause_actual_unshortened(other)))
             return true;
     }
     return false;
@@ -165,9 +166,9 @@ static void set_follows_from(struct why *why, const char *name)
         if (!is_same_change(why, compile, &cause))
             continue;
         why_read_row(why, query, parent_fields, &compile->follows_from);
-        compile->follows_from.source = cause_name(why, &cause);
+        compile->follows_from.source = why_cause_name(why, &cause);
         compile->follows_from.expected = cause_expected_value(&cause);
-        compile->follows_from.actual = cause_seen(&cause);
+        compile->follows_from.actual = cause_actual_unshortened(&cause);
     }
     query_close(query);
 }
@@ -186,7 +187,7 @@ static void gather_parents(struct why *why)
 
 /* ---- counting calls ------------------------------------------------------ */
 
-int64_t why_calls(const struct why *why, enum outcome outcome)
+int64_t why_count_calls(const struct why *why, enum outcome outcome)
 {
     int64_t calls = 0;
 
@@ -197,18 +198,18 @@ int64_t why_calls(const struct why *why, enum outcome outcome)
 }
 
 /* Return the item of why->calls that counts calls with OUTCOME, or hits of ENTRY. why->calls has an
- * item for each outcome, and behind them one for the hits of each entry. why_gather() removes items
- * that stay empty. */
-static struct call_class *find_class(struct why *why, enum outcome outcome,
-                                     const struct entry *entry)
+ * item for each outcome, and behind them one for the hits of each entry. why_gather_facts() removes
+ * items that stay empty. */
+static struct call_class *find_call_class(struct why *why, enum outcome outcome,
+                                          const struct entry *entry)
 {
     if (outcome == OUTCOME_HIT && entry)
         return &why->calls.at[OUTCOMES + (entry - why->entries.at)];
     return &why->calls.at[outcome];
 }
 
-static void class_add(struct call_class *class, int64_t calls, int64_t first_ns, int64_t last_ns,
-                      int64_t lookup_ns)
+static void add_to_call_class(struct call_class *class, int64_t calls, int64_t first_ns,
+                              int64_t last_ns, int64_t lookup_ns)
 {
     if (!class->calls || first_ns < class->first_ns)
         class->first_ns = first_ns;
@@ -219,17 +220,17 @@ static void class_add(struct call_class *class, int64_t calls, int64_t first_ns,
 }
 
 /* Count the lookups that `run --keep` dropped from the trace, in why->calls and in CALLS. */
-static void gather_dropped(struct why *why, int64_t calls[OUTCOMES])
+static void gather_dropped_lookups(struct why *why, int64_t calls[OUTCOMES])
 {
     struct query *query = run_statement(why, "why/dropped");
 
     while (query_step(query)) {
         enum outcome outcome = outcome_from_number(query_integer(query, 0));
-        struct entry *entry = why_entry(why, query_integer(query, 1));
+        struct entry *entry = why_find_entry(why, query_integer(query, 1));
         int64_t lookups = query_integer(query, 2);
         calls[outcome] = times_add(calls[outcome], lookups);
-        class_add(find_class(why, outcome, entry), lookups, query_integer(query, 3),
-                  query_integer(query, 4), query_integer(query, 5));
+        add_to_call_class(find_call_class(why, outcome, entry), lookups, query_integer(query, 3),
+                          query_integer(query, 4), query_integer(query, 5));
     }
     query_close(query);
 }
@@ -253,17 +254,18 @@ static void gather_lookups(struct why *why)
         int64_t start = query_integer(query, 2);
         calls[outcome]++;
         if (!entry || entry->cache_entry_id != entry_id)
-            entry = why_entry(why, entry_id);
-        class_add(find_class(why, outcome, entry), 1, start, start, query_integer(query, 3));
+            entry = why_find_entry(why, entry_id);
+        add_to_call_class(find_call_class(why, outcome, entry), 1, start, start,
+                          query_integer(query, 3));
     }
     query_close(query);
-    gather_dropped(why, calls);
+    gather_dropped_lookups(why, calls);
     read_single_row(why, "why/skipped");
     calls[OUTCOME_SKIP] = why->skipped;
-    why->shared = calls_sum(calls);
+    why->shared = calls_sum_outcomes(calls);
     for (entry = why->entries.at; entry < why->entries.at + why->entries.count; entry++) {
-        entry->hit = find_class(why, OUTCOME_HIT, entry)->calls;
-        entry->last_hit_ns = find_class(why, OUTCOME_HIT, entry)->last_ns;
+        entry->hit = find_call_class(why, OUTCOME_HIT, entry)->calls;
+        entry->last_hit_ns = find_call_class(why, OUTCOME_HIT, entry)->last_ns;
     }
     query = run_statement(why, "why/signatures");
     while (query_step(query)) {
@@ -290,18 +292,19 @@ static void gather_frames(struct why *why)
         return;
     query = run_rows_statement(why, "why/frames", "why/frames-rows");
     while (query_step(query))
-        class_add(&sums[outcome_from_number(query_integer(query, 0))], 1, query_integer(query, 1),
-                  query_integer(query, 1), 0);
+        add_to_call_class(&sums[outcome_from_number(query_integer(query, 0))], 1,
+                          query_integer(query, 1), query_integer(query, 1), 0);
     query_close(query);
     for (int i = 0; i < OUTCOMES; i++) {
         /* subtract the calls with a lookup, which have been counted already */
-        int64_t calls = sums[i].calls - why_calls(why, (enum outcome)i);
+        int64_t calls = sums[i].calls - why_count_calls(why, (enum outcome)i);
         if (calls > why->undecided)
             calls = why->undecided;
         if (calls <= 0)
             continue;
         why->undecided -= calls;
-        class_add(find_class(why, i, NULL), calls, sums[i].first_ns, sums[i].last_ns, 0);
+        add_to_call_class(find_call_class(why, i, NULL), calls, sums[i].first_ns, sums[i].last_ns,
+                          0);
     }
 }
 
@@ -309,12 +312,12 @@ static void gather_frames(struct why *why)
  * could be made. */
 static void gather_inputs(struct why *why)
 {
-    if (!why_calls(why, OUTCOME_LIMIT) && !why_calls(why, OUTCOME_RUN_ONLY))
+    if (!why_count_calls(why, OUTCOME_LIMIT) && !why_count_calls(why, OUTCOME_RUN_ONLY))
         return;
     READ(why, inputs, "why/inputs");
     read_single_row(why, "why/different");
     /* some inputs were not recorded, so the number of different inputs is not known */
-    if (why->unknown_inputs || doubts_values(why->db))
+    if (why->unknown_inputs || doubts_describe_stored_values(why->db))
         why->different_inputs = 0;
 }
 
@@ -377,7 +380,7 @@ static void gather_checks(struct why *why)
         int64_t *place;
         bool ran = result != CHECK_BACKEND_MISMATCH;
         if (!entry || entry->cache_entry_id != entry_id)
-            entry = why_entry(why, entry_id);
+            entry = why_find_entry(why, entry_id);
         why->check_ns = times_add(why->check_ns, spent);
         why->checks += ran;
         why->timed_checks += ran && query_type(query, 3) != QUERY_NULL;
@@ -429,7 +432,7 @@ static void gather_checks(struct why *why)
  * torch's own evaluator does not time guards. The time of lookups that hit is used instead,
  * because such a lookup does nothing but check guards. */
 
-double why_guard_share(const struct why *why)
+double why_share_of_guards(const struct why *why)
 {
     if (why->share_of_ns <= 0 || why->guard_calls <= 0)
         return -1;
@@ -437,7 +440,7 @@ double why_guard_share(const struct why *why)
 }
 
 /* Estimate the time of each kind of guard. */
-static void gather_kinds(struct why *why)
+static void estimate_times_of_guard_kinds(struct why *why)
 {
     struct query *query = run_rows_statement(why, "why/kinds", "why/kinds-rows");
     char *spent = NULL;
@@ -486,12 +489,12 @@ static bool are_guards_slow(const struct why *why)
         return false;
     if (why->guard_ns / why->guard_calls < SLOW_NS)
         return false;
-    return why_guard_share(why) >= SLOW_SHARE;
+    return why_share_of_guards(why) >= SLOW_SHARE;
 }
 
-static void gather_cost(struct why *why)
+static void gather_guard_cost(struct why *why)
 {
-    int64_t hits = why_calls(why, OUTCOME_HIT);
+    int64_t hits = why_count_calls(why, OUTCOME_HIT);
     int64_t hits_ns = 0;
     int64_t looked_up = 0;
 
@@ -511,7 +514,7 @@ static void gather_cost(struct why *why)
     }
     why->guards_slow = are_guards_slow(why);
     if (why->guards_slow)
-        gather_kinds(why);
+        estimate_times_of_guard_kinds(why);
 }
 
 /* ---- torch, and calls without a compiler ---------------------------------------------
@@ -528,7 +531,7 @@ static void gather_processes(struct why *why)
     if (query_step(query)) {
         why_read_row(why, query, torch_fields, &why->torch);
         why_read_row(why, query, torches_fields, &why->torch);
-        why->torch.number = torch_version(why->torch.version);
+        why->torch.number = torch_parse_version(why->torch.version);
     }
     query_close(query);
 }
@@ -548,10 +551,11 @@ static void gather_profile(struct why *why)
 
 static bool has_no_lookup(const struct why *why)
 {
-    return why->all_calls > 0 && why_calls(why, OUTCOME_PLAIN) + why->undecided == why->all_calls;
+    return why->all_calls > 0 &&
+           why_count_calls(why, OUTCOME_PLAIN) + why->undecided == why->all_calls;
 }
 
-void why_gather(struct why *why)
+void why_gather_facts(struct why *why)
 {
     read_single_row(why, "why/totals");
     why->missing = db_integer(
@@ -563,7 +567,7 @@ void why_gather(struct why *why)
         why->recompiles += why->compiles.at[i].recompile;
     }
     read_single_row(why, "why/reasons");
-    gather_causes(why);
+    gather_recompile_causes(why);
     gather_lookups(why);
     gather_frames(why);
     gather_checks(why);
@@ -579,7 +583,7 @@ void why_gather(struct why *why)
     READ(why, marks, "why/marks");
     gather_parents(why);
     /* a caller that has reached its limit keeps torch from compiling its callees */
-    if (why_calls(why, OUTCOME_RUN_ONLY))
+    if (why_count_calls(why, OUTCOME_RUN_ONLY))
         READ(why, forbidders, "why/forbidders");
     /* The program may have disabled this function. The graph break of another function
      * may show where. */
@@ -587,7 +591,7 @@ void why_gather(struct why *why)
         read_single_row(why, "why/disabled");
     if (strstr(why->code.qualname, "<locals>"))
         read_single_row(why, "why/self");
-    gather_cost(why);
+    gather_guard_cost(why);
     gather_profile(why);
     list_sort(&why->calls, compare_classes);
     while (why->calls.count && !why->calls.at[why->calls.count - 1].calls)

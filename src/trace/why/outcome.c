@@ -12,9 +12,10 @@ enum { LOOKUPS_READ = 200000, CHECKS_READ = 1000000, LOOKUPS_SEARCHED = 20000 };
 
 static const char measured[] = "measured", exact[] = "exact";
 
-bool remedy_has_figures(const struct remedy *remedy)
+bool remedy_has_counts(const struct remedy *remedy)
 {
-    return prose_equal(remedy->status, measured) || prose_equal(remedy->status, exact);
+    return prose_are_texts_equal(remedy->status, measured) ||
+           prose_are_texts_equal(remedy->status, exact);
 }
 
 bool remedy_is_shown(const struct remedy *remedy)
@@ -76,7 +77,7 @@ static bool is_same_setting(const char *one, const char *other)
 
 /* Has TRIAL no counts for the function, although the program worked? This happens if it is a resume
  * function that does not exist in the trial's run: another function does its work. */
-static bool lacks_function(const struct trial *trial)
+static bool has_trial_no_such_function(const struct trial *trial)
 {
     return trial->works && trial->compiles == UNKNOWN;
 }
@@ -100,7 +101,7 @@ static const char *explain_failure(struct why *why, const struct trial *trial)
  * as a count of graphs. */
 static bool differs_only_in_output(const struct trial *trial, const struct trial *baseline)
 {
-    bool ended = !trial->error && !prose_equal(trial->values_same, "different");
+    bool ended = !trial->error && !prose_are_texts_equal(trial->values_same, "different");
     bool wrote_else = !trial->works && trial->output_same == 0;
 
     if (!ended || !wrote_else)
@@ -130,26 +131,26 @@ static const char *explain_gain(struct why *why, const struct trial *trial,
  * other results than in BASELINE? A trial that was stopped proves nothing, and neither does one
  * with settings that this version of torch does not have. If calls fail without the remedy, the
  * program must behave in another way with it, so that proves nothing either. */
-static bool proves_no_remedy(const struct why *why, const struct trial *trial,
-                             const struct trial *baseline)
+static bool does_trial_disprove_remedy(const struct why *why, const struct trial *trial,
+                                       const struct trial *baseline)
 {
     bool ended_alike =
         trial->exit_code == baseline->exit_code && trial->exit_signal == baseline->exit_signal;
     bool stopped = trial->error && !strncmp(trial->error, "stopped after ", 14);
 
-    if (why_calls(why, OUTCOME_CALLBACK_ERROR) || stopped)
+    if (why_count_calls(why, OUTCOME_CALLBACK_ERROR) || stopped)
         return false;
     return !trial->error || (!ended_alike && trial->compiles != UNKNOWN);
 }
 
-static void set_measured(struct why *why, struct remedy *remedy, const struct trial *trial,
-                         const struct trial *baseline)
+static void set_measured_counts(struct why *why, struct remedy *remedy, const struct trial *trial,
+                                const struct trial *baseline)
 {
-    bool has_figures = trial->works && !lacks_function(trial);
+    bool has_figures = trial->works && !has_trial_no_such_function(trial);
 
     remedy->trial = trial->trial_id;
     remedy->trial_error = has_figures ? NULL : explain_failure(why, trial);
-    remedy->rejected = !trial->works && proves_no_remedy(why, trial, baseline);
+    remedy->rejected = !trial->works && does_trial_disprove_remedy(why, trial, baseline);
     if (remedy->rejected && differs_only_in_output(trial, baseline))
         remedy->other_output = explain_gain(why, trial, baseline);
     if (!has_figures)
@@ -166,11 +167,11 @@ static void set_measured(struct why *why, struct remedy *remedy, const struct tr
 
 /* Is the gain of TRIAL due to the remedy R alone? It is if R was measured, its setting is one of
  * the trial's, and its gain was at least as large. */
-static bool explains_trial(const struct remedy *r, const struct trial *trial)
+static bool does_remedy_explain_trial(const struct remedy *r, const struct trial *trial)
 {
     if (!r->setting || !r->gain)
         return false;
-    if (!prose_equal(r->status, measured))
+    if (!prose_are_texts_equal(r->status, measured))
         return false;
     if (!has_word(trial->setting, r->setting, strlen(r->setting)))
         return false;
@@ -180,17 +181,18 @@ static bool explains_trial(const struct remedy *r, const struct trial *trial)
 }
 
 /* Is TRIAL, which has several settings, needless because one of them alone did as much? */
-static bool is_needless(const struct why *why, const struct trial *trial)
+static bool is_trial_needless(const struct why *why, const struct trial *trial)
 {
     for (size_t i = 0; i < why->remedies.count; i++)
-        if (explains_trial(&why->remedies.at[i], trial))
+        if (does_remedy_explain_trial(&why->remedies.at[i], trial))
             return true;
     return false;
 }
 
 /* Add a remedy for the settings of TRIAL if they helped. The caller has checked that no other
  * remedy has the same settings. */
-static void add_tried(struct why *why, const struct trial *trial, const struct trial *baseline)
+static void add_remedy_of_trial(struct why *why, const struct trial *trial,
+                                const struct trial *baseline)
 {
     const struct remedy_case cases[] = {{.is = "tried", .more = trial->setting}, {0}};
     const struct remedy_facts facts = {
@@ -200,7 +202,7 @@ static void add_tried(struct why *why, const struct trial *trial, const struct t
     if (!remedy)
         return;
     remedy->setting = trial->setting;
-    set_measured(why, remedy, trial, baseline);
+    set_measured_counts(why, remedy, trial, baseline);
 }
 
 /* Set the measured counts of each remedy for which the trace has a trial. If there are several
@@ -212,7 +214,7 @@ static void measure_remedies(struct why *why)
     trials_read(why->db, &why->arena, why->code.ids, &trials);
     for (size_t i = 0; i < trials.count; i++) {
         const struct trial *trial = &trials.at[i];
-        const struct trial *baseline = trials_baseline(&trials, trial);
+        const struct trial *baseline = trials_find_baseline(&trials, trial);
         bool found = false;
         if (trial->baseline || !baseline)
             continue;
@@ -221,11 +223,11 @@ static void measure_remedies(struct why *why)
             if (!setting || !is_same_setting(setting, trial->setting))
                 continue;
             remedy->status = NULL;
-            set_measured(why, remedy, trial, baseline);
+            set_measured_counts(why, remedy, trial, baseline);
             found = true;
         }
-        if (!found && !is_needless(why, trial))
-            add_tried(why, trial, baseline);
+        if (!found && !is_trial_needless(why, trial))
+            add_remedy_of_trial(why, trial, baseline);
     }
     list_free(&trials);
 }
@@ -249,7 +251,7 @@ static bool has_predicted_gain(const struct remedy *r)
     return r->predicted_compiles < r->compiles;
 }
 
-static void set_predicted(struct whatif *whatif, const bool *codes, struct remedy *remedy)
+static void set_predicted_counts(struct whatif *whatif, const bool *codes, struct remedy *remedy)
 {
     struct whatif_knobs knobs = {.codes = codes};
     struct whatif_result result = {0};
@@ -258,7 +260,7 @@ static void set_predicted(struct whatif *whatif, const bool *codes, struct remed
     bool any = false;
     bool complete;
 
-    if (whatif_knob(&knobs, remedy->what_if))
+    if (whatif_read_setting(&knobs, remedy->what_if))
         whatif_run(whatif, &knobs, &result);
     sum.compiles = sum.predicted_compiles = sum.eager = sum.predicted_eager = 0;
     sum.undecided = sum.unrecorded = sum.gone = 0;
@@ -333,12 +335,12 @@ static enum remedy_rank rank_remedy(const struct remedy *r)
         return RANK_NORMAL;
     if (r->fails)
         return RANK_FAILS;
-    if (remedy_has_figures(r) && !r->gain)
+    if (remedy_has_counts(r) && !r->gain)
         return RANK_NO_GAIN;
     if (r->effort == EFFORT_PUT_OFF)
         return RANK_PUT_OFF;
     if (r->gain)
-        return prose_equal(r->status, measured) ? RANK_MEASURED : RANK_EXACT;
+        return prose_are_texts_equal(r->status, measured) ? RANK_MEASURED : RANK_EXACT;
     return r->proven ? RANK_PROVEN : RANK_OTHER;
 }
 
@@ -363,12 +365,12 @@ static int compare_remedies(const void *a, const void *b)
  * a setting that does something else than the remedy for the same cause (`refused`). */
 static bool is_best_needless(const struct why *why, const struct remedy *best)
 {
-    if (!prose_equal(best->status, exact) || !best->gain)
+    if (!prose_are_texts_equal(best->status, exact) || !best->gain)
         return true;
     for (const struct remedy *r = why->remedies.at; r < best; r++) {
         if (r->refused && strstr(best->what_if, r->refused))
             return true;
-        if (remedy_has_figures(r) && compare_results(r, best) <= 0)
+        if (remedy_has_counts(r) && compare_results(r, best) <= 0)
             return true;
     }
     return false;
@@ -376,8 +378,8 @@ static bool is_best_needless(const struct why *why, const struct remedy *best)
 
 /* Add the settings that `replay --what-if best` finds as a remedy, unless another remedy
  * alone does as much. */
-static void add_best(struct why *why, struct replay *replay, struct whatif *whatif,
-                     const bool *codes)
+static void add_best_whatif_settings(struct why *why, struct replay *replay, struct whatif *whatif,
+                                     const bool *codes)
 {
     const struct remedy_facts facts = {.torch = why->torch.number, .cause.dimension = -1};
     const char *function =
@@ -399,7 +401,7 @@ static void add_best(struct why *why, struct replay *replay, struct whatif *what
         settings = arena_print(&why->arena, "%s", answer.knobs.text ? answer.knobs.text : "");
     /* Remove recompile_limit from the settings if no call of this function reached a limit, because
      * a higher limit helps only other functions then. */
-    if (!why_calls(why, OUTCOME_LIMIT) && (limit = strstr(settings, "recompile_limit=")))
+    if (!why_count_calls(why, OUTCOME_LIMIT) && (limit = strstr(settings, "recompile_limit=")))
         limit[-(limit > settings)] = 0;
     /* remedy_add() puts this remedy behind all others */
     best = *settings ? remedy_add(why, ON_BEST, &facts, NULL) : NULL;
@@ -408,7 +410,7 @@ static void add_best(struct why *why, struct replay *replay, struct whatif *what
         best->place = place;
         best->what_if = settings;
         best->effort = EFFORT_LINE;
-        set_predicted(whatif, codes, best);
+        set_predicted_counts(whatif, codes, best);
         if (is_best_needless(why, best)) {
             why->remedies.count--;
             memmove(best, best + 1, (why->remedies.count - place) * sizeof *best);
@@ -449,12 +451,12 @@ static void predict_remedies(struct why *why)
         struct remedy *remedy = &why->remedies.at[i];
         bool is_open = !remedy->status && !remedy->rejected;
         if (remedy->what_if && is_open)
-            set_predicted(whatif, codes, remedy);
+            set_predicted_counts(whatif, codes, remedy);
     }
     has_path = strchr(why->code.filename, '/');
     searched = has_path && (why->force_whatif || lookups <= LOOKUPS_SEARCHED);
     if (codes && searched)
-        add_best(why, replay, whatif, codes);
+        add_best_whatif_settings(why, replay, whatif, codes);
     free(codes);
     whatif_free(whatif);
     replay_free(replay);
@@ -473,7 +475,7 @@ static const char *choose_plain_status(enum remedy_effort effort)
     }
 }
 
-void why_whatif(struct why *why)
+void why_predict_remedies(struct why *why)
 {
     measure_remedies(why);
     for (size_t i = 0; i < why->remedies.count; i++)

@@ -23,9 +23,9 @@ const char *why_fill_template(struct why *why, const char *name, const struct ro
     size_t bytes;
 
     page.out = open_memstream(&made, &bytes);
-    page_text_row(&page, name, 0);
+    page_text_print_row(&page, name, 0);
     fclose(page.out);
-    return why_keep(why, made);
+    return why_keep_text(why, made);
 }
 
 /* Return VALUES as a sentence has them: guard sources such as L['x'] become the
@@ -33,8 +33,8 @@ const char *why_fill_template(struct why *why, const char *name, const struct ro
 static const char *rewrite_values(struct why *why, const char *values)
 {
     if (values && strstr(values, "['"))
-        return why_keep(why, expression_of(values));
-    return prose_filled(values);
+        return why_keep_text(why, expression_from_source(values));
+    return prose_null_if_empty(values);
 }
 
 /* Return the name of the template that describes an event of the kind ON. Returns NULL if the text
@@ -74,10 +74,10 @@ static const char *describe_event(struct why *why, enum remedy_on on,
     if (facts->torch && outcome->torch)
         words = outcome->torch;
     if (on == ON_CAUSE)
-        fact_text(&row, "about", why_keep(why, cause_subject_expression(&facts->cause)));
+        fact_text(&row, "about", why_keep_text(why, cause_subject_expression(&facts->cause)));
     fact_text(&row, "values", rewrite_values(why, facts->values));
     fact_text(&row, "words", words);
-    fact_text(&row, "text", prose_filled(text));
+    fact_text(&row, "text", prose_null_if_empty(text));
     fact_integer(&row, "line", facts->line);
     fact_integer(&row, "count", facts->count);
     fact_integer(&row, "refused", facts->refused);
@@ -95,16 +95,16 @@ static bool is_same_advice(const struct remedy_rule *one, const struct remedy_ru
 
 /* Add a remedy with TEXT to the list, before all remedies that need more effort. For compilers
  * other than torch, add it at the end. Returns NULL if the list has an equal remedy already. */
-static struct remedy *remedy_put(struct why *why, const struct remedy_rule *rule, const char *text,
-                                 const struct remedy_facts *facts)
+static struct remedy *insert_remedy(struct why *why, const struct remedy_rule *rule,
+                                    const char *text, const struct remedy_facts *facts)
 {
-    const char *setting = why_keep(why, remedy_setting(rule, facts));
+    const char *setting = why_keep_text(why, remedy_make_setting(rule, facts));
     struct remedy *remedy;
 
     list_each(other, &why->remedies) {
         if (!strcmp(other->text, text))
             return NULL;
-        bool same_setting = setting && prose_equal(other->setting, setting);
+        bool same_setting = setting && prose_are_texts_equal(other->setting, setting);
         if (same_setting && is_same_advice(other->rule, rule))
             return NULL;
     }
@@ -140,15 +140,15 @@ struct remedy *remedy_add(struct why *why, enum remedy_on on, const struct remed
 {
     const struct remedy_rule *rule = NULL;
     struct remedy *remedy = NULL;
-    char *text = remedy_for(on, facts, &rule);
+    char *text = remedy_find_text(on, facts, &rule);
 
     while (text && why->remedies.count < KEPT) {
-        remedy = remedy_put(why, rule, why_keep(why, text), facts);
+        remedy = insert_remedy(why, rule, why_keep_text(why, text), facts);
         if (remedy)
             remedy->because = describe_event(why, on, facts);
         if (remedy && complete)
             complete(why, remedy, facts);
-        text = remedy_next(on, facts, &rule);
+        text = remedy_find_next_text(on, facts, &rule);
     }
     return remedy;
 }
@@ -158,9 +158,9 @@ struct remedy *remedy_add(struct why *why, enum remedy_on on, const struct remed
 static const char *find_line(struct why *why, const char *stack, const char *said)
 {
     struct lines *lines = db_lines(why->db);
-    char *line = user_stack_code(stack, said, lines);
+    char *line = user_stack_innermost_code(stack, said, lines);
 
-    return why_keep(why, line);
+    return why_keep_text(why, line);
 }
 
 /* Return the text of the program's line that needs the guard of CAUSE. Old versions of torch
@@ -174,7 +174,7 @@ static const char *find_line_of_cause(struct why *why, const struct cause *cause
         return line;
     for (size_t i = 0; !line && i < why->causes.count; i++) {
         const struct cause *other = &why->causes.at[i];
-        if (!prose_equal(other->source, cause->source))
+        if (!prose_are_texts_equal(other->source, cause->source))
             continue;
         line = find_line(why, other->user_stack, other->text);
     }
@@ -187,7 +187,7 @@ static const char *find_line_of_failure(struct why *why, const char *text)
 {
     for (size_t i = 0; text && i < why->compiles.count; i++) {
         const struct compile *compile = &why->compiles.at[i];
-        if (compile->user_stack && prose_equal(compile->reason, text))
+        if (compile->user_stack && prose_are_texts_equal(compile->reason, text))
             return find_line(why, compile->user_stack, text);
     }
     return NULL;
@@ -195,7 +195,7 @@ static const char *find_line_of_failure(struct why *why, const char *text)
 
 /* torch gave up with `Unsupported: REASON`. Add the remedy that a rule has against graph breaks
  * with the same REASON, unless it needs a rewrite of the program. */
-static void add_for_unsupported(struct why *why, const struct remedy_facts *facts)
+static void add_remedy_for_unsupported(struct why *why, const struct remedy_facts *facts)
 {
     static const char before[] = "Unsupported: ";
     const char *found = facts->cause.text ? strstr(facts->cause.text, before) : NULL;
@@ -206,13 +206,13 @@ static void add_for_unsupported(struct why *why, const struct remedy_facts *fact
         return;
     more.cause.text = found + sizeof before - 1;
     more.line = 0;
-    free(remedy_for(ON_BREAK, &more, &rule));
+    free(remedy_find_text(ON_BREAK, &more, &rule));
     if (rule && rule->effort < EFFORT_REWRITE)
         remedy_add(why, ON_BREAK, &more, NULL);
 }
 
 /* Does OUTCOME mean that the call ran as Python because no new entry could be made? */
-static bool lacks_entries(enum outcome outcome)
+static bool could_no_entry_be_made(enum outcome outcome)
 {
     return outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY;
 }
@@ -223,10 +223,10 @@ static bool lacks_entries(enum outcome outcome)
 static void set_raised_limit(struct why *why, struct remedy_facts *facts)
 {
     struct query *query = db_query(why->db, schema_statement("why/limit"));
-    bool inputs_known = lacks_entries(facts->outcome) && why->different_inputs;
+    bool inputs_known = could_no_entry_be_made(facts->outcome) && why->different_inputs;
     int64_t limit = 0;
 
-    find_bind(query, 1, &why->code);
+    find_bind_ids(query, 1, &why->code);
     query_bind_integer(query, 2, facts->outcome);
     query_bind_integer(query, 3, inputs_known);
     if (query_step(query)) {
@@ -254,7 +254,7 @@ static const char *make_limit_setting(struct why *why, const struct remedy_facts
 
 /* Was an older entry hit after a newer one had been made? If so, inputs come back, and more entries
  * help. If not, inputs are always new, and a higher limit only puts the problem off. */
-static bool inputs_come_back(const struct why *why)
+static bool do_inputs_repeat(const struct why *why)
 {
     for (size_t i = 0; i < why->entries.count; i++)
         for (size_t j = i + 1; j < why->entries.count; j++) {
@@ -271,11 +271,11 @@ static void complete_limit_remedy(struct why *why, struct remedy *remedy,
                                   const struct remedy_facts *facts)
 {
     remedy->what_if = make_limit_setting(why, facts);
-    remedy->effort = inputs_come_back(why) ? EFFORT_LINE : EFFORT_PUT_OFF;
+    remedy->effort = do_inputs_repeat(why) ? EFFORT_LINE : EFFORT_PUT_OFF;
 }
 
 /* Does OUTCOME mean that torch gave up the function and told the reason? */
-static bool is_given_up(enum outcome outcome)
+static bool is_outcome_given_up(enum outcome outcome)
 {
     switch (outcome) {
     case OUTCOME_CALLBACK_ERROR:
@@ -288,18 +288,18 @@ static bool is_given_up(enum outcome outcome)
 }
 
 /* If there are calls with OUTCOME, add a remedy for them. TEXT is the reason that was recorded. */
-static void add_for_outcome(struct why *why, enum outcome outcome, struct remedy_facts facts,
-                            const char *text)
+static void add_remedy_for_outcome(struct why *why, enum outcome outcome, struct remedy_facts facts,
+                                   const char *text)
 {
     facts.outcome = outcome;
     facts.cause.text = text;
     facts.line_text = find_line_of_failure(why, text);
     if (!facts.count)
-        facts.count = why_calls(why, outcome);
+        facts.count = why_count_calls(why, outcome);
     if (!facts.count)
         return;
-    if (facts.torch && is_given_up(outcome))
-        add_for_unsupported(why, &facts);
+    if (facts.torch && is_outcome_given_up(outcome))
+        add_remedy_for_unsupported(why, &facts);
     set_raised_limit(why, &facts);
     remedy_add(why, ON_OUTCOME, &facts, outcome == OUTCOME_LIMIT ? complete_limit_remedy : NULL);
 }
@@ -317,7 +317,7 @@ static void complete_cause_remedy(struct why *why, struct remedy *remedy,
         if (remedy->effect == EFFECT_SAME)
             setting = one->setting;
     if (!setting)
-        setting = why_keep(why, cause_setting(&facts->cause));
+        setting = why_keep_text(why, cause_make_setting(&facts->cause));
     /* The what-if drops the guard, so the guard never fails. The remedy may prevent only one of its
      * failures. Both have the same effect only if the guard failed for no other cause (`whole`). */
     whole = facts->cause.whole || (setting && strncmp(setting, "drop_guard=", 11) != 0);
@@ -331,19 +331,19 @@ static void complete_cause_remedy(struct why *why, struct remedy *remedy,
 
 /* Does the history H repeat an earlier history of the same source? It does if the earlier one has
  * the values, while H has only the condition of a guard. */
-static bool repeats_earlier_history(const struct why *why, const struct history *h)
+static bool does_history_repeat_earlier_one(const struct why *why, const struct history *h)
 {
     const struct history *earlier = why->histories.at;
 
-    if (!h->source || prose_filled(h->text))
+    if (!h->source || prose_null_if_empty(h->text))
         return false;
     for (; earlier < h; earlier++)
-        if (prose_equal(earlier->source, h->source))
+        if (prose_are_texts_equal(earlier->source, h->source))
             return true;
     return false;
 }
 
-static void add_for_causes(struct why *why, const struct remedy_facts *base)
+static void add_remedies_for_causes(struct why *why, const struct remedy_facts *base)
 {
     size_t left = CAUSES_USED - !base->torch;
 
@@ -351,11 +351,11 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
         const struct history *h = &why->histories.at[i];
         struct remedy_case cases[REMEDY_CASES] = {0};
         struct remedy_facts facts = *base;
-        const char *about = why_keep(why, cause_subject(h->cause));
+        const char *about = why_keep_text(why, cause_name_subject(h->cause));
         if (h->is_repeated)
             continue;
         left--;
-        if (repeats_earlier_history(why, h))
+        if (does_history_repeat_earlier_one(why, h))
             continue;
         facts.cause = *h->cause;
         remedy_cases_read(why->db, &why->arena, why->code.ids, &facts.cause, cases);
@@ -371,21 +371,21 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
 
 /* Add a remedy for each reason that STATEMENT selects with its count. They are the reasons of calls
  * with OUTCOME. For OUTCOME_PLAIN they tell why entries died before a later compile. */
-static void add_for_reasons(struct why *why, const struct remedy_facts *base, enum outcome outcome,
-                            const char *statement)
+static void add_remedies_for_reasons(struct why *why, const struct remedy_facts *base,
+                                     enum outcome outcome, const char *statement)
 {
     struct query *query;
 
-    if (outcome && !why_calls(why, outcome))
+    if (outcome && !why_count_calls(why, outcome))
         return;
     query = db_query(why->db, schema_statement(statement));
-    find_bind(query, 1, &why->code);
+    find_bind_ids(query, 1, &why->code);
     while (query_step(query)) {
         struct remedy_facts facts = *base;
         facts.cause.text = query_text(query, 0, NULL);
         facts.count = query_integer(query, 1);
         if (outcome)
-            add_for_outcome(why, outcome, facts, facts.cause.text);
+            add_remedy_for_outcome(why, outcome, facts, facts.cause.text);
         else
             remedy_add(why, ON_DEATH, &facts, NULL);
     }
@@ -394,16 +394,16 @@ static void add_for_reasons(struct why *why, const struct remedy_facts *base, en
 
 /* Add remedies for values that change without a guard on them, so that compiled code does not
  * notice. Only stored frames show such changes. */
-static void add_for_unguarded(struct why *why, const struct remedy_facts *base)
+static void add_remedies_for_unguarded_values(struct why *why, const struct remedy_facts *base)
 {
     struct query *query;
 
-    if (!base->torch || !why_calls(why, OUTCOME_HIT))
+    if (!base->torch || !why_count_calls(why, OUTCOME_HIT))
         return;
     if (db_meta_integer(why->db, "frame_count", -1) > FRAMES_READ)
         return;
     query = db_query(why->db, schema_statement("why/unguarded"));
-    find_bind(query, 1, &why->code);
+    find_bind_ids(query, 1, &why->code);
     while (query_step(query)) {
         struct remedy_facts facts = *base;
         facts.cause.text = query_text(query, 0, NULL);
@@ -418,7 +418,7 @@ static bool has_no_graph(struct why *why)
     struct query *query = db_query(why->db, schema_statement("why/graphs"));
     bool none;
 
-    find_bind(query, 1, &why->code);
+    find_bind_ids(query, 1, &why->code);
     none = query_step(query) && query_integer(query, 0) == 0;
     query_close(query);
     return none;
@@ -456,7 +456,7 @@ static bool needs_failing_guard(const struct why *why, const struct graph_break 
     return false;
 }
 
-static void add_for_breaks(struct why *why, const struct remedy_facts *base)
+static void add_remedies_for_graph_breaks(struct why *why, const struct remedy_facts *base)
 {
     bool alone = why->breaks.count && has_no_graph(why);
 
@@ -483,15 +483,15 @@ static void add_for_breaks(struct why *why, const struct remedy_facts *base)
 }
 
 /* Was a limit reached, or did a call fail because a limit was reached? */
-static bool has_met_limit(const struct why *why)
+static bool was_limit_reached(const struct why *why)
 {
-    return why_calls(why, OUTCOME_LIMIT) > 0 || why->limit_reason ||
+    return why_count_calls(why, OUTCOME_LIMIT) > 0 || why->limit_reason ||
            (why->raised_reason && strstr(why->raised_reason, "LimitHit"));
 }
 
 /* Add a remedy for each guard that raised. If it is not known which guard did, add one remedy for
  * all calls in which a guard raised. */
-static void add_for_guard_errors(struct why *why, const struct remedy_facts *base)
+static void add_remedies_for_guard_errors(struct why *why, const struct remedy_facts *base)
 {
     struct remedy_facts facts = *base;
 
@@ -500,15 +500,15 @@ static void add_for_guard_errors(struct why *why, const struct remedy_facts *bas
             break; /* stop here, because guards that raised come first in the list */
         facts.cause.source = guard->source;
         facts.count = guard->times;
-        add_for_outcome(why, OUTCOME_GUARD_ERROR, facts, guard->expression);
+        add_remedy_for_outcome(why, OUTCOME_GUARD_ERROR, facts, guard->expression);
     }
     if (!facts.count)
-        add_for_outcome(why, OUTCOME_GUARD_ERROR, facts, NULL);
+        add_remedy_for_outcome(why, OUTCOME_GUARD_ERROR, facts, NULL);
 }
 
 /* If the program creates the function again and again, each new code object is compiled anew: add a
  * remedy for that. */
-static void add_for_new_code(struct why *why, const struct remedy_facts *base)
+static void add_remedy_for_new_code_objects(struct why *why, const struct remedy_facts *base)
 {
     const struct remedy_facts facts = {
         .function = base->function,
@@ -519,7 +519,7 @@ static void add_for_new_code(struct why *why, const struct remedy_facts *base)
     int64_t processes = why->code.processes;
     bool again = why->code.code_objects > processes && why->made > processes;
 
-    if (again && !torch_resume(base->function, NULL, NULL))
+    if (again && !torch_parse_resume_name(base->function, NULL, NULL))
         remedy_add(why, ON_AGAIN, &facts, NULL);
 }
 
@@ -528,12 +528,12 @@ static void add_all_remedies(struct why *why)
     const struct remedy_facts base = {.function = why->code.qualname,
                                       .code = why->code.kind,
                                       .torch = why->torch.number,
-                                      .limited = has_met_limit(why),
+                                      .limited = was_limit_reached(why),
                                       .cause.dimension = -1};
     struct remedy_facts run_only = base;
     struct remedy_facts plain = base;
     struct remedy_facts slow = base;
-    int64_t plain_calls = why_calls(why, OUTCOME_PLAIN);
+    int64_t plain_calls = why_count_calls(why, OUTCOME_PLAIN);
     bool was_unasked = plain_calls && plain_calls == why->all_calls;
     bool has_compiler =
         why->torch.number || db_integer(why->db, 0, schema_statement("why/has-compiler"));
@@ -541,25 +541,25 @@ static void add_all_remedies(struct why *why)
     if (why->forbidders.count)
         run_only.cause.source = why->forbidders.at[0].function;
     plain.count = why->all_calls;
-    slow.values = arena_print(&why->arena, "%.2g %%", why_guard_share(why));
-    add_for_guard_errors(why, &base);
-    add_for_reasons(why, &base, OUTCOME_CALLBACK_ERROR, "why/errors");
-    add_for_causes(why, &base);
-    add_for_reasons(why, &base, OUTCOME_PLAIN, "why/deaths");
-    add_for_new_code(why, &base);
-    add_for_outcome(why, OUTCOME_LIMIT, base, why->limit_reason);
-    add_for_outcome(why, OUTCOME_RUN_ONLY, run_only,
-                    why->forbidders.count ? "called from a caller that forbids it"
-                                          : why->declined_reason);
-    add_for_outcome(why, OUTCOME_SKIP, base, why->declined_reason);
-    add_for_outcome(why, OUTCOME_DECLINED, base, why->declined_reason);
-    add_for_outcome(why, OUTCOME_DISABLED, base, why->declined_reason);
+    slow.values = arena_print(&why->arena, "%.2g %%", why_share_of_guards(why));
+    add_remedies_for_guard_errors(why, &base);
+    add_remedies_for_reasons(why, &base, OUTCOME_CALLBACK_ERROR, "why/errors");
+    add_remedies_for_causes(why, &base);
+    add_remedies_for_reasons(why, &base, OUTCOME_PLAIN, "why/deaths");
+    add_remedy_for_new_code_objects(why, &base);
+    add_remedy_for_outcome(why, OUTCOME_LIMIT, base, why->limit_reason);
+    add_remedy_for_outcome(why, OUTCOME_RUN_ONLY, run_only,
+                           why->forbidders.count ? "called from a caller that forbids it"
+                                                 : why->declined_reason);
+    add_remedy_for_outcome(why, OUTCOME_SKIP, base, why->declined_reason);
+    add_remedy_for_outcome(why, OUTCOME_DECLINED, base, why->declined_reason);
+    add_remedy_for_outcome(why, OUTCOME_DISABLED, base, why->declined_reason);
     if (why->disabled_words || (was_unasked && has_compiler))
-        add_for_outcome(why, OUTCOME_PLAIN, plain, why->disabled_words);
-    add_for_breaks(why, &base);
+        add_remedy_for_outcome(why, OUTCOME_PLAIN, plain, why->disabled_words);
+    add_remedies_for_graph_breaks(why, &base);
     if (why->guards_slow)
         remedy_add(why, ON_GUARDS, &slow, NULL);
-    add_for_unguarded(why, &base);
+    add_remedies_for_unguarded_values(why, &base);
 }
 
 void why_add_remedies(struct why *why)

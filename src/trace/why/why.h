@@ -2,10 +2,10 @@
  *
  *     struct why why = {.db = db_open(path)};
  *     if (find_code(why.db, name, &why.code, ...) == FIND_ONE) {
- *         why_gather(&why);
+ *         why_gather_facts(&why);
  *         why_add_remedies(&why);
- *         why_whatif(&why);
- *         ... unless db_failed(why.db), everything below is filled in
+ *         why_predict_remedies(&why);
+ *         ... unless db_has_failed(why.db), everything below is filled in
  *     }
  *     why_free(&why);
  *
@@ -361,7 +361,7 @@ struct ask {
 struct torch_facts {
     TORCH_FIELDS(MEMBER)
     TORCHES_FIELDS(MEMBER)
-    int number; /* torch_version() of `version`, or 0 if there was no torch */
+    int number; /* torch_parse_version() of `version`, or 0 if there was no torch */
 };
 
 /* ---- all facts together, and the functions on them ----------------------- */
@@ -461,30 +461,30 @@ struct why {
     struct profile profile;
 };
 
-/* why_gather() reads the lists of facts. why_add_remedies() adds histories and remedies.
- * why_whatif() adds the gain of each remedy and sorts them. All three report errors themselves;
- * db_failed() tells whether there was one. */
-void why_gather(struct why *why);
+/* why_gather_facts() reads the lists of facts. why_add_remedies() adds histories and remedies.
+ * why_predict_remedies() adds the gain of each remedy and sorts them. All three report errors
+ * themselves; db_has_failed() tells whether there was one. */
+void why_gather_facts(struct why *why);
 void why_add_remedies(struct why *why);
-void why_whatif(struct why *why);
+void why_predict_remedies(struct why *why);
 
 /* Free everything that WHY owns. Some of its members may not have been set yet. */
 void why_free(struct why *why);
 
 /* Print WHY as JSON. */
-void why_json(struct why *why, FILE *out);
+void why_write_as_json(struct why *why, FILE *out);
 
 /* Return the number of calls with OUTCOME. */
-int64_t why_calls(const struct why *why, enum outcome outcome);
+int64_t why_count_calls(const struct why *why, enum outcome outcome);
 
 /* Return how much of a call's time guards take, in percent, or -1 if that is not known. */
-double why_guard_share(const struct why *why);
+double why_share_of_guards(const struct why *why);
 
 /* Do pages list REMEDY? They do not if a trial rejected it, or if there is nothing to change. */
 bool remedy_is_shown(const struct remedy *remedy);
 
 /* Has REMEDY counts, measured or exact? */
-bool remedy_has_figures(const struct remedy *remedy);
+bool remedy_has_counts(const struct remedy *remedy);
 
 /* Did COMPILE produce code? */
 bool compile_has_code(const struct compile *compile);
@@ -492,22 +492,22 @@ bool compile_has_code(const struct compile *compile);
 /* Return the recorded reason of COMPILE, if it tells why no code was produced. Otherwise
  * return NULL: torch's reasons "first call" and "no entry fitted" tell only why the
  * compiler was called. */
-const char *compile_refusal(const struct why *why, const struct compile *compile);
+const char *compile_find_refusal(const struct why *why, const struct compile *compile);
 
 /* Did the compiler skip or decline the function? If so, a mark without a reason is the compiler's.
  * If not, the program asked for the mark. */
 bool why_was_skipped(const struct why *why);
 
 /* Return the entry with this id, borrowed, or NULL. */
-struct entry *why_entry(const struct why *why, int64_t cache_entry_id);
+struct entry *why_find_entry(const struct why *why, int64_t cache_entry_id);
 
 /* Return an older entry that was alive when COMPILE happened, but that its lookup did not try,
  * because the new entry belongs to another region. Returns NULL if there is none. */
-const struct entry *why_other_region(const struct why *why, const struct compile *compile);
+const struct entry *why_find_other_region(const struct why *why, const struct compile *compile);
 
 /* Return the guard source of CAUSE and the property that changed, in the compiler's words: "L['x']
  * size[0]". Pages have cause_subject_expression() instead. */
-const char *cause_name(struct why *why, const struct cause *cause);
+const char *why_cause_name(struct why *why, const struct cause *cause);
 
 /* ---- for the files of this folder only ----------------------------------- */
 
@@ -544,6 +544,6 @@ void why_read_row(struct why *why, struct query *query, const struct field *fiel
 
 /* Copy the text OWNED, and free it. The copy lives as long as WHY. Returns NULL if
  * OWNED is NULL. */
-const char *why_keep(struct why *why, char *owned);
+const char *why_keep_text(struct why *why, char *owned);
 
 #endif

@@ -105,8 +105,8 @@ static const char *code_name(struct doc *doc, struct db *db, int64_t code_id, co
             "SELECT COALESCE(qualname, '?'), filename, first_line FROM code WHERE code_id = ?1",
             code_id)
     {
-        const char *path = prose_path(query_text(row, 1, NULL));
-        name = doc_safe(doc, name_shown(query_text(row, 0, NULL)), 160);
+        const char *path = prose_shorten_path(query_text(row, 1, NULL));
+        name = doc_safe(doc, name_to_show(query_text(row, 0, NULL)), 160);
         *place = doc_print(doc, "%s:%" PRId64, doc_safe(doc, path, 80), query_integer(row, 2));
     }
     if (name)
@@ -462,7 +462,7 @@ static void neighbours_update(struct spread *spread, struct near call)
 
 static void calls_count(struct spread *spread, const struct track *track)
 {
-    const struct open_frame *frame = track_top(track);
+    const struct open_frame *frame = track_top_frame(track);
     int64_t caller = code_at(track, (uint32_t)track->stack.count - 1);
     struct near call = {
         .ns = times_span_or_zero(frame->start_ns, frame->end_ns),
@@ -482,7 +482,7 @@ static void calls_count(struct spread *spread, const struct track *track)
 static void frame_note(void *context, struct track *track)
 {
     struct spread *spread = context;
-    struct open_frame *frame = track_top(track);
+    struct open_frame *frame = track_top_frame(track);
     uint32_t callers = (uint32_t)track->stack.count - 1;
     uint32_t above = callers ? frame[-1].what : 0;
     bool called_by_it = above & CALL_OF_IT;
@@ -519,7 +519,7 @@ static struct spread *spread_read(struct doc *doc, struct db *db, int64_t code_i
         *list_add(&spread->codes) = code;
         at = end + strspn(end, ", ");
     }
-    stacks_walk(db, &stacks, &walk);
+    stacks_visit_frames(db, &stacks, &walk);
     stacks_free(&stacks);
     return spread;
 }
@@ -751,7 +751,7 @@ void part_origin(struct doc *doc, struct db *db, struct query *row)
     char *origin = NULL;
     int64_t line = 0;
 
-    if (torch_resume(query_text(row, 0, NULL), &origin, &line))
+    if (torch_parse_resume_name(query_text(row, 0, NULL), &origin, &line))
         doc_line(doc, "the rest of %s after line %" PRId64 ", where its graph broke",
                  doc_safe(doc, doc_keep(doc, origin), 160), line);
     else if (has_origin)
@@ -796,7 +796,7 @@ static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first
         gutter.kind = VIEW_BREAK;
         gutter.mark = MARK "rbreak" MARK "n";
         gutter.note = doc_print(doc, MARK "r<- %s", doc_safe(doc, name, 70));
-    } else if (torch_resume(name, NULL, &after)) {
+    } else if (torch_parse_resume_name(name, NULL, &after)) {
         if (after >= first && after <= last)
             gutter.line = after;
         gutter.mark = MARK "aresum" MARK "n";
@@ -819,7 +819,7 @@ void part_function_source(struct doc *doc, struct db *db, struct query *row)
 {
     struct source source = source_read(query_text(row, 0, NULL));
     int64_t first = query_integer(row, 1);
-    int64_t last = source.text ? source_end(&source, first) : first;
+    int64_t last = source.text ? source_find_function_end(&source, first) : first;
     struct gutter gutter[GUTTERS];
     size_t count = 0;
 

@@ -77,15 +77,15 @@ static void flame_run(struct job *base, struct db *db)
         return;
     }
     atomic_store(&base->all, db_integer(db, 0, "SELECT MAX(frame_id) FROM frame"));
-    job->has_unstored = doubts_unstored_text(db);
-    stacks_walk(
+    job->has_unstored = doubts_describe_unstored_frames(db);
+    stacks_visit_frames(
         db, &job->stacks,
         &(struct walk){.context = job, .fold = true, .merge = job->merge, .tick = frames_tick});
     if (atomic_load(&base->cancelled))
         return;
     names_read(&job->names, db, "tui/code-names");
     names_read(&job->threads, db, "tui/threads");
-    tree_link(&job->stacks.tree);
+    tree_link_children(&job->stacks.tree);
 }
 
 static void flame_job_free(struct job *base)

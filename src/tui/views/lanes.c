@@ -17,9 +17,10 @@ void names_read(struct names *names, struct db *db, const char *statement)
 {
     db_rows(row, db, schema_statement(statement))
     {
-        const char *text = name_shown(query_text(row, 1, NULL));
+        const char *text = name_to_show(query_text(row, 1, NULL));
         *list_add(&names->all) = (struct name){
-            query_integer(row, 0), arena_text(&names->arena, text, prose_cut(text, NAME_BYTES))};
+            query_integer(row, 0),
+            arena_text(&names->arena, text, prose_length_without_cut_character(text, NAME_BYTES))};
     }
 }
 
@@ -135,7 +136,7 @@ bool has_more_frames(const struct job *job)
 static void frame_note(void *context, struct track *track)
 {
     struct lanes_job *job = context;
-    const struct open_frame *frame = track_top(track);
+    const struct open_frame *frame = track_top_frame(track);
     int from = bucket_of(frame->start_ns, job->span_ns);
     int to = bucket_of(frame->end_ns, job->span_ns);
     int at = track->what ? (int)track->what - 1 : lane_find(job, track->thread_id);
@@ -190,9 +191,9 @@ static void lanes_run(struct job *base, struct db *db)
             job->lanes.at[mark->lane].marked = true;
     }
     names_read(&job->names, db, "tui/code-names");
-    job->has_unstored = doubts_unstored_text(db);
-    stacks_walk(db, &stacks,
-                &(struct walk){.context = job, .tick = frames_tick, .push = frame_note});
+    job->has_unstored = doubts_describe_unstored_frames(db);
+    stacks_visit_frames(db, &stacks,
+                        &(struct walk){.context = job, .tick = frames_tick, .push = frame_note});
     stacks_free(&stacks);
 }
 

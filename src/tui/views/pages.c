@@ -21,9 +21,9 @@
 
 void part_doubts(struct doc *doc, struct db *db, struct query *unused)
 {
-    const char *which = doubts_frames_text(db);
-    const char *values = doubts_values(db);
-    char *settings = doubts_settings(db);
+    const char *which = doubts_describe_stored_frames(db);
+    const char *values = doubts_describe_stored_values(db);
+    char *settings = doubts_describe_settings(db);
 
     if (which)
         doc_line(doc, MARK "d%s", which);
@@ -45,8 +45,8 @@ void part_findings(struct doc *doc, struct db *db, struct query *unused)
     char *rest;
     char *line;
 
-    db_keep_view(db, "functions");
-    db_keep_view(db, "findings");
+    db_store_view_as_table(db, "functions");
+    db_store_view_as_table(db, "findings");
     query = db_query(db, "SELECT code_id, qualname FROM findings");
     findings_print(db, out, TEMPLATE_MARKED, NULL);
     fclose(out);
@@ -192,7 +192,7 @@ void part_bytecode(struct doc *doc, struct db *db, struct query *row)
 
     for (int i = 0; i < 2; i++)
         if (query_type(row, i) != QUERY_NULL)
-            texts[i] = doc_print(doc, "%s", query_whole(row, i, NULL));
+            texts[i] = doc_print(doc, "%s", query_whole_value(row, i, NULL));
     both = texts[0] && texts[1];
     if (both && half >= 44) {
         doc_part(doc, "%s%s", doc_fit(doc, titles[0], half + 3), titles[1]);
@@ -245,16 +245,16 @@ void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
         return;
     *cause = cause_read(row, CAUSE);
     if (cause->expected && cause->actual)
-        facts.values =
-            doc_print(doc, "%.100s, %.100s", cause_expected_value(cause), cause_seen(cause));
+        facts.values = doc_print(doc, "%.100s, %.100s", cause_expected_value(cause),
+                                 cause_actual_unshortened(cause));
     code = compile_code(db, &arena, cause->compile_id);
     remedy_cases_read(db, &arena, code, cause, cases);
-    line_text = user_stack_code(cause->user_stack, cause->text, db_lines(db));
+    line_text = user_stack_innermost_code(cause->user_stack, cause->text, db_lines(db));
     facts.function = doc_keep(doc, query_copy(row, FUNCTION));
     facts.code = doc_keep(doc, query_copy(row, KIND));
     facts.line_text = doc_keep(doc, line_text);
-    facts.torch = torch_version(query_text(row, TORCH, NULL));
-    remedy = doc_keep(doc, remedy_for(ON_CAUSE, &facts, NULL));
+    facts.torch = torch_parse_version(query_text(row, TORCH, NULL));
+    remedy = doc_keep(doc, remedy_find_text(ON_CAUSE, &facts, NULL));
     if (remedy) {
         doc_line(doc, "    " MARK "gWhat would have helped" MARK
                       "n, and what it would have made of the run: Enter");
@@ -272,10 +272,10 @@ void part_break_remedy(struct doc *doc, struct db *db, struct query *row)
         .cause.text = doc_keep(doc, query_copy(row, 0)),
         .function = doc_keep(doc, query_copy(row, 1)),
         .line = query_integer(row, 2),
-        .torch = torch_version(query_text(row, 3, NULL)),
+        .torch = torch_parse_version(query_text(row, 3, NULL)),
         .count = 1,
     };
-    const char *remedy = doc_keep(doc, remedy_for(ON_BREAK, &facts, NULL));
+    const char *remedy = doc_keep(doc, remedy_find_text(ON_BREAK, &facts, NULL));
 
     if (!remedy)
         return;
@@ -370,7 +370,7 @@ static void simulate_setting(struct doc *doc, struct db *db, struct replay *repl
     if (!doc->start)
         doc->start = doc->lines.count - 1;
     if (whatif_answer_typed(&asked, &answer))
-        whatif_page(&asked, &answer, page_move_text, &page);
+        whatif_print_page(&asked, &answer, page_move_text, &page);
     whatif_answer_free(&answer);
     page_move_text(&page, -1);
     fclose(page.out);
@@ -388,7 +388,7 @@ static const char *find_sparing_setting(struct doc *doc, struct db *db, int64_t 
             compile_id)
     {
         struct cause cause = cause_read(row, 0);
-        setting = doc_keep(doc, cause_setting(&cause));
+        setting = doc_keep(doc, cause_make_setting(&cause));
     }
     return setting;
 }

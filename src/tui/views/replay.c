@@ -65,18 +65,18 @@ static void position_store(struct replay_job *job, struct cursor *c)
                                            [REPLAY_COMPILE] = VIEW_COMPILE,
                                            [REPLAY_BREAK] = VIEW_BREAK,
                                            [REPLAY_DEATH] = VIEW_ENTRY};
-    const struct replay_event *event = cursor_event(c);
+    const struct replay_event *event = cursor_get_event(c);
     struct replay_subject about;
 
     job->event = c->at;
     job->events = c->r->events.count;
     job->filtered = c->filtered != NULL;
     if (event) {
-        about = cursor_subject(c);
+        about = cursor_get_subject(c);
         job->at = (struct target){.kind = kinds[event->kind],
                                   .id = event->kind == REPLAY_LOOKUP ? -about.id : about.id};
     }
-    job->at.at_ns = cursor_ns(c);
+    job->at.at_ns = cursor_get_time(c);
 }
 
 static bool is_cancelled(void *job)
@@ -88,7 +88,7 @@ static bool is_cancelled(void *job)
 static void moves_make(struct replay_job *job, struct cursor *c, struct db *db)
 {
     if (job->function) {
-        if (cursor_filter(c, function_filter(&job->page, db, job->function)))
+        if (cursor_add_filter(c, function_filter(&job->page, db, job->function)))
             strcpy(job->said, "this function alone; f and Enter end that");
     }
     for (size_t i = 0; i < job->moves.things.count && !is_cancelled(job); i++) {
@@ -108,7 +108,7 @@ static struct cursor *cursor_make(struct db *db)
     if (!replay)
         return NULL;
     c = calloc(1, sizeof *c);
-    cursor_begin(c, db, replay, NULL);
+    cursor_init(c, db, replay, NULL);
     return c;
 }
 
@@ -153,7 +153,7 @@ static void replay_run(struct job *base, struct db *db)
         fputs(said, c->out);
     free(said);
     if (c->r->events.count)
-        replay_page(c);
+        replay_print_page(c);
     else
         fputs("There is nothing to replay: no lookup, compile or graph break was recorded.\n",
               c->out);

@@ -9,7 +9,7 @@ static const char names[] = ".queries"; /* the command that lists the named quer
 static void query_show(struct view *view, const char *text)
 {
     struct list *list = (struct list *)view;
-    char *named = sql_named(text);
+    char *named = sql_name_of_line(text);
     char *sql = arena_keep(&view->arena, named ? named : strdup(text));
 
     for (char *end = sql + strlen(sql); end > sql && strchr("; \t\r\n", end[-1]); end--)

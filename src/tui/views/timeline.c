@@ -504,7 +504,7 @@ static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, 
         int selected = x == column ? STYLE_SELECTED : 0;
         int style;
         const char *mark = column_mark(t, &compiles, &sums, detailed, x, &style);
-        screen_put(screen, y + 1, x, 1, STYLE_DIM | selected, spark_glyph(depth, " "));
+        screen_put(screen, y + 1, x, 1, STYLE_DIM | selected, spark_choose_glyph(depth, " "));
         if (lane_at(t, at)->marked && y + 2 <= last)
             screen_put(screen, y + 2, x, 1, style | selected, mark);
     }
@@ -806,7 +806,7 @@ static bool lane_choose(struct timeline *t, int y)
 }
 
 /* Return the id of the innermost call under the cursor, or 0 if no call is drawn there. */
-static int64_t cursor_frame(const struct timeline *t)
+static int64_t cursor_find_frame(const struct timeline *t)
 {
     const struct detail_job *detail = detail_of(t);
     int column = cursor_column(t);
@@ -823,7 +823,7 @@ static bool timeline_place(struct view *view, const char **file, int64_t *line)
 {
     struct timeline *t = (struct timeline *)view;
 
-    struct target call = {.kind = VIEW_CALL, .id = lane_count(t) ? cursor_frame(t) : 0};
+    struct target call = {.kind = VIEW_CALL, .id = lane_count(t) ? cursor_find_frame(t) : 0};
 
     return lane_count(t) && view_source(view, &call, file, line);
 }
@@ -870,7 +870,7 @@ static void timeline_lead(struct view *view, struct arena *arena, struct target 
         return;
     compile = compiles_find(t, chosen_at(t)).longest[column];
     /* the longest call in the column, which perhaps did not run at the exact moment */
-    frame_id = cursor_frame(t);
+    frame_id = cursor_find_frame(t);
     if (compile)
         *target = (struct target){.kind = VIEW_COMPILE, .id = compile->id};
     else if (has_lookups(t, column))
