@@ -150,7 +150,7 @@ WHERE NOT EXISTS (SELECT 1 FROM counted)
 SELECT file FROM merged WHERE decided = 0 AND (rank IS NOT NULL OR NOT EXISTS (SELECT 1 FROM merged WHERE rank IS NOT NULL));
 
 -- name: guard_times
--- Every check of guards and the call for which it ran, as rows for db_visit_rows. C adds conditions that
+-- Every check of guards and the call for which it ran, as rows for db_visit. C adds conditions that
 -- select the checks.
 SELECT each(l.code_id, l.thread_id, k.lookup_id, k.duration_ns)
 FROM guard_check k NOT INDEXED CROSS JOIN lookup l ON l.lookup_id = k.lookup_id WHERE TRUE

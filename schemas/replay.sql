@@ -1,5 +1,5 @@
 -- replay.sql -- the statements of `dyntrace replay`: src/trace/replay/. Statements with many rows of
--- numbers pass each row to C by each() (db_visit_rows), where a NULL becomes 0 unless the statement replaces it.
+-- numbers pass each row to C by each() (db_visit), where a NULL becomes 0 unless the statement replaces it.
 
 -- name: processes
 -- The last column is the time from which on events are missing. Lost texts do not count, because

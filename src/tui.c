@@ -53,7 +53,7 @@ static void handle_key(struct loop *loop, const struct key *typed);
  * there. */
 static void handle_hint_click(struct loop *loop, int x)
 {
-    int code = loop->hinted ? places_hint_click(&loop->places, x) : KEY_NONE;
+    int code = loop->hinted ? places_find_hint_key(&loop->places, x) : KEY_NONE;
 
     if (code != KEY_NONE)
         handle_key(loop, &(struct key){.code = code});
@@ -68,7 +68,7 @@ static void handle_key(struct loop *loop, const struct key *typed)
 
     if (key->code == K_RESIZE) {
         screen_resize(loop->face.screen, key->y, key->x);
-        places_fit(&loop->places);
+        places_set_sizes(&loop->places);
         return;
     }
     if (key->code == K_CLOSED) {
@@ -78,10 +78,10 @@ static void handle_key(struct loop *loop, const struct key *typed)
     loop->message[0] = 0;
     /* Ctrl-Z and Ctrl-L do not go to the prompt, so the line being typed stays as it is. */
     if (loop->prompt.active && key->code != K_CONTROL('z') && key->code != K_CONTROL('l')) {
-        if (tui_prompt_key(&loop->prompt, key)) {
-            /* a copy, because loop_answer() may open another prompt */
+        if (tui_prompt_handle_key(&loop->prompt, key)) {
+            /* a copy, because loop_handle_answer() may open another prompt */
             char *text = strdup(loop->prompt.text);
-            loop_answer(loop, loop->asked, text);
+            loop_handle_answer(loop, loop->asked, text);
             /* If the answer has to wait for a query, the prompt stays open, and Enter is handled
              * again later. */
             loop->prompt.active |= loop->waits;
@@ -97,10 +97,10 @@ static void handle_key(struct loop *loop, const struct key *typed)
         handle_hint_click(loop, key->x);
         return;
     }
-    if (key->code == K_CLICK && !places_click(&loop->places, key))
+    if (key->code == K_CLICK && !places_handle_click(&loop->places, key))
         return;
     if ((request = request_of_key(key->code)))
-        loop_request(loop, request, key);
+        loop_handle_request(loop, request, key);
     else
         tui_say(&loop->face, "no such key; ? lists them");
     if (key->code == K_CLICK && loop_top(loop) != view)
@@ -167,7 +167,7 @@ static void draw_last_line(struct loop *loop)
                    "the program draws a screen of its own: run it without --live, and `dyntrace "
                    "tui --live` on its trace in another terminal");
     } else if (loop->output.text.count && loop_top(loop)->target.kind != VIEW_OUTPUT) {
-        char *last = output_last(&loop->output);
+        char *last = output_get_last_line(&loop->output);
         int x = screen_put(screen, y, 0, screen->columns, STYLE_DIM, "O: ");
         screen_put(screen, y, x, screen->columns - x, STYLE_NORMAL, last);
         free(last);
@@ -193,7 +193,7 @@ static void draw_screen(struct loop *loop)
                                      : " (live)");
         draw_last_line(loop);
     }
-    screen_show(screen);
+    screen_show_on_terminal(screen);
 }
 
 /* ---- the loop that waits and draws --------------------------------------- */
@@ -211,7 +211,7 @@ static bool wait_for_job(struct loop *loop, int64_t ms, bool also)
     if (polled[0].revents)
         eventfd_read(polled[0].fd, &ended);
     if (polled[2].revents)
-        loop->output.open = output_read(&loop->output, polled[2].fd);
+        loop->output.open = output_read_from_program(&loop->output, polled[2].fd);
     return polled[0].revents;
 }
 
@@ -221,7 +221,7 @@ static void wait_for_queries(struct loop *loop)
     /* three rounds, because settling a view may start more queries */
     for (int quiet = 0; quiet < 3; quiet++) {
         places_update(&loop->places);
-        while (work_pending(loop->face.work)) {
+        while (work_is_job_pending(loop->face.work)) {
             wait_for_job(loop, 1000, false);
             places_update(&loop->places);
             quiet = 0;
@@ -237,7 +237,7 @@ static void handle_keys_of_script(struct loop *loop, const char *keys)
 
     wait_for_queries(loop);
     draw_screen(loop);
-    while (!loop->quit && script_key(&at, &key)) {
+    while (!loop->quit && script_read_key(&at, &key)) {
         handle_key(loop, &key);
         wait_for_queries(loop);
         draw_screen(loop);
@@ -269,7 +269,7 @@ static void handle_keys(struct loop *loop)
         int64_t idle;
         struct key key;
         /* no query is running: the next key's queries get the full time limit */
-        if (!work_pending(loop->face.work))
+        if (!work_is_job_pending(loop->face.work))
             bounds_wait_for_interrupt();
         wait_for_first_rows(loop, any);
         if (loop->waits) {
@@ -282,7 +282,7 @@ static void handle_keys(struct loop *loop)
         wait_for_job(loop, idle < TICK_MS ? TICK_MS - idle : 0, true);
         /* Take all keys that have been typed, then draw one screen, so that a held key does not
          * queue up screens. */
-        while (!loop->quit && (key = screen_key(loop->face.screen)).code != KEY_NONE) {
+        while (!loop->quit && (key = screen_read_key(loop->face.screen)).code != KEY_NONE) {
             bounds_wait_for_interrupt();
             queue_key(loop, &key);
             any = true;
@@ -306,7 +306,7 @@ int tui_run(const struct tui_options *options, const char *path)
     loop->face.calls = &loop_calls;
     loop->face.views = loop_views;
     loop->face.parts = loop_parts;
-    if (loop_take(loop, path)) {
+    if (loop_take_trace(loop, path)) {
         screen = options->dump ? screen_open_memory(options->rows, options->columns, options->ascii)
                                : screen_open_terminal(options->ascii, &why);
         if (!screen)
@@ -318,30 +318,30 @@ int tui_run(const struct tui_options *options, const char *path)
         loop->face.below = loop->live;
         loop->face.output = options->running ? &loop->output : NULL;
         loop->name = options->name ? options->name : loop->name;
-        loop->prompt = (struct prompt){.complete = loop_complete, .context = loop};
+        loop->prompt = (struct prompt){.complete = loop_complete_word, .context = loop};
         loop->output.open = options->running;
         loop->output.input_fd =
             options->running && options->program_reads ? options->output_fd : -1;
-        tui_prompt_past_read(&loop->prompt, options->keys ? NULL : state_file("tui_history"));
+        tui_prompt_read_history(&loop->prompt, options->keys ? NULL : state_file("tui_history"));
         say_divert(show_error_message, &loop->face);
-        tui_go(&loop->face, &(struct target){.kind = VIEW_OVERVIEW});
+        tui_open_view(&loop->face, &(struct target){.kind = VIEW_OVERVIEW});
         if (options->replay)
-            tui_go(&loop->face, &(struct target){.kind = VIEW_REPLAY});
+            tui_open_view(&loop->face, &(struct target){.kind = VIEW_REPLAY});
         if (options->keys)
             handle_keys_of_script(loop, options->keys);
         loop->face.scripted = false;
         if (options->dump)
-            screen_dump(screen, stdout);
+            screen_write_to_file(screen, stdout);
         else if (!loop->quit)
             handle_keys(loop);
-        damaged = options->dump && work_damaged(loop->face.work);
+        damaged = options->dump && work_is_trace_damaged(loop->face.work);
         say_divert(NULL, NULL);
         /* Restore the terminal first: closing the trace may wait for a query that never ends,
          * and then Ctrl-C must be able to stop this process. */
         screen_close(screen);
-        tui_prompt_past_keep(&loop->prompt);
+        tui_prompt_add_to_history(&loop->prompt);
     }
-    loop_leave(loop);
+    loop_close_trace(loop);
     close(loop->ended_fd);
     output_print(&loop->output); /* print it on the terminal, as the program would have done */
     list_free(&loop->output.text);

@@ -224,7 +224,7 @@ static void store_counts_of_part(void *context, const struct count_part *part)
             say_print("%s AND k.guard_check_id > %" PRId64 " AND k.guard_check_id <= %" PRId64,
                       schema_statement("check/guard_times"), part->from[COUNT_CHECKS],
                       part->to[COUNT_CHECKS]);
-        db_visit_rows(check->db, sql, add_guard_time, check);
+        db_visit(check->db, sql, add_guard_time, check);
         free(sql);
     }
     store_counts(check);

@@ -380,9 +380,9 @@ static void check_all_frames(struct db *db)
         .last_id = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame"),
         .is_part = db_meta_integer(db, "decisions_only", 0)};
 
-    db_visit_rows(db, schema_statement("fsck-frames/threads"), add_thread_state, &pass);
-    db_visit_rows(db, "SELECT each(code_id) FROM code", add_code_total, &pass);
-    db_visit_rows(
+    db_visit(db, schema_statement("fsck-frames/threads"), add_thread_state, &pass);
+    db_visit(db, "SELECT each(code_id) FROM code", add_code_total, &pass);
+    db_visit(
         db,
         "SELECT each(frame_id, thread_id, start_ns, end_ns, code_id, parent_id, kind, outcome, "
         "exit) FROM frame NOT INDEXED",

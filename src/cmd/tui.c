@@ -43,7 +43,7 @@ static const struct option options[] = {
 static int tui_main(int count, char **operands)
 {
     const char *path;
-    const char *fault = given.dump ? NULL : screen_fault();
+    const char *fault = given.dump ? NULL : screen_get_error();
 
     if (given.rows && !given.dump) {
         say_error("tui: --screen is for --dump: a terminal has its own size");

@@ -831,7 +831,7 @@ int64_t db_integer(struct db *db, int64_t otherwise, const char *sql)
     return otherwise;
 }
 
-/* ---- reading many rows fast: db_visit_rows() ----------------------------------- */
+/* ---- reading many rows fast: db_visit() ----------------------------------- */
 
 struct each {
     bool (*row)(void *context, const int64_t *values, unsigned nulls);
@@ -862,10 +862,10 @@ static void end_row_calls(sqlite3_context *context)
     sqlite3_result_null(context);
 }
 
-void db_visit_rows(struct db *db, const char *sql,
-                   bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context)
+void db_visit(struct db *db, const char *sql,
+              bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context)
 {
-    /* SQLite owns `each` and frees it when it removes the function. This may be after db_visit_rows
+    /* SQLite owns `each` and frees it when it removes the function. This may be after db_visit
      * has returned, because SQLite removes no function while another statement is running. */
     struct each *each = malloc(sizeof *each);
     struct query *query;

@@ -148,9 +148,8 @@ bool db_run(struct db *db, const char *sql);
  * passed as 0, and its bit is set in NULLS. The rows come in the order in which SQLite reads the
  * table; with "FROM t NOT INDEXED" this is the order of keys. ROW may return false to stop early,
  * which is no error. */
-void db_visit_rows(struct db *db, const char *sql,
-                   bool (*row)(void *context, const int64_t *values, unsigned nulls),
-                   void *context);
+void db_visit(struct db *db, const char *sql,
+              bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context);
 
 /* Return the SQLite connection, with which trace/scan.c reads a whole table fast. No other file
  * should use it. */

@@ -278,7 +278,7 @@ void scan_rows(struct db *db, enum row_table table,
     if (scan.next == INT64_MIN)
         *strstr(rest, " WHERE ") = 0;
     if (!done && !query_failed(query))
-        db_visit_rows(db, rest, row, context);
+        db_visit(db, rest, row, context);
     query_close(query);
     free(scan.part);
     free(rest);

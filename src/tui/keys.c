@@ -21,7 +21,7 @@ static const struct {
 } names[] = {KEY_CODES(NAME_){"Space", ' '}};
 enum { NAMES = array_count(names) };
 
-const char *key_label(int code, char *made)
+const char *key_make_label(int code, char *made)
 {
     for (int i = 0; i < NAMES; i++)
         if (names[i].code == code)
@@ -34,7 +34,7 @@ const char *key_label(int code, char *made)
 }
 
 /* Is WORD the name of a control key, "C-a" to "C-z"? */
-static bool is_control(const char *word, size_t length)
+static bool is_name_of_control_key(const char *word, size_t length)
 {
     if (length != 3 || strncmp(word, "C-", 2))
         return false;
@@ -43,11 +43,11 @@ static bool is_control(const char *word, size_t length)
 
 /* Read the name of a key, such as "Enter", and the numbers behind it in "Click:10,5" and
  * "Resize:80x24". Returns false if WORD is not the name of a key. */
-static bool named_key_read(const char *word, size_t length, struct key *key)
+static bool read_named_key(const char *word, size_t length, struct key *key)
 {
     size_t bare = strcspn(word, " :");
 
-    if (is_control(word, length)) {
+    if (is_name_of_control_key(word, length)) {
         key->code = K_CONTROL(word[2]);
         return true;
     }
@@ -64,16 +64,16 @@ static bool named_key_read(const char *word, size_t length, struct key *key)
     return false;
 }
 
-int key_named(const char *word, size_t length)
+int key_from_name(const char *word, size_t length)
 {
     struct key key = {0};
 
     if (length == 1)
         return (unsigned char)*word;
-    return named_key_read(word, length, &key) ? key.code : KEY_NONE;
+    return read_named_key(word, length, &key) ? key.code : KEY_NONE;
 }
 
-bool script_key(const char **at, struct key *key)
+bool script_read_key(const char **at, struct key *key)
 {
     const char *word = *at + strspn(*at, " ");
     size_t length = strcspn(word, " ");
@@ -83,7 +83,7 @@ bool script_key(const char **at, struct key *key)
     *key = (struct key){KEY_NONE, 0, 0};
     if (!length)
         return false;
-    if (!begins || !named_key_read(word, length, key)) {
+    if (!begins || !read_named_key(word, length, key)) {
         length = json_decode_character((const unsigned char *)word, strlen(word), &rune);
         key->code = length ? (int)rune : (unsigned char)*word;
         length = length ? length : 1;

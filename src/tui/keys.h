@@ -155,14 +155,14 @@ extern const struct binding bindings[REQUESTS];
  * A script is words, such as " j j Enter /forward Enter", with a space before each. A word is a
  * key's name (KEY_CODES, Space, C-l), a click (Click:X,Y), a new screen size (Resize:WxH), or
  * characters, each of which is a key. */
-bool script_key(const char **at, struct key *key);
+bool script_read_key(const char **at, struct key *key);
 
 /* Return the key whose name in the help is WORD, which has LENGTH bytes: "Esc", "s", "C-c". Returns
  * KEY_NONE if WORD is longer than a character and not the name of a key. */
-int key_named(const char *word, size_t length);
+int key_from_name(const char *word, size_t length);
 
 /* Return the name of the key CODE: "Enter", "C-z", "j". The name is written into MADE, which has
  * room for 16 bytes, unless it is a constant. */
-const char *key_label(int code, char *made);
+const char *key_make_label(int code, char *made);
 
 #endif

@@ -12,11 +12,11 @@ void view_template_open(struct template *template, const char *name, const char 
     struct arena arena = {0};
     const char *text = schema_statement(arena_print(&arena, "tui/%s", name));
 
-    template_open(template, text_with(&arena, text, "$codes", codes ? codes : SAME_FUNCTION));
+    template_open(template, text_replace(&arena, text, "$codes", codes ? codes : SAME_FUNCTION));
     arena_free(&arena);
 }
 
-struct target id_target(const char *name, int64_t id)
+struct target target_from_id_column(const char *name, int64_t id)
 {
     static const struct {
         const char *name;
@@ -36,7 +36,7 @@ struct target id_target(const char *name, int64_t id)
     return (struct target){0};
 }
 
-struct target row_target(struct arena *arena, const struct row *row, const char *text)
+struct target target_from_template(struct arena *arena, const struct row *row, const char *text)
 {
     const char *lead = strstr(text, "=> ");
     const char *where, *title, *at, *id;

@@ -13,7 +13,7 @@ enum {
     LAYOUT_MOST = 64,
 };
 
-static bool is_text(const struct list_column *column)
+static bool is_text_column(const struct list_column *column)
 {
     return column->format <= AS_SPARK;
 }
@@ -29,7 +29,7 @@ struct layout {
 
 /* Write a column's heading into MADE: its name, the unit of a time, and an arrow if the rows
  * are sorted by it. */
-static const char *heading_print(char made[160], const struct list *list, int column)
+static const char *write_heading(char made[160], const struct list *list, int column)
 {
     const struct list_column *c = column_at(list, column);
     const char *unit = c->format == AS_TIME ? " (s)" : "";
@@ -48,7 +48,7 @@ static int natural_width(const struct list *list, const struct screen *screen, i
     const struct list_column *c = column_at(list, column);
     const struct list_job *window = list->window;
     char made[CELL_TEXT];
-    int width = screen_width(screen, heading_print(made, list, column), TEXT_WIDEST);
+    int width = screen_width(screen, write_heading(made, list, column), TEXT_WIDEST);
     size_t from = window ? window->from : list->view.top;
     size_t count = window ? window->row_count : (size_t)list->view.rows * 2;
 
@@ -85,7 +85,7 @@ static bool widen_columns(struct layout *layout, const int natural[], int *room)
 
 /* Choose the columns that fit on the screen, and their widths. The first column is always shown,
  * and the column number `scroll` comes next. Text columns share the space that is left. */
-static struct layout layout_make(const struct list *list, const struct screen *screen)
+static struct layout choose_layout(const struct list *list, const struct screen *screen)
 {
     struct layout layout = {0};
     int room = list->view.columns - 1;
@@ -101,7 +101,7 @@ static struct layout layout_make(const struct list *list, const struct screen *s
             continue;
         width = natural_width(list, screen, i);
         natural[layout.count] = width;
-        if (is_text(c) && width > c->width)
+        if (is_text_column(c) && width > c->width)
             width = c->width;
         /* at first, the first column takes at most half of the line */
         if (!gap && width > room / 2)
@@ -122,7 +122,8 @@ static struct layout layout_make(const struct list *list, const struct screen *s
     return layout;
 }
 
-static int cell_style(const struct list_column *column, const struct value *value, const char *text)
+static int choose_cell_style(const struct list_column *column, const struct value *value,
+                             const char *text)
 {
     bool is_zero = value->type == QUERY_INTEGER && value->integer == 0;
     bool is_some = value->type != QUERY_NULL && value->integer > 0;
@@ -141,7 +142,7 @@ static int cell_style(const struct list_column *column, const struct value *valu
     }
 }
 
-static void cell_draw(struct screen *screen, int y, int x, int width, int style, const char *text,
+static void draw_cell(struct screen *screen, int y, int x, int width, int style, const char *text,
                       bool right)
 {
     if (right) {
@@ -159,8 +160,8 @@ static const char *find_other_text(const struct list *list, const struct value *
     const char *beside = NULL;
 
     for (int i = 0; i < column_count(list); i++) {
-        bool is_compared = i != column && column_at(list, i)->format == AS_DIFFER;
-        if (is_compared && row[i].type == QUERY_TEXT)
+        bool is_column_with_operator = i != column && column_at(list, i)->format == AS_DIFFER;
+        if (is_column_with_operator && row[i].type == QUERY_TEXT)
             beside = row[i].text;
     }
     return beside;
@@ -174,9 +175,9 @@ static bool is_inside_letter(char byte)
 
 /* If MADE does not fit into WIDTH columns, make the first difference from the text of the other
  * column visible: replace what comes long before it by "…". */
-static void difference_print(char made[CELL_TEXT], const struct list *list,
-                             const struct screen *screen, const struct value *row, int column,
-                             int width)
+static void show_first_difference(char made[CELL_TEXT], const struct list *list,
+                                  const struct screen *screen, const struct value *row, int column,
+                                  int width)
 {
     const char *text = made;
     const char *other = find_other_text(list, row, column);
@@ -198,7 +199,7 @@ static void difference_print(char made[CELL_TEXT], const struct list *list,
         snprintf(made, CELL_TEXT, "…%s", strdupa(text + same));
 }
 
-static void head_draw(struct list *list, struct screen *screen, const struct layout *layout)
+static void draw_headings(struct list *list, struct screen *screen, const struct layout *layout)
 {
     int y = list->view.y;
 
@@ -208,49 +209,49 @@ static void head_draw(struct list *list, struct screen *screen, const struct lay
         int x = layout->at[i].x;
         int width = layout->at[i].width;
         int selected = c == list->column ? STYLE_SELECTED : 0;
-        bool right = !is_text(column_at(list, c));
+        bool right = !is_text_column(column_at(list, c));
         char text[160];
-        heading_print(text, list, c);
-        cell_draw(screen, y, x, width, STYLE_HEAD | selected, text, right);
+        write_heading(text, list, c);
+        draw_cell(screen, y, x, width, STYLE_HEAD | selected, text, right);
     }
 }
 
 /* Draw the value of ROW in column C. It begins at row Y, column X of the screen, and is
  * WIDTH columns wide. */
-static void value_draw(const struct list *list, struct screen *screen, const struct value *row,
+static void draw_value(const struct list *list, struct screen *screen, const struct value *row,
                        int c, int y, int x, int width, int selected)
 {
     const struct list_column *column = column_at(list, c);
     const struct value *value = &row[c];
     const char *searched = list->view.tui->searched;
     bool chosen = selected && c == list->column;
-    bool right = !is_text(column) || value->type != QUERY_TEXT;
+    bool right = !is_text_column(column) || value->type != QUERY_TEXT;
     bool found;
     char made[CELL_TEXT];
     int style;
 
     value_print(made, value, column->format, column->width);
     if (column->format == AS_DIFFER)
-        difference_print(made, list, screen, row, c, width);
-    style = cell_style(column, value, made);
+        show_first_difference(made, list, screen, row, c, width);
+    style = choose_cell_style(column, value, made);
     found = searched[0] && strcasestr(made, searched);
     if (chosen || found)
         style = STYLE_MATCH;
-    cell_draw(screen, y, x, width, style | selected, made, right);
+    draw_cell(screen, y, x, width, style | selected, made, right);
 }
 
-static void row_draw(struct list *list, struct screen *screen, const struct layout *layout,
+static void draw_row(struct list *list, struct screen *screen, const struct layout *layout,
                      size_t at, int y)
 {
     const struct value *row = row_at(list, at);
-    int selected = view_row_draw(&list->view, screen, y, at == list->view.at);
+    int selected = view_draw_row_begin(&list->view, screen, y, at == list->view.at);
 
     for (int i = 0; i < layout->count; i++) {
         int c = layout->at[i].column;
         int x = layout->at[i].x;
         int width = layout->at[i].width;
         if (row)
-            value_draw(list, screen, row, c, y, x, width, selected);
+            draw_value(list, screen, row, c, y, x, width, selected);
         else
             screen_put(screen, y, x, 1, STYLE_DIM | selected, "…");
     }
@@ -277,32 +278,32 @@ static const char *empty_message(const struct list *list, char *made, size_t byt
 static void list_draw(struct view *view, struct screen *screen)
 {
     struct list *list = (struct list *)view;
-    struct layout layout = layout_make(list, screen);
+    struct layout layout = choose_layout(list, screen);
     size_t rows = view->rows > 1 ? (size_t)view->rows - 1 : 0;
     int y = view->y + 1;
     char made[120];
 
-    head_draw(list, screen, &layout);
+    draw_headings(list, screen, &layout);
     if (!view->count) {
         int style = *list->failed ? STYLE_ALARM : STYLE_DIM;
-        view_words_draw(view, screen, style, empty_message(list, made, sizeof made));
+        view_draw_words(view, screen, style, empty_message(list, made, sizeof made));
     }
     for (size_t at = view->top; at < view->top + rows && at < view->count; at++) {
-        row_draw(list, screen, &layout, at, y);
+        draw_row(list, screen, &layout, at, y);
         y++;
     }
 }
 
 /* ---- moving, sorting, searching, filtering ------------------------------- */
 
-static bool is_column(const struct list *list, int column)
+static bool is_selectable_column(const struct list *list, int column)
 {
     return column >= 0 && column < column_count(list);
 }
 
 static bool is_on_screen(const struct list *list, int column)
 {
-    struct layout layout = layout_make(list, list->view.tui->screen);
+    struct layout layout = choose_layout(list, list->view.tui->screen);
 
     for (int i = 0; i < layout.count; i++)
         if (layout.at[i].column == column)
@@ -311,13 +312,13 @@ static bool is_on_screen(const struct list *list, int column)
 }
 
 /* Choose the next visible column to the right (BY is 1) or left (-1), and scroll to it. */
-static void column_move(struct list *list, int by)
+static void choose_next_column(struct list *list, int by)
 {
     int to = list->column + by;
 
-    while (is_column(list, to) && !is_column_shown(list, to))
+    while (is_selectable_column(list, to) && !is_column_shown(list, to))
         to += by;
-    if (!is_column(list, to))
+    if (!is_selectable_column(list, to))
         return;
     list->column = to;
     if (to <= 1)
@@ -333,18 +334,18 @@ static void column_move(struct list *list, int by)
 
 /* Sort by COLUMN; numbers begin with the largest. If the rows are sorted by COLUMN already,
  * reverse the order. */
-static void sort_by(struct list *list, int column)
+static void sort_by_column(struct list *list, int column)
 {
     struct question *q = &list->q;
 
-    if (!is_column(list, column))
+    if (!is_selectable_column(list, column))
         return;
     if (q->sort == column)
         q->descending = !q->descending;
     else
-        q->descending = !is_text(column_at(list, column));
+        q->descending = !is_text_column(column_at(list, column));
     q->sort = column;
-    rows_rearrange(list, false);
+    rows_filter_and_sort(list, false);
     /* show the first row of the new order, and do not follow the chosen row */
     list->wanted_id = -1;
     view_choose(&list->view, 0);
@@ -367,7 +368,7 @@ static struct target target_of_chosen_row(const struct list *list, struct arena 
         return (struct target){0};
     for (int i = 0; i < row.count; i++)
         names[i] = column_at(list, i)->name;
-    return row_target(arena, &row, lead);
+    return target_from_template(arena, &row, lead);
 }
 
 static void list_lead(struct view *view, struct arena *arena, struct target *target)
@@ -395,9 +396,9 @@ static void list_subject(struct view *view, struct target *subject)
 }
 
 /* Return the column that is drawn at column X of the screen, or -1 if there is none. */
-static int column_clicked(const struct list *list, int x)
+static int find_clicked_column(const struct list *list, int x)
 {
-    struct layout layout = layout_make(list, list->view.tui->screen);
+    struct layout layout = choose_layout(list, list->view.tui->screen);
     int column = -1;
 
     for (int i = 0; i < layout.count; i++) {
@@ -411,14 +412,14 @@ static int column_clicked(const struct list *list, int x)
 
 /* Handle a click. On a heading: sort by this column. On a row: choose the row. On the chosen cell:
  * open its target. */
-static void list_clicked(struct list *list, const struct key *key)
+static void handle_click_on_list(struct list *list, const struct key *key)
 {
-    int column = column_clicked(list, key->x);
+    int column = find_clicked_column(list, key->x);
     bool heading = key->y == list->view.y;
     bool again = false;
 
     if (heading)
-        sort_by(list, column);
+        sort_by_column(list, column);
     else if (!view_click(&list->view, key, &again))
         return;
     if (column >= 0 && column != list->column) {
@@ -437,19 +438,19 @@ static bool list_request(struct view *view, enum request request, const struct k
         return true;
     switch (request) {
     case REQUEST_LEFT:
-        column_move(list, -1);
+        choose_next_column(list, -1);
         break;
     case REQUEST_RIGHT:
-        column_move(list, 1);
+        choose_next_column(list, 1);
         break;
     case REQUEST_SORT:
-        sort_by(list, list->column);
+        sort_by_column(list, list->column);
         break;
     case REQUEST_SORT_TURN:
-        sort_by(list, list->q.sort >= 0 ? list->q.sort : list->column);
+        sort_by_column(list, list->q.sort >= 0 ? list->q.sort : list->column);
         break;
     case REQUEST_CLICK:
-        list_clicked(list, key);
+        handle_click_on_list(list, key);
         break;
     default:
         return false;
@@ -457,11 +458,11 @@ static bool list_request(struct view *view, enum request request, const struct k
     return true;
 }
 
-static bool row_fits(struct view *view, size_t at, const char *text)
+static bool does_row_match_text(struct view *view, size_t at, const char *text)
 {
     struct list *list = (struct list *)view;
 
-    return row_has(&list->q.columns, row_at(list, at), text, false);
+    return row_contains_text(&list->q.columns, row_at(list, at), text, false);
 }
 
 static bool list_search(struct view *view, const char *text, int direction)
@@ -474,10 +475,10 @@ static bool list_search(struct view *view, const char *text, int direction)
         return false;
     if (view->count && is_windowed(list)) {
         /* a job searches; later seek_take() goes to the row that the job found */
-        rows_seek(list, text, direction);
+        rows_start_search(list, text, direction);
         return true;
     }
-    found = view_find(view, direction, row_fits, text);
+    found = view_find_line(view, direction, does_row_match_text, text);
     if (!found && was_cut)
         tui_alarm(view->tui, "%s: not in the first %zu rows; f looks in all of them", text,
                   list->read->row_count);
@@ -504,7 +505,7 @@ static const char *find_operator(const char *text)
 }
 
 /* Return the length of the word (letters, digits, _) at TEXT. */
-static size_t word_bytes(const char *text)
+static size_t length_of_word(const char *text)
 {
     size_t bytes = 0;
 
@@ -515,7 +516,7 @@ static size_t word_bytes(const char *text)
 
 /* Return the length of the quoted or bracketed text that begins at TEXT, with its quotes. Returns 0
  * if TEXT does not begin with a quote or bracket. */
-static size_t quoted_bytes(const char *text)
+static size_t length_of_quoted_text(const char *text)
 {
     bool opens = strchr("'\"[", *text);
     const char *end = opens ? strchr(text + 1, *text == '[' ? ']' : *text) : NULL;
@@ -529,7 +530,7 @@ static size_t write_number_of_unit(FILE *out, const char *text)
 {
     char *unit;
     double number = strtod(text, &unit);
-    size_t letters = word_bytes(unit);
+    size_t letters = length_of_word(unit);
     double factor;
 
     if (letters == 1 && *unit == 'k')
@@ -546,8 +547,8 @@ static size_t write_number_of_unit(FILE *out, const char *text)
 
 /* Is the word at TEXT, which has LENGTH bytes, the name of a column, and does an
  * operator follow? */
-static bool is_compared(const struct list *list, struct arena *arena, const char *text,
-                        size_t length)
+static bool is_column_with_operator(const struct list *list, struct arena *arena, const char *text,
+                                    size_t length)
 {
     const char *rest = text + length;
     const char *operator= find_operator(text);
@@ -557,7 +558,7 @@ static bool is_compared(const struct list *list, struct arena *arena, const char
     return operator<= rest + strspn(rest, " !");
 }
 
-static size_t number_bytes(const char *text)
+static size_t length_of_number(const char *text)
 {
     char *end;
 
@@ -568,7 +569,8 @@ static size_t number_bytes(const char *text)
 /* Make SQL of the condition that the user typed. Numbers with units (10ms, 2k, 3M) become plain
  * numbers. Columns before an operator are quoted, because a column may be called `where`. What the
  * user quoted stays. */
-static const char *condition_make(const struct list *list, struct arena *arena, const char *text)
+static const char *make_sql_condition(const struct list *list, struct arena *arena,
+                                      const char *text)
 {
     size_t bytes;
     char *made;
@@ -577,17 +579,17 @@ static const char *condition_make(const struct list *list, struct arena *arena, 
     while (*text) {
         bool is_number = isdigit((unsigned char)*text);
         bool is_word = isalpha((unsigned char)*text) || *text == '_';
-        size_t length = quoted_bytes(text);
+        size_t length = length_of_quoted_text(text);
         bool compared = false;
         if (is_number) {
             size_t unit = write_number_of_unit(out, text);
             text += unit;
             if (unit)
                 continue;
-            length = number_bytes(text);
+            length = length_of_number(text);
         } else if (is_word) {
-            length = word_bytes(text);
-            compared = is_compared(list, arena, text, length);
+            length = length_of_word(text);
+            compared = is_column_with_operator(list, arena, text, length);
         }
         if (!length)
             length = 1;
@@ -604,8 +606,8 @@ static void list_filter(struct view *view, const char *text)
     const char *was = list->q.condition;
 
     list->q.filter = *text ? arena_print(&view->arena, "%s", text) : NULL;
-    list->q.condition = find_operator(text) ? condition_make(list, &view->arena, text) : NULL;
-    rows_rearrange(list, list->q.condition || was);
+    list->q.condition = find_operator(text) ? make_sql_condition(list, &view->arena, text) : NULL;
+    rows_filter_and_sort(list, list->q.condition || was);
 }
 
 static const char *list_column(struct view *view, size_t at)
@@ -625,7 +627,7 @@ static void list_refresh(struct view *view)
         return;
     /* drop the job, because the rows that it fetches may be out of date */
     work_drop(list->view.tui->work, list->window);
-    rows_rearrange(list, true);
+    rows_filter_and_sort(list, true);
     /* if the cursor is in the first row it stays there, even if another row comes
      * to be the first */
     if (!view->at)
@@ -636,14 +638,14 @@ static char *list_sql(struct view *view)
 {
     struct list *list = (struct list *)view;
 
-    return list->q.sql ? question_sql(&list->q, ASK_EXPORT, false) : NULL;
+    return list->q.sql ? question_make_sql(&list->q, ASK_EXPORT, false) : NULL;
 }
 
 /* ---- opening and closing the list ---------------------------------------- */
 
 /* Add the column that LINE of a template describes: "name   format width  => lead". Writes a NUL
  * behind the name. The column's texts point into LINE. */
-static void column_read(struct list *list, char *line)
+static void read_column_line(struct list *list, char *line)
 {
     char *end = strstr(line, "  ");
     const char *format = end + strspn(end, " ");
@@ -669,18 +671,18 @@ static void list_open(struct view *view)
     block = &list->template.blocks.at[0];
     list->block = block;
     *q = (struct question){.where = view->target.where};
-    q->sql = text_with(&view->arena, block->sql, "$quick", "0");
+    q->sql = text_replace(&view->arena, block->sql, "$quick", "0");
     if (strstr(block->sql, "$quick"))
-        q->quick = text_with(&view->arena, block->sql, "$quick", "1");
+        q->quick = text_replace(&view->arena, block->sql, "$quick", "1");
     q->key = block_text_after_word(block, "window");
     q->id = q->key ? q->key : block_text_after_word(block, "id");
     list_each(line, &block->lines) {
         if (!strcmp(line->word, "|"))
-            column_read(list, line->rest);
+            read_column_line(list, line->rest);
     }
     q->sort = column_named(list, q->key);
     view->head = 1;
-    rows_query(list);
+    rows_start_query(list);
 }
 
 static void list_close(struct view *view)
@@ -709,7 +711,7 @@ const struct view_ops list_ops = {
     .column = list_column,
     .export = list_export,
     .lead = list_lead,
-    .moment = list_moment,
+    .moment = list_show_moment,
     .subject = list_subject,
     .writes = "csv",
     .keys = "Enter opens  s sort  f filter  / search  v beside",

@@ -163,25 +163,27 @@ extern const struct view_ops list_ops;
 
 /* Write the SQL for a query of the kind WHAT. FIRST: only what is quick. The caller frees the text.
  * This function and those below are in rows.c. */
-char *question_sql(const struct question *question, enum ask what, bool first);
+char *question_make_sql(const struct question *question, enum ask what, bool first);
 /* Return the values of the row that is number AT in the order on the screen. Returns NULL if it has
  * not been fetched. */
 const struct value *row_at(const struct list *list, size_t at);
 /* Does ROW contain TEXT in a column that is shown? If PLAIN, the stored values are compared,
  * otherwise the texts that are drawn. */
-bool row_has(const list_columns *columns, const struct value *row, const char *text, bool plain);
+bool row_contains_text(const list_columns *columns, const struct value *row, const char *text,
+                       bool plain);
 /* Start the query for the rows. The first query reads only a screenful, or only the
  * quick columns. */
-void rows_query(struct list *list);
+void rows_start_query(struct list *list);
 /* Show the rows in a new order, or with a new filter. A whole list rearranges the rows that it has,
  * unless ASK. If ASK, and in a windowed list, the query runs again. */
-void rows_rearrange(struct list *list, bool ask);
+void rows_filter_and_sort(struct list *list, bool ask);
 /* Start a job that searches the rows of a windowed list for TEXT. */
-void rows_seek(struct list *list, const char *text, int direction);
+void rows_start_search(struct list *list, const char *text, int direction);
 void rows_free(struct list *list);
-/* Operations of lists that are in rows.c. list_moment() goes to a moment by the column `at`. */
+/* Operations of lists that are in rows.c. list_show_moment() goes to a moment by the column
+ * `at`. */
 bool list_export(struct view *view, const char *path);
-void list_moment(struct view *view, int64_t at_ns, bool near);
+void list_show_moment(struct view *view, int64_t at_ns, bool near);
 void list_update(struct view *view);
 
 #endif

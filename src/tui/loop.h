@@ -22,7 +22,7 @@ struct rates {
 };
 
 /* Read from DB, a trace that is being recorded, how the rates are now. */
-void rates_update(struct rates *rates, struct db *db);
+void rates_read_counts(struct rates *rates, struct db *db);
 
 /* Print the rates into LINE, which has room for BYTES bytes, in COLUMNS columns, for example
  * "compiling train for 4 s calls 1.2 M/s ▁▃█ ...". If PID is not 0, the memory that process PID
@@ -77,21 +77,21 @@ static inline struct view *loop_top(const struct loop *loop)
     return places_top(&loop->places);
 }
 
-/* loop_request() handles REQUEST, unless the view on top does. loop_answer() handles TEXT, which
- * the user typed at the prompt of the request `asked`. Both are in tui/requests.c. */
-void loop_request(struct loop *loop, enum request request, const struct key *key);
-void loop_answer(struct loop *loop, enum request asked, char *text);
+/* loop_handle_request() handles REQUEST, unless the view on top does. loop_handle_answer() handles
+ * TEXT, which the user typed at the prompt of the request `asked`. Both are in tui/requests.c. */
+void loop_handle_request(struct loop *loop, enum request request, const struct key *key);
+void loop_handle_answer(struct loop *loop, enum request asked, char *text);
 
 /* Return a completion of WORD, which the caller frees: the first one if AGAIN is 0, the second one
  * if it is 1, and so on. Returns NULL if there are no more. In a command, names of commands and
  * views complete the word; in a filter, columns do; in SQL, tables and columns of the trace.
  * CONTEXT is a struct loop. */
-char *loop_complete(void *context, const char *word, bool first, int again);
+char *loop_complete_word(void *context, const char *word, bool first, int again);
 
 /* ---- opening and watching the trace that the loop shows (tui/trace_file.c) ---- */
 /* Show the trace at PATH in place of the one that is shown. If PATH is NULL, show the newest trace
  * in this directory. Returns false on error, which has been reported. */
-bool loop_take(struct loop *loop, const char *path);
+bool loop_take_trace(struct loop *loop, const char *path);
 /* Show the trace at PATH in place of the one that is shown, and open its overview. */
 void loop_open(struct loop *loop, const char *path);
 /* Another file has been put where the trace was: open the path again. If the new file cannot be
@@ -101,6 +101,6 @@ void loop_reopen(struct loop *loop);
  * live trace. */
 void loop_check_file(struct loop *loop);
 /* Close the trace and all views of it. */
-void loop_leave(struct loop *loop);
+void loop_close_trace(struct loop *loop);
 
 #endif

@@ -8,7 +8,7 @@
 #include "trace/db.h"
 #include "trace/source.h"
 
-const char *page_codes(struct doc *doc, struct db *db, int64_t code_id)
+const char *page_list_codes(struct doc *doc, struct db *db, int64_t code_id)
 {
     const char *codes = "(NULL)";
 
@@ -19,33 +19,33 @@ const char *page_codes(struct doc *doc, struct db *db, int64_t code_id)
     return codes;
 }
 
-static bool is_word(const struct template_line *line, const char *word)
+static bool is_first_word_of_line(const struct template_line *line, const char *word)
 {
     return !strcmp(line->word, word);
 }
 
 /* Fill in TEXT, a line of a template, for ROW, and add it to DOC with its target. If PART, it
  * becomes a heading, otherwise wrapped text. ARENA keeps strings that are needed only meanwhile. */
-static void line_put(struct doc *doc, struct arena *arena, const struct row *row, const char *text,
-                     bool part)
+static void add_template_line(struct doc *doc, struct arena *arena, const struct row *row,
+                              const char *text, bool part)
 {
     const char *made = row_print(arena, row, text, TEMPLATE_MARKED);
     struct target target;
 
     if (!made)
         return;
-    target = row_target(&doc->arena, row, text);
+    target = target_from_template(&doc->arena, row, text);
     made = doc_print(doc, "%s", made);
     if (part)
         doc_add_part(doc, made);
     else
-        doc_wrap(doc, made, target);
-    doc_target(doc, target);
+        doc_add_wrapped_line(doc, made, target);
+    doc_set_target(doc, target);
 }
 
 /* Return the whole text of the first field in TEXT, because the value in ROW may have been cut.
  * Returns NULL if the field is not a text. */
-static const char *field_whole(struct query *query, const struct row *row, const char *text)
+static const char *read_whole_field(struct query *query, const struct row *row, const char *text)
 {
     const struct value *value = row_value_of_field(row, text);
 
@@ -54,7 +54,7 @@ static const char *field_whole(struct query *query, const struct row *row, const
     return query_whole_value(query, (int)(value - row->values), NULL);
 }
 
-static void part_put(struct doc *doc, struct db *db, struct query *row, const char *name)
+static void add_page_part(struct doc *doc, struct db *db, struct query *row, const char *name)
 {
     for (const struct page_part *part = doc->tui->parts; part->name; part++)
         if (!strcmp(part->name, name))
@@ -62,7 +62,7 @@ static void part_put(struct doc *doc, struct db *db, struct query *row, const ch
 }
 
 /* Let the key o on the last line of DOC open the source of the code object of ROW. */
-static void place_put(struct doc *doc, const struct row *row)
+static void set_source_place_of_line(struct doc *doc, const struct row *row)
 {
     struct doc_line *last = &doc->lines.at[doc->lines.count - 1];
     const struct value *file = row_value_of_field(row, "{filename}");
@@ -74,7 +74,7 @@ static void place_put(struct doc *doc, const struct row *row)
 
 /* May row NUMBER (from 0) of BLOCK be left out if the screen is full? Yes for rows after the first
  * N, if the template has a line `fill N`. */
-static bool may_leave_out(const struct template_block *block, int number)
+static bool may_row_be_left_out(const struct template_block *block, int number)
 {
     const char *least = block_text_after_word(block, "fill");
 
@@ -83,8 +83,8 @@ static bool may_leave_out(const struct template_block *block, int number)
 
 /* Add the heading that TEXT, a line of a template, makes of ROW. If the row before had the same
  * heading, add nothing. */
-static void heading_put(struct doc *doc, struct arena *arena, const struct row *row,
-                        const char *text, int number)
+static void add_heading_once(struct doc *doc, struct arena *arena, const struct row *row,
+                             const char *text, int number)
 {
     const char *made = row_print(arena, row, text, TEMPLATE_MARKED);
     bool same = number && doc->heading && made && !strcmp(made, doc->heading);
@@ -92,7 +92,7 @@ static void heading_put(struct doc *doc, struct arena *arena, const struct row *
     if (!made || same)
         return;
     doc->heading = doc_print(doc, "%s", made);
-    line_put(doc, arena, row, text, true);
+    add_template_line(doc, arena, row, text, true);
 }
 
 /* Add the line that TEXT, a line of a template, makes of ROW. If FILLING, and if the wrapped line
@@ -102,36 +102,36 @@ static bool add_row_if_it_fits(struct doc *doc, struct arena *arena, const struc
 {
     size_t before = doc->lines.count;
 
-    line_put(doc, arena, row, text, false);
+    add_template_line(doc, arena, row, text, false);
     if (filling && (int)doc->lines.count > doc->rows - 1) {
         doc->lines.count = before;
         return false;
     }
     if (doc->lines.count > before)
-        place_put(doc, row);
+        set_source_place_of_line(doc, row);
     return true;
 }
 
 /* Add the whole text of the field in REST. If WRAP, it is one paragraph of at most MOST bytes,
  * behind the words of REST. If not, its lines are separate lines, at most MOST. */
-static void whole_field_put(struct doc *doc, struct query *query, const struct row *row,
+static void add_whole_field(struct doc *doc, struct query *query, const struct row *row,
                             const char *rest, size_t most, bool wrap)
 {
-    const char *text = field_whole(query, row, rest);
+    const char *text = read_whole_field(query, row, rest);
     int words = (int)strcspn(rest, "{");
     const char *line;
 
     if (!text)
         return;
     if (!wrap) {
-        doc_text(doc, text, 2, most);
+        doc_add_wrapped_text(doc, text, 2, most);
         return;
     }
     line = doc_print(doc, "%.*s%s", words, rest, doc_safe(doc, text, most));
-    doc_wrap(doc, line, row_target(&doc->arena, row, rest));
+    doc_add_wrapped_line(doc, line, target_from_template(&doc->arena, row, rest));
 }
 
-static void title_put(struct doc *doc, struct arena *arena, const struct row *row, const char *text)
+static void add_title(struct doc *doc, struct arena *arena, const struct row *row, const char *text)
 {
     const char *made = row_print(arena, row, text, TEMPLATE_PLAIN);
     size_t room = sizeof doc->title;
@@ -139,7 +139,7 @@ static void title_put(struct doc *doc, struct arena *arena, const struct row *ro
     snprintf(doc->title, room, "%s", made ? text_make_printable(arena, made, room - 4) : "");
 }
 
-static bool has_room(const struct doc *doc)
+static bool has_screen_room(const struct doc *doc)
 {
     return (int)doc->lines.count + 1 < doc->rows;
 }
@@ -170,7 +170,7 @@ enum line_kind {
     LINE_FILL,    /* `fill N`: rows after the first N are left out if the screen is full */
 };
 
-static enum line_kind line_kind(const struct template_line *line)
+static enum line_kind find_line_kind(const struct template_line *line)
 {
     static const struct {
         const char *word;
@@ -183,14 +183,14 @@ static enum line_kind line_kind(const struct template_line *line)
     };
 
     for (size_t i = 0; i < array_count(kinds); i++)
-        if (is_word(line, kinds[i].word))
+        if (is_first_word_of_line(line, kinds[i].word))
             return kinds[i].kind;
     return LINE_OTHER;
 }
 
 /* Read the number at the beginning of TEXT into *NUMBER. If TEXT begins with no number, *NUMBER is
  * 0. Returns the text behind the number. */
-static const char *number_read_prefix(char *text, long *number)
+static const char *read_number_prefix(char *text, long *number)
 {
     char *rest;
 
@@ -200,31 +200,31 @@ static const char *number_read_prefix(char *text, long *number)
 
 /* Do with the row what LINE of a template says. Returns false if no other row of the block
  * is to be added. */
-static bool row_line_put(const struct page_find_row_cell *r, const struct template_line *line,
-                         enum line_kind kind)
+static bool add_line_for_row(const struct page_find_row_cell *r, const struct template_line *line,
+                             enum line_kind kind)
 {
     struct doc *doc = r->doc;
     long most;
-    const char *rest = number_read_prefix(line->rest, &most);
+    const char *rest = read_number_prefix(line->rest, &most);
 
     switch (kind) {
     case LINE_HEADING:
-        heading_put(doc, r->arena, r->row, line->rest, r->number);
+        add_heading_once(doc, r->arena, r->row, line->rest, r->number);
         break;
     case LINE_TEXT:
         return add_row_if_it_fits(doc, r->arena, r->row, line->rest, r->filling);
     case LINE_WHOLE:
     case LINE_WRAP:
-        whole_field_put(doc, r->query, r->row, rest, (size_t)most, kind == LINE_WRAP);
+        add_whole_field(doc, r->query, r->row, rest, (size_t)most, kind == LINE_WRAP);
         break;
     case LINE_CALL:
-        part_put(doc, r->db, r->query, line->rest);
+        add_page_part(doc, r->db, r->query, line->rest);
         break;
     case LINE_TITLE:
-        title_put(doc, r->arena, r->row, line->rest);
+        add_title(doc, r->arena, r->row, line->rest);
         break;
     case LINE_SUBJECT:
-        doc->subject = row_target(&doc->arena, r->row, line->rest);
+        doc->subject = target_from_template(&doc->arena, r->row, line->rest);
         break;
     case LINE_START:
         if (!doc->start)
@@ -240,23 +240,23 @@ static bool row_line_put(const struct page_find_row_cell *r, const struct templa
 
 /* Add the row to the page, as the lines of BLOCK say. Returns false if no other row of the block
  * is to be added. */
-static bool row_put(const struct page_find_row_cell *r, const struct template_block *block)
+static bool add_row_by_block(const struct page_find_row_cell *r, const struct template_block *block)
 {
     for (size_t i = 0; i < block->lines.count; i++) {
         const struct template_line *line = &block->lines.at[i];
-        enum line_kind kind = line_kind(line);
-        bool is_full = r->filling && !has_room(r->doc);
+        enum line_kind kind = find_line_kind(line);
+        bool is_full = r->filling && !has_screen_room(r->doc);
         long last;
-        const char *more = number_read_prefix(line->rest, &last);
+        const char *more = read_number_prefix(line->rest, &last);
         if (kind == LINE_MORE && r->number == last) {
-            line_put(r->doc, r->arena, r->row, more, false);
+            add_template_line(r->doc, r->arena, r->row, more, false);
             return false;
         }
         if (kind == LINE_FILL)
             r->doc->fills = true;
         if (i == 0 && is_full)
             return false;
-        if (!row_line_put(r, line, kind))
+        if (!add_line_for_row(r, line, kind))
             return false;
     }
     return true;
@@ -264,7 +264,8 @@ static bool row_put(const struct page_find_row_cell *r, const struct template_bl
 
 /* Add the lines of BLOCK that begin with WORD, in place of its rows. WORD is "none" if there are no
  * rows, or "slow" if a first look leaves the rows out because the query is slow. */
-static void substitute_put(struct doc *doc, const struct template_block *block, const char *word)
+static void add_lines_in_place_of_rows(struct doc *doc, const struct template_block *block,
+                                       const char *word)
 {
     static const struct row none = {0};
 
@@ -273,12 +274,12 @@ static void substitute_put(struct doc *doc, const struct template_block *block, 
         bool part = !strncmp(text, "# ", 2);
         if (part)
             text += strlen("# ");
-        if (*line->rest && is_word(line, word))
-            line_put(doc, &doc->arena, &none, text, part);
+        if (*line->rest && is_first_word_of_line(line, word))
+            add_template_line(doc, &doc->arena, &none, text, part);
     }
 }
 
-static void block_put(struct doc *doc, struct db *db, const struct template_block *block)
+static void add_block(struct doc *doc, struct db *db, const struct template_block *block)
 {
     bool asks = *block->sql;
     struct query *query = asks ? db_query_with(db, block->sql, doc->target.id) : NULL;
@@ -292,8 +293,8 @@ static void block_put(struct doc *doc, struct db *db, const struct template_bloc
     bool more = true;
 
     if (!asks) {
-        r.filling = may_leave_out(block, 0);
-        row_put(&r, block);
+        r.filling = may_row_be_left_out(block, 0);
+        add_row_by_block(&r, block);
     }
     for (; more && query_step(query); r.number++) {
         row = (struct row){values, names, columns};
@@ -302,32 +303,32 @@ static void block_put(struct doc *doc, struct db *db, const struct template_bloc
             values[i] = value_read(&arena, query, i, VALUE_TEXT);
             names[i] = query_name(query, i);
         }
-        r.filling = may_leave_out(block, r.number);
-        more = row_put(&r, block);
+        r.filling = may_row_be_left_out(block, r.number);
+        more = add_row_by_block(&r, block);
     }
     if (asks && !r.number) {
         if (!query_failed(query))
-            substitute_put(doc, block, "none");
+            add_lines_in_place_of_rows(doc, block, "none");
     }
     arena_free(&arena);
     query_close(query);
 }
 
-void page_build(struct doc *doc, struct db *db)
+void page_build_doc(struct doc *doc, struct db *db)
 {
     struct template template = {0};
     const char *codes = NULL;
 
     if (doc->ops->all == VIEW_FUNCTIONS)
-        codes = page_codes(doc, db, doc->target.id);
+        codes = page_list_codes(doc, db, doc->target.id);
     view_template_open(&template, view_name(doc->target.kind), codes);
     list_each(block, &template.blocks) {
         doc->dense = doc->dense || block_text_after_word(block, "dense");
         if (doc->quick && block_text_after_word(block, "slow")) {
-            substitute_put(doc, block, "slow");
+            add_lines_in_place_of_rows(doc, block, "slow");
             doc->more = true;
         } else {
-            block_put(doc, db, block);
+            add_block(doc, db, block);
         }
     }
     template_close(&template);
@@ -335,7 +336,7 @@ void page_build(struct doc *doc, struct db *db)
 
 /* Return TEXT as the screen can show it: tabs become blanks, and a long line is cut. The result is
  * borrowed from DOC. */
-static const char *line_make_safe(struct doc *doc, const char *text)
+static const char *make_line_printable(struct doc *doc, const char *text)
 {
     int indent = source_indentation(text);
     char *rest = doc_print(doc, "%.1000s", text + strspn(text, " \t"));
@@ -350,7 +351,8 @@ static const char *line_make_safe(struct doc *doc, const char *text)
 }
 
 /* Several gutters may belong to LINE. Combine them: take the first mark and the first note. */
-static struct gutter gutter_at(const struct gutter *gutter, size_t gutters, int64_t line)
+static struct gutter combine_gutters_of_line(const struct gutter *gutter, size_t gutters,
+                                             int64_t line)
 {
     struct gutter found = {0};
 
@@ -367,7 +369,8 @@ static struct gutter gutter_at(const struct gutter *gutter, size_t gutters, int6
 
 /* Was SOURCE read, and has it the line FROM? If not, adds the reason to DOC and returns false. If
  * the file is newer than the recording, adds a warning. */
-static bool source_check(struct doc *doc, struct db *db, const struct source *source, int64_t from)
+static bool check_source_has_line(struct doc *doc, struct db *db, const struct source *source,
+                                  int64_t from)
 {
     int64_t started = db_meta_integer(db, "started_unix_ns", 0);
 
@@ -389,18 +392,18 @@ static bool source_check(struct doc *doc, struct db *db, const struct source *so
     return true;
 }
 
-void source_put(struct doc *doc, struct db *db, const struct source *source, int64_t from,
-                int64_t to, int64_t at, const struct gutter *gutter, size_t gutters)
+void source_add_lines(struct doc *doc, struct db *db, const struct source *source, int64_t from,
+                      int64_t to, int64_t at, const struct gutter *gutter, size_t gutters)
 {
-    if (!source_check(doc, db, source, from))
+    if (!check_source_has_line(doc, db, source, from))
         return;
     if (to > (int64_t)source->count)
         to = (int64_t)source->count;
     for (int64_t line = from; line <= to; line++) {
-        struct gutter mark = gutter_at(gutter, gutters, line);
+        struct gutter mark = combine_gutters_of_line(gutter, gutters, line);
         const char *bold = line == at ? MARK "b" : "";
         const char *left = line == at ? MARK "r-->" MARK "n" : "";
-        const char *text = line_make_safe(doc, source->lines[line - 1]);
+        const char *text = make_line_printable(doc, source->lines[line - 1]);
         const char *gap = mark.note ? "   " : "";
         const char *note = mark.note ? mark.note : "";
         struct doc_line *put;

@@ -11,14 +11,14 @@ enum {
 /* ---- creating and freeing views ------------------------------------------ */
 
 /* Do the halves of a split screen stand side by side? If not, one stands below the other. */
-static bool is_wide(const struct screen *screen)
+static bool are_halves_side_by_side(const struct screen *screen)
 {
     return screen->columns >= BESIDE_COLUMNS;
 }
 
 /* Set position and size of VIEW. On a split screen, a view that is ASIDE is in the right or lower
  * half, whose first line is left for the view's name. */
-static void view_fit(const struct places *places, struct view *view, bool aside)
+static void set_view_size(const struct places *places, struct view *view, bool aside)
 {
     const struct screen *screen = places->tui->screen;
     int rows = screen->rows - 2 - places->tui->below;
@@ -32,7 +32,7 @@ static void view_fit(const struct places *places, struct view *view, bool aside)
     view->columns = screen->columns;
     if (!places->tui->split)
         return;
-    if (is_wide(screen)) {
+    if (are_halves_side_by_side(screen)) {
         half = screen->columns / 2;
         view->x = aside ? half + 1 : 0;
         view->columns = aside ? screen->columns - half - 1 : half;
@@ -48,22 +48,22 @@ static void view_fit(const struct places *places, struct view *view, bool aside)
         view->rows--;
 }
 
-static struct view *view_create(struct places *places, const struct target *target, bool aside)
+static struct view *create_view(struct places *places, const struct target *target, bool aside)
 {
-    const struct view_ops *ops = view_of(places->tui, target->kind);
+    const struct view_ops *ops = view_find_ops(places->tui, target->kind);
     struct view *view = calloc(1, view_op(ops, size));
 
     view->ops = ops;
     view->tui = places->tui;
     view->aside = aside;
-    view->target = target_keep(&view->arena, target);
+    view->target = target_copy(&view->arena, target);
     snprintf(view->title, sizeof view->title, "%s", target->title ? target->title : "");
-    view_fit(places, view, aside);
+    set_view_size(places, view, aside);
     view_do(view, open);
     return view;
 }
 
-static void view_free(struct view *view)
+static void free_view(struct view *view)
 {
     if (!view)
         return;
@@ -101,12 +101,12 @@ static bool is_same_target(const struct target *a, const struct target *b)
 }
 
 /* VIEW has left the stack. Free it, unless it is a place, which is kept. */
-static void view_drop(struct places *places, struct view *view)
+static void free_view_unless_kept(struct places *places, struct view *view)
 {
     bool kept = view == places->kept[view->target.kind];
 
     if (!kept)
-        view_free(view);
+        free_view(view);
 }
 
 /* Close the views on top until DEPTH views are left. */
@@ -114,12 +114,12 @@ static void close_views_above(struct places *places, int depth)
 {
     while (places->depth > depth) {
         places->depth--;
-        view_drop(places, places->stack[places->depth]);
+        free_view_unless_kept(places, places->stack[places->depth]);
     }
 }
 
 /* Return the index of VIEW on the stack, or -1 if it is not on the stack. */
-static int depth_of(const struct places *places, const struct view *view)
+static int depth_of_view(const struct places *places, const struct view *view)
 {
     for (int i = 0; view && i < places->depth; i++)
         if (places->stack[i] == view)
@@ -129,12 +129,12 @@ static int depth_of(const struct places *places, const struct view *view)
 
 /* Push VIEW on the stack. If the stack is full, drop its second view: the first one stays, because
  * the user began there. */
-static void view_push(struct places *places, struct view *view)
+static void push_view(struct places *places, struct view *view)
 {
     struct view **stack = places->stack;
 
     if (places->depth == PLACES_DEEP) {
-        view_drop(places, stack[1]);
+        free_view_unless_kept(places, stack[1]);
         memmove(&stack[1], &stack[2], (PLACES_DEEP - 2) * sizeof *stack);
         places->depth--;
     }
@@ -142,20 +142,20 @@ static void view_push(struct places *places, struct view *view)
     places->depth++;
 }
 
-bool places_go(struct places *places, const struct target *target)
+bool places_open(struct places *places, const struct target *target)
 {
     struct view **kept = is_place(target) ? &places->kept[target->kind] : NULL;
     struct view *view = kept ? *kept : NULL;
-    int at = depth_of(places, view);
+    int at = depth_of_view(places, view);
 
-    if (!view_of(places->tui, target->kind))
+    if (!view_find_ops(places->tui, target->kind))
         return false;
     if (at >= 0) {
         bool again = at == places->depth - 1;
         close_views_above(places, at + 1);
         if (again) {
-            view_free(view);
-            *kept = view_create(places, target, false);
+            free_view(view);
+            *kept = create_view(places, target, false);
             places->stack[at] = *kept;
         }
         return again;
@@ -166,18 +166,18 @@ bool places_go(struct places *places, const struct target *target)
             return false;
     }
     if (view) {
-        view_fit(places, view, false);
+        set_view_size(places, view, false);
         if (!places->tui->scripted)
             view_do(view, refresh);
     }
-    view = view ? view : view_create(places, target, false);
+    view = view ? view : create_view(places, target, false);
     if (kept)
         *kept = view;
-    view_push(places, view);
+    push_view(places, view);
     return false;
 }
 
-bool places_back(struct places *places)
+bool places_go_back(struct places *places)
 {
     bool back = places->depth > 1;
 
@@ -190,13 +190,13 @@ void places_split(struct places *places)
 {
     places->tui->split = !places->tui->split;
     if (!places->tui->split) {
-        view_free(places->aside);
+        free_view(places->aside);
         places->aside = NULL;
     }
-    places_fit(places);
+    places_set_sizes(places);
 }
 
-struct target places_lead(struct places *places)
+struct target places_get_target(struct places *places)
 {
     struct view *view = places_top(places);
     struct target target = {0};
@@ -209,12 +209,12 @@ struct target places_lead(struct places *places)
     return target;
 }
 
-void places_fit(struct places *places)
+void places_set_sizes(struct places *places)
 {
     for (int i = 0; i < places->depth; i++)
-        view_fit(places, places->stack[i], false);
+        set_view_size(places, places->stack[i], false);
     if (places->aside)
-        view_fit(places, places->aside, true);
+        set_view_size(places, places->aside, true);
 }
 
 void places_refresh(struct places *places)
@@ -224,19 +224,19 @@ void places_refresh(struct places *places)
 }
 
 /* On a split screen, show what Enter would open beside the view on top. */
-static void aside_update(struct places *places)
+static void update_view_aside(struct places *places)
 {
-    struct target target = places_lead(places);
+    struct target target = places_get_target(places);
     bool is_known = target.kind || !places_top(places)->busy;
 
     if (places->aside && is_same_target(&places->aside->target, &target))
         return;
     if (!is_known)
         return;
-    view_free(places->aside);
+    free_view(places->aside);
     places->aside = NULL;
     if (target.kind)
-        places->aside = view_create(places, &target, true);
+        places->aside = create_view(places, &target, true);
 }
 
 void places_update(struct places *places)
@@ -244,25 +244,25 @@ void places_update(struct places *places)
     for (int i = 0; i < places->depth; i++)
         view_update(places->stack[i]);
     if (places->tui->split)
-        aside_update(places);
+        update_view_aside(places);
     if (places->aside)
         view_update(places->aside);
 }
 
 /* ---- drawing the views and the lines around them, and clicks there ------- */
 
-static void view_show(struct places *places, struct view *view)
+static void draw_view(struct places *places, struct view *view)
 {
     struct screen *screen = places->tui->screen;
 
-    screen_window(screen, view->x, view->columns);
+    screen_set_window(screen, view->x, view->columns);
     view_op(view->ops, draw)(view, screen);
-    screen_window(screen, 0, screen->columns);
+    screen_set_window(screen, 0, screen->columns);
 }
 
 /* Two views are side by side. For the view that is not on top, draw its name above it and a line at
  * its left edge. */
-static void edge_draw(const struct places *places, const struct view *edge)
+static void draw_edge_of_view(const struct places *places, const struct view *edge)
 {
     struct screen *screen = places->tui->screen;
     const struct view *aside = places->aside;
@@ -284,18 +284,18 @@ void places_draw(struct places *places)
 {
     struct view edge = {0};
 
-    view_show(places, places_top(places));
+    draw_view(places, places_top(places));
     if (!places->tui->split)
         return;
-    view_fit(places, &edge, true);
+    set_view_size(places, &edge, true);
     if (places->aside)
-        view_show(places, places->aside);
-    edge_draw(places, &edge);
+        draw_view(places, places->aside);
+    draw_edge_of_view(places, &edge);
 }
 
 /* Draw the note of the view on top at the right of the screen's first line. Returns how many
  * columns of this line are left. */
-static int note_draw(const struct places *places, const struct view *view)
+static int draw_note_of_view(const struct places *places, const struct view *view)
 {
     struct screen *screen = places->tui->screen;
     int note = screen_width(screen, view->note, screen->columns / 2);
@@ -309,7 +309,7 @@ static int note_draw(const struct places *places, const struct view *view)
 
 /* Return the index of the last place on the stack. The path on the screen leaves out the views
  * between the first view and this place, so that number keys do not make the path longer. */
-static int last_place(const struct places *places)
+static int find_last_place(const struct places *places)
 {
     int at = places->depth - 1;
 
@@ -320,7 +320,7 @@ static int last_place(const struct places *places)
 
 /* Draw the path to the view on top in WIDE columns from column X on. If not all names fit, the
  * first ones are left out. `crumbs` gets where each name stands, for clicks. */
-static void path_draw(struct places *places, int x, int wide)
+static void draw_path(struct places *places, int x, int wide)
 {
     struct screen *screen = places->tui->screen;
     const char *title = places_top(places)->title;
@@ -329,7 +329,7 @@ static void path_draw(struct places *places, int x, int wide)
     char *end = path;
     const char *starts[PLACES_DEEP] = {NULL};
     int last = places->depth - 1;
-    int place = last_place(places);
+    int place = find_last_place(places);
     int from = 0;
     int used;
 
@@ -360,15 +360,15 @@ void places_bar_draw(struct places *places, const char *name, const char *state)
     int x = 1;
 
     screen_fill(screen, 0, 0, screen->columns, STYLE_BAR);
-    room = note_draw(places, places_top(places));
+    room = draw_note_of_view(places, places_top(places));
     x += screen_put(screen, 0, x, room / 3, STYLE_BAR, name);
     x += screen_put(screen, 0, x, room - x, STYLE_BAR, state);
-    path_draw(places, x, room - x);
+    draw_path(places, x, room - x);
 }
 
 /* Write the hint to LINE, which has room for SCREEN_MOST bytes: as many keys as fit, with what they
  * do in the view on top. Keys for going back and for ending come first. */
-static void hint_print(const struct places *places, char *line)
+static void write_hint_line(const struct places *places, char *line)
 {
     const char *own = view_op(places_top(places)->ops, keys);
     const char *back = places->depth > 1 ? bindings[REQUEST_BACK].foot : NULL;
@@ -384,7 +384,7 @@ static void hint_print(const struct places *places, char *line)
              bindings[REQUEST_VIEW_1].foot, bindings[REQUEST_COMMAND].foot);
     *line = 0;
     at = all;
-    while ((words = view_keys(&at, &bytes))) {
+    while ((words = view_read_key_words(&at, &bytes))) {
         const char *gap = used ? "  " : "";
         bool fits = used + (size_t)bytes + 2 < room;
         if (fits)
@@ -397,20 +397,20 @@ void places_hint_draw(struct places *places)
     struct screen *screen = places->tui->screen;
     char line[SCREEN_MOST];
 
-    hint_print(places, line);
+    write_hint_line(places, line);
     screen_put(screen, screen->rows - 1, 0, screen->columns, STYLE_DIM, line);
 }
 
 /* WORDS, which has BYTES bytes, is a part of the hint, such as "+ - * zoom". Return the key for a
  * click on its column X: the key that is drawn there, otherwise the first key. If WORDS does not
  * begin with a key, return the key of the help. */
-static int hint_key(const char *words, int bytes, int x)
+static int find_key_of_hint(const char *words, int bytes, int x)
 {
     int code = KEY_NONE;
 
     for (int at = 0; at < bytes; at++) {
         int end = at + (int)strcspn(words + at, " ");
-        int one = key_named(words + at, (size_t)((end < bytes ? end : bytes) - at));
+        int one = key_from_name(words + at, (size_t)((end < bytes ? end : bytes) - at));
         if (one == KEY_NONE)
             break;
         if (code == KEY_NONE || at <= x)
@@ -420,25 +420,25 @@ static int hint_key(const char *words, int bytes, int x)
     return code == KEY_NONE ? '?' : code;
 }
 
-int places_hint_click(const struct places *places, int x)
+int places_find_hint_key(const struct places *places, int x)
 {
     char line[SCREEN_MOST];
     const char *at = line;
     const char *words;
     int bytes;
 
-    hint_print(places, line);
-    while ((words = view_keys(&at, &bytes))) {
+    write_hint_line(places, line);
+    while ((words = view_read_key_words(&at, &bytes))) {
         int from = (int)(words - line);
         if (x >= from && x < from + bytes)
-            return hint_key(words, bytes, x - from);
+            return find_key_of_hint(words, bytes, x - from);
     }
     return KEY_NONE;
 }
 
 /* Return the index of the view whose name is drawn at column X of the first line, or -1 if
  * there is none. */
-static int crumb_at(const struct places *places, int x)
+static int find_view_name_at_column(const struct places *places, int x)
 {
     const int *crumbs = places->crumbs;
 
@@ -452,7 +452,7 @@ static int crumb_at(const struct places *places, int x)
     return -1;
 }
 
-bool places_click(struct places *places, struct key *key)
+bool places_handle_click(struct places *places, struct key *key)
 {
     const struct view *view = places_top(places);
     const struct view *aside = places->aside;
@@ -460,7 +460,7 @@ bool places_click(struct places *places, struct key *key)
     bool is_beside = is_below || key->x >= view->columns;
 
     if (key->y == 0) {
-        int crumb = crumb_at(places, key->x);
+        int crumb = find_view_name_at_column(places, key->x);
         if (crumb >= 0)
             close_views_above(places, crumb + 1);
         return false;
@@ -468,7 +468,7 @@ bool places_click(struct places *places, struct key *key)
     if (!places->tui->split || !is_beside)
         return true;
     if (aside && key->y < places->tui->screen->rows - 1)
-        tui_go(places->tui, &aside->target);
+        tui_open_view(places->tui, &aside->target);
     return false;
 }
 
@@ -476,8 +476,8 @@ void places_close(struct places *places)
 {
     close_views_above(places, 0);
     for (int kind = 0; kind < VIEW_KINDS; kind++)
-        view_free(places->kept[kind]);
-    view_free(places->aside);
+        free_view(places->kept[kind]);
+    free_view(places->aside);
     arena_free(&places->lead);
     *places = (struct places){.tui = places->tui};
 }

@@ -26,7 +26,7 @@ struct places {
     /* owned: the view beside the one on top. NULL if the screen is not split, or if the line under
      * the cursor leads nowhere */
     struct view *aside;
-    struct arena lead; /* owns the strings of the target that places_lead() returned last */
+    struct arena lead; /* owns the strings of the target that places_get_target() returned last */
     /* for each view on the stack, the column of the first screen line where its name
      * was drawn, or 0 */
     int crumbs[PLACES_DEEP + 1];
@@ -43,10 +43,10 @@ bool is_place(const struct target *target);
 /* Open the view that TARGET names. If it is a place that is on the stack already, go back to it. If
  * TARGET is on top already, a place is opened anew, and true is returned; any other view stays as
  * it is. Returns false in all other cases. */
-bool places_go(struct places *places, const struct target *target);
+bool places_open(struct places *places, const struct target *target);
 
 /* Close the view on top and go back to the one below. Returns false if there is none below. */
-bool places_back(struct places *places);
+bool places_go_back(struct places *places);
 
 /* Split the screen: beside the view on top, show what Enter would open. If the screen is split
  * already, end that. */
@@ -54,10 +54,10 @@ void places_split(struct places *places);
 
 /* Return what Enter would open from the view on top. The strings of the target are valid until
  * the next call. */
-struct target places_lead(struct places *places);
+struct target places_get_target(struct places *places);
 
 /* After the screen was resized or split: give each view its new position and size. */
-void places_fit(struct places *places);
+void places_set_sizes(struct places *places);
 
 void places_update(struct places *places);
 void places_refresh(struct places *places);
@@ -73,12 +73,12 @@ void places_hint_draw(struct places *places);
 
 /* Return the key that is drawn in column X of the last line, or KEY_NONE. A click on the words
  * behind a key counts as a click on the key. */
-int places_hint_click(const struct places *places, int x);
+int places_find_hint_key(const struct places *places, int x);
 
 /* Handle the click KEY. On a view's name in the first line: go back to that view. On the view
  * beside: open it. If the click is inside the view on top, returns true, because the request() of
  * that view has to handle it. */
-bool places_click(struct places *places, struct key *key);
+bool places_handle_click(struct places *places, struct key *key);
 
 void places_close(struct places *places);
 

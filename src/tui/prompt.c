@@ -30,7 +30,7 @@ void tui_prompt_begin(struct prompt *prompt, const char *label, const char *text
     replace_bytes(prompt, 0, strlen(prompt->text), text);
 }
 
-void tui_prompt_past_read(struct prompt *prompt, char *path)
+void tui_prompt_read_history(struct prompt *prompt, char *path)
 {
     HistEvent event;
 
@@ -41,7 +41,7 @@ void tui_prompt_past_read(struct prompt *prompt, char *path)
         history(prompt->past, &event, H_LOAD, path);
 }
 
-void tui_prompt_past_keep(struct prompt *prompt)
+void tui_prompt_add_to_history(struct prompt *prompt)
 {
     HistEvent event;
 
@@ -54,7 +54,7 @@ void tui_prompt_past_keep(struct prompt *prompt)
 }
 
 /* Add the line that was typed to the history, and remove an older copy of it. */
-static void history_add(struct prompt *prompt)
+static void add_to_history(struct prompt *prompt)
 {
     char *line = say_print("%s%s", prompt->label, prompt->text);
     HistEvent event;
@@ -70,7 +70,7 @@ static void history_add(struct prompt *prompt)
 
 /* Show an earlier line of the history, typed at a prompt with the same label. BY is how many lines
  * to go back, or forward if BY is negative. */
-static void history_move(struct prompt *prompt, int by)
+static void show_line_of_history(struct prompt *prompt, int by)
 {
     size_t back = prompt->back + (size_t)by;
     size_t left = back;
@@ -93,7 +93,7 @@ static void history_move(struct prompt *prompt, int by)
 
 /* Return where the next character begins, seen from the one at AT. BY 1: the next one to the right;
  * BY -1: to the left. */
-static size_t next_rune(const struct prompt *prompt, size_t at, int by)
+static size_t find_next_character(const struct prompt *prompt, size_t at, int by)
 {
     if (by < 0 ? !at : !prompt->text[at])
         return at;
@@ -104,7 +104,7 @@ static size_t next_rune(const struct prompt *prompt, size_t at, int by)
 }
 
 /* Insert the character RUNE at the cursor, as UTF-8 whatever the locale is. */
-static void insert_rune(struct prompt *prompt, int rune)
+static void insert_character(struct prompt *prompt, int rune)
 {
     int more = 0; /* number of bytes that follow the first byte of the character */
     char made[5] = {0};
@@ -122,7 +122,7 @@ static void insert_rune(struct prompt *prompt, int rune)
 }
 
 /* Return the beginning of the word that ends at AT. Words end at the characters in ENDS. */
-static size_t word_begin(const struct prompt *prompt, size_t at, const char *ends)
+static size_t find_word_begin(const struct prompt *prompt, size_t at, const char *ends)
 {
     while (at > 0 && !strchr(ends, prompt->text[at - 1]))
         at--;
@@ -135,7 +135,7 @@ static void complete_word(struct prompt *prompt)
     char *found;
 
     if (!prompt->again) {
-        prompt->word = word_begin(prompt, prompt->at, " ()=<>,;'\"+*/|");
+        prompt->word = find_word_begin(prompt, prompt->at, " ()=<>,;'\"+*/|");
         snprintf(prompt->begun, sizeof prompt->begun, "%.*s", (int)(prompt->at - prompt->word),
                  prompt->text + prompt->word);
     }
@@ -150,7 +150,7 @@ static void complete_word(struct prompt *prompt)
     free(found);
 }
 
-bool tui_prompt_key(struct prompt *prompt, const struct key *key)
+bool tui_prompt_handle_key(struct prompt *prompt, const struct key *key)
 {
     size_t at = prompt->at;
     size_t end = strlen(prompt->text);
@@ -164,11 +164,11 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
     case K_ENTER:
         prompt->active = false;
         if (end)
-            history_add(prompt);
+            add_to_history(prompt);
         return true;
     case K_BACKSPACE:
         prompt->active = end > 0;
-        replace_bytes(prompt, next_rune(prompt, at, -1), at, "");
+        replace_bytes(prompt, find_next_character(prompt, at, -1), at, "");
         break;
     case K_ESCAPE:
     case K_CONTROL('c'):
@@ -177,15 +177,15 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
         break;
     case K_DELETE:
     case K_CONTROL('d'):
-        replace_bytes(prompt, at, next_rune(prompt, at, 1), "");
+        replace_bytes(prompt, at, find_next_character(prompt, at, 1), "");
         break;
     case K_LEFT:
     case K_CONTROL('b'):
-        prompt->at = next_rune(prompt, at, -1);
+        prompt->at = find_next_character(prompt, at, -1);
         break;
     case K_RIGHT:
     case K_CONTROL('f'):
-        prompt->at = next_rune(prompt, at, 1);
+        prompt->at = find_next_character(prompt, at, 1);
         break;
     case K_HOME:
     case K_CONTROL('a'):
@@ -202,22 +202,22 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
         replace_bytes(prompt, at, end, "");
         break;
     case K_CONTROL('w'):
-        replace_bytes(prompt, word_begin(prompt, last, " "), at, "");
+        replace_bytes(prompt, find_word_begin(prompt, last, " "), at, "");
         break;
     case K_UP:
     case K_CONTROL('p'):
-        history_move(prompt, 1);
+        show_line_of_history(prompt, 1);
         break;
     case K_DOWN:
     case K_CONTROL('n'):
-        history_move(prompt, -1);
+        show_line_of_history(prompt, -1);
         break;
     case K_TAB:
         complete_word(prompt);
         break;
     default:
         if (key->code >= 0x20 && key->code != 0x7f && key->code < KEY_FIRST)
-            insert_rune(prompt, key->code);
+            insert_character(prompt, key->code);
         break;
     }
     return false;
@@ -233,7 +233,7 @@ void tui_prompt_draw(struct prompt *prompt, struct screen *screen)
     int at = screen_width(screen, before, PROMPT_BYTES);
     int skip = at > room ? at - room : 0;
 
-    screen_text(screen, y, x, room + 1, skip, STYLE_NORMAL, prompt->text, false);
+    screen_put_text(screen, y, x, room + 1, skip, STYLE_NORMAL, prompt->text, false);
     screen->cursor_y = y;
     screen->cursor_x = x + at - skip;
     free(before);

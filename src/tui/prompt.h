@@ -32,13 +32,13 @@ struct prompt {
 
 void tui_prompt_begin(struct prompt *prompt, const char *label, const char *text);
 /* Handle a typed key. Returns true when Enter has finished the line. */
-bool tui_prompt_key(struct prompt *prompt, const struct key *key);
+bool tui_prompt_handle_key(struct prompt *prompt, const struct key *key);
 void tui_prompt_draw(struct prompt *prompt, struct screen *screen);
 
 /* Read the history of earlier runs from the file PATH, which the prompt owns from now on. If PATH
  * is NULL, the history is kept nowhere. */
-void tui_prompt_past_read(struct prompt *prompt, char *path);
+void tui_prompt_read_history(struct prompt *prompt, char *path);
 /* Write the history to its file for later runs, and free it. */
-void tui_prompt_past_keep(struct prompt *prompt);
+void tui_prompt_add_to_history(struct prompt *prompt);
 
 #endif

@@ -18,7 +18,7 @@ enum { MEMORY_COLUMNS = 18, BARS_LEAST = 3 };
 
 /* Describe the compile that has been running longest, because a compile has a row in the trace as
  * soon as it begins. */
-static void compiling_read(struct rates *rates, struct db *db)
+static void describe_running_compile(struct rates *rates, struct db *db)
 {
     struct timespec now;
 
@@ -39,12 +39,12 @@ static void compiling_read(struct rates *rates, struct db *db)
 }
 
 /* Return by how much a count increased per second: from BEFORE to NOW, in SECONDS. */
-static double rate_of(int64_t now, int64_t before, double seconds)
+static double compute_rate(int64_t now, int64_t before, double seconds)
 {
     return now > before ? (double)(now - before) / seconds : 0;
 }
 
-void rates_update(struct rates *rates, struct db *db)
+void rates_read_counts(struct rates *rates, struct db *db)
 {
     int64_t now_ms = clock_monotonic_ms();
     double seconds = (double)(now_ms - rates->at_ms) / 1e3;
@@ -66,18 +66,18 @@ void rates_update(struct rates *rates, struct db *db)
         double *latest = rates->kept[RATES_KEPT - 1];
         memmove(rates->kept, rates->kept + 1, sizeof rates->kept - sizeof *rates->kept);
         for (int i = 0; i < RATES; i++)
-            latest[i] = rate_of(sums[i], rates->sums[i], seconds);
+            latest[i] = compute_rate(sums[i], rates->sums[i], seconds);
         if (rates->looks < RATES_KEPT)
             rates->looks++;
     }
     memcpy(rates->sums, sums, sizeof sums);
     rates->at_ms = now_ms;
-    compiling_read(rates, db);
+    describe_running_compile(rates, db);
 }
 
 /* Return how wide the bars of the rate with the index I are, if the bars of all rates share ROOM
  * columns. If they would be too narrow, only the rate of calls gets bars. */
-static int bars_width(const struct rates *rates, int room, int i)
+static int width_of_bars(const struct rates *rates, int room, int i)
 {
     int width = room / RATES - 1;
 
@@ -90,7 +90,7 @@ static int bars_width(const struct rates *rates, int room, int i)
 
 /* Print the latest rates into LINE, each with bars for its last looks (the oldest first), in ROOM
  * columns. Returns the number of bytes printed. */
-static size_t rates_put(const struct rates *rates, int room, char *line, size_t bytes)
+static size_t print_rates_with_bars(const struct rates *rates, int room, char *line, size_t bytes)
 {
     static const char *const names[RATES] = {"calls", "hits", "compiles", "recompiles"};
     char count[TABLE_HUMAN], bars[RATES_KEPT * 3 + 1];
@@ -98,7 +98,7 @@ static size_t rates_put(const struct rates *rates, int room, char *line, size_t 
     size_t used = 0;
 
     for (int i = 0; i < RATES && used + 1 < bytes; i++) {
-        int width = bars_width(rates, room, i);
+        int width = width_of_bars(rates, room, i);
         double now = rates->kept[RATES_KEPT - 1][i];
         for (int k = 0; k < width; k++)
             heights[k] = rates->kept[RATES_KEPT - width + k][i];
@@ -111,7 +111,7 @@ static size_t rates_put(const struct rates *rates, int room, char *line, size_t 
 }
 
 /* Return the resident memory of process PID in MB, or -1 if it is not known. */
-static double memory_of(int pid)
+static double read_memory_of_process(int pid)
 {
     char path[64];
     long pages = 0;
@@ -134,13 +134,13 @@ void rates_print(const struct rates *rates, int pid, int columns, char *line, si
     size_t compiling = (size_t)snprintf(line, bytes, "%s", rates->compiling);
     char *rest = line + compiling;
     size_t room = bytes - compiling;
-    double memory = memory_of(pid);
+    double memory = read_memory_of_process(pid);
     int left = columns - MEMORY_COLUMNS - (int)compiling;
     size_t used;
 
     /* print the rates once without room for bars, to learn how much room is left for bars */
-    left -= (int)rates_put(rates, 0, rest, room);
-    used = rates_put(rates, left, rest, room);
+    left -= (int)print_rates_with_bars(rates, 0, rest, room);
+    used = print_rates_with_bars(rates, left, rest, room);
     if (memory >= 0 && used + 1 < room)
         snprintf(rest + used, room - used, "  memory %.0f MB", memory);
 }

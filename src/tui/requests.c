@@ -17,7 +17,7 @@
 
 /* ---- functions of the loop that views call (struct tui_calls) ------------ */
 
-static void do_print(struct tui *tui, bool alarm, const char *format, ...)
+static void show_message(struct tui *tui, bool alarm, const char *format, ...)
 {
     struct loop *loop = (struct loop *)tui;
     va_list arguments;
@@ -28,7 +28,7 @@ static void do_print(struct tui *tui, bool alarm, const char *format, ...)
     loop->alarm = alarm;
 }
 
-static bool do_wait(struct tui *tui)
+static bool keep_key_until_queries_end(struct tui *tui)
 {
     struct loop *loop = (struct loop *)tui;
 
@@ -39,7 +39,7 @@ static bool do_wait(struct tui *tui)
 }
 
 /* Return the row that the chosen line of the view on top is about. */
-static struct target chosen_subject(struct loop *loop)
+static struct target get_chosen_subject(struct loop *loop)
 {
     struct target subject = {0};
 
@@ -50,26 +50,26 @@ static struct target chosen_subject(struct loop *loop)
 
 /* Let the view on top show the current moment, face.moment_ns. NEAR: zoom in on it. Returns false
  * if the view shows no moments. */
-static bool moment_show(struct loop *loop, bool near)
+static bool show_moment_in_view(struct loop *loop, bool near)
 {
     struct view *view = loop_top(loop);
 
     if (!view_op(view->ops, moment))
         return false;
-    if (near || chosen_subject(loop).at_ns != loop->face.moment_ns)
+    if (near || get_chosen_subject(loop).at_ns != loop->face.moment_ns)
         view_op(view->ops, moment)(view, loop->face.moment_ns, near);
     return true;
 }
 
-static void do_go(struct tui *tui, const struct target *target)
+static void open_view_of_target(struct tui *tui, const struct target *target)
 {
     struct loop *loop = (struct loop *)tui;
-    struct target was = chosen_subject(loop);
+    struct target was = get_chosen_subject(loop);
     bool again;
 
     if (was.at_ns > 0)
         tui->moment_ns = was.at_ns;
-    again = places_go(&loop->places, target);
+    again = places_open(&loop->places, target);
     /* the overview was opened again: forget the moment, and end the split */
     if (again && target->kind == VIEW_OVERVIEW) {
         tui->moment_ns = 0;
@@ -77,17 +77,17 @@ static void do_go(struct tui *tui, const struct target *target)
             places_split(&loop->places);
     }
     if (!again && tui->moment_ns && !target->id && !target->at_ns && !target->where)
-        moment_show(loop, false);
+        show_moment_in_view(loop, false);
 }
 
-static void do_open(struct tui *tui)
+static void open_target_under_cursor(struct tui *tui)
 {
     struct loop *loop = (struct loop *)tui;
-    struct target target = places_lead(&loop->places);
+    struct target target = places_get_target(&loop->places);
 
     if (target.kind)
-        tui_go(tui, &target);
-    else if (!tui_wait(tui))
+        tui_open_view(tui, &target);
+    else if (!tui_wait_for_queries(tui))
         tui_say(tui, "this leads nowhere further; o opens the source where there is one");
 }
 
@@ -146,7 +146,7 @@ static char *complete_column(struct view *view, const char *word, int *skip)
     return NULL;
 }
 
-char *loop_complete(void *context, const char *word, bool first, int again)
+char *loop_complete_word(void *context, const char *word, bool first, int again)
 {
     struct loop *loop = context;
 
@@ -163,35 +163,35 @@ char *loop_complete(void *context, const char *word, bool first, int again)
                            again);
 }
 
-static void ask_line(struct loop *loop, enum request asked, const char *label, const char *text)
+static void ask_for_line(struct loop *loop, enum request asked, const char *label, const char *text)
 {
     loop->asked = asked;
     loop->message[0] = 0;
     tui_prompt_begin(&loop->prompt, label, text);
 }
 
-static void do_ask(struct tui *tui, const char *label, const char *text)
+static void ask_for_input_of_view(struct tui *tui, const char *label, const char *text)
 {
-    ask_line((struct loop *)tui, REQUEST_INPUT, label, text);
+    ask_for_line((struct loop *)tui, REQUEST_INPUT, label, text);
 }
 
 const struct tui_calls loop_calls = {
-    .go = do_go,
-    .open = do_open,
-    .wait = do_wait,
-    .print = do_print,
-    .ask = do_ask,
+    .go = open_view_of_target,
+    .open = open_target_under_cursor,
+    .wait = keep_key_until_queries_end,
+    .print = show_message,
+    .ask = ask_for_input_of_view,
 };
 
 /* Return HAS. If it is false, show the message OTHERWISE. */
-static bool can_or_say_why(struct loop *loop, bool has, const char *otherwise)
+static bool check_or_show_message(struct loop *loop, bool has, const char *otherwise)
 {
     if (!has)
         tui_say(&loop->face, "%s", otherwise);
     return has;
 }
 
-static void search_from(struct loop *loop, int direction)
+static void search_in_direction(struct loop *loop, int direction)
 {
     struct view *view = loop_top(loop);
     const struct view_ops *ops = view->ops;
@@ -199,15 +199,15 @@ static void search_from(struct loop *loop, int direction)
     bool searches = view_op(ops, search) || view_op(ops, has);
     bool found;
 
-    if (!can_or_say_why(loop, *text, "nothing was searched for; / begins"))
+    if (!check_or_show_message(loop, *text, "nothing was searched for; / begins"))
         return;
-    if (!can_or_say_why(loop, searches, "there is nothing to search in this view"))
+    if (!check_or_show_message(loop, searches, "there is nothing to search in this view"))
         return;
     if (view_op(ops, search))
         found = view_op(ops, search)(view, text, direction);
     else
-        found = view_find(view, direction, view_op(ops, has), text);
-    if (!found && !tui_wait(&loop->face))
+        found = view_find_line(view, direction, view_op(ops, has), text);
+    if (!found && !tui_wait_for_queries(&loop->face))
         tui_alarm(&loop->face, "%s: not found", text);
 }
 
@@ -219,9 +219,9 @@ static void go_to_line(struct loop *loop, long number)
 {
     struct view *view = loop_top(loop);
 
-    if ((size_t)number > view->count && tui_wait(&loop->face))
+    if ((size_t)number > view->count && tui_wait_for_queries(&loop->face))
         return;
-    loop_request(loop, REQUEST_HOME, &no_key);
+    loop_handle_request(loop, REQUEST_HOME, &no_key);
     if (number > 2 && view->count) {
         view_choose(view, (size_t)number - 2);
         number = 2;
@@ -235,26 +235,26 @@ static void go_to_line(struct loop *loop, long number)
 static void go_to_moment(struct loop *loop, int64_t ns)
 {
     loop->face.moment_ns = ns > 1 ? ns : 1;
-    if (!moment_show(loop, true)) {
-        places_go(&loop->places, &(struct target){.kind = VIEW_TIMELINE});
-        moment_show(loop, true);
+    if (!show_moment_in_view(loop, true)) {
+        places_open(&loop->places, &(struct target){.kind = VIEW_TIMELINE});
+        show_moment_in_view(loop, true);
     }
 }
 
 /* Return the moment from which a typed "+1s" counts: that of the chosen line, or the one that
  * was shown last. */
-static int64_t moment_now(struct loop *loop)
+static int64_t get_moment_of_cursor(struct loop *loop)
 {
-    int64_t here = chosen_subject(loop).at_ns;
+    int64_t here = get_chosen_subject(loop).at_ns;
 
     return here ? here : loop->face.moment_ns;
 }
 
 /* Run the command `:view REST` that the user typed. REST may be the id of a row, an answer to the
  * prompt of the view, or a filter. */
-static void view_command(struct loop *loop, enum view_kind kind, const char *rest)
+static void run_view_command(struct loop *loop, enum view_kind kind, const char *rest)
 {
-    const struct view_ops *ops = view_of(&loop->face, kind);
+    const struct view_ops *ops = view_find_ops(&loop->face, kind);
     struct target target = {.kind = kind};
     struct view *view;
 
@@ -263,7 +263,7 @@ static void view_command(struct loop *loop, enum view_kind kind, const char *res
         if (target.id <= 0)
             target = (struct target){.kind = ops->all};
     }
-    tui_go(&loop->face, &target);
+    tui_open_view(&loop->face, &target);
     if (!*rest || target.id > 0)
         return;
     view = loop_top(loop);
@@ -277,7 +277,7 @@ static void view_command(struct loop *loop, enum view_kind kind, const char *res
 }
 
 /* Return the index of the command NAME, or COMMANDS if there is none. */
-static size_t command_named(const char *name)
+static size_t find_command_named(const char *name)
 {
     size_t at = 0;
 
@@ -287,7 +287,7 @@ static size_t command_named(const char *name)
 }
 
 /* Return the request called NAME, or REQUESTS if there is none. */
-static int request_named(const char *name)
+static int find_request_named(const char *name)
 {
     int i = REQUEST_NONE + 1;
 
@@ -298,7 +298,7 @@ static int request_named(const char *name)
 
 /* May REST, which the user typed behind a command, be the answer to the prompt that
  * REQUEST would open? */
-static bool may_be_answer(struct loop *loop, int request, const char *rest)
+static bool may_text_be_answer(struct loop *loop, int request, const char *rest)
 {
     const struct view_ops *ops = loop_top(loop)->ops;
 
@@ -314,7 +314,7 @@ static bool may_be_answer(struct loop *loop, int request, const char *rest)
     }
 }
 
-static bool is_quit(const char *name)
+static bool is_quit_command(const char *name)
 {
     return !strcmp(name, "q") || !strcmp(name, "qa") || !strcmp(name, "quit!");
 }
@@ -334,25 +334,25 @@ static void run_command(struct loop *loop, char *text)
     if (*rest)
         *rest++ = 0;
     rest += strspn(rest, " ");
-    request = request_named(name);
+    request = find_request_named(name);
     if (!*name)
         return;
-    if (moment_read(name, false, moment_now(loop), &ns))
+    if (moment_parse(name, false, get_moment_of_cursor(loop), &ns))
         go_to_moment(loop, ns);
     else if (!*end && number > 0)
         go_to_line(loop, number);
-    else if (is_quit(name))
+    else if (is_quit_command(name))
         loop->quit = true;
     else if (!strcmp(name, "open") && *rest)
         loop_open(loop, rest);
-    else if (command_named(name) < COMMANDS)
-        tui_go(&loop->face, &(struct target){.kind = VIEW_DYNTRACE, .where = whole});
+    else if (find_command_named(name) < COMMANDS)
+        tui_open_view(&loop->face, &(struct target){.kind = VIEW_DYNTRACE, .where = whole});
     else if (kind)
-        view_command(loop, kind, rest);
-    else if (may_be_answer(loop, request, rest))
-        loop_answer(loop, (enum request)request, rest);
+        run_view_command(loop, kind, rest);
+    else if (may_text_be_answer(loop, request, rest))
+        loop_handle_answer(loop, (enum request)request, rest);
     else if (request < REQUESTS)
-        loop_request(loop, (enum request)request, &no_key);
+        loop_handle_request(loop, (enum request)request, &no_key);
     else
         tui_alarm(&loop->face, "%s: no such command; ? lists them", name);
 }
@@ -365,7 +365,7 @@ struct ending {
     const char *asked, *sent;
 };
 
-static struct ending ending_of(const struct loop *loop, enum request request)
+static struct ending choose_ending(const struct loop *loop, enum request request)
 {
     if (request == REQUEST_INTERRUPT)
         return (struct ending){SIGINT, "interrupt the program (SIGINT)? y/n: ",
@@ -379,11 +379,12 @@ static struct ending ending_of(const struct loop *loop, enum request request)
 
 /* Send the signal NUMBER to the program; 0 only checks that the program can be reached. Returns
  * false if it cannot, which has been reported. */
-static bool program_signal(struct loop *loop, int number)
+static bool send_signal_to_program(struct loop *loop, int number)
 {
     const bool runs = loop->options->running && loop->options->program_fd >= 0;
 
-    if (!can_or_say_why(loop, runs, "no program runs under this screen: that is for run --live"))
+    if (!check_or_show_message(loop, runs,
+                               "no program runs under this screen: that is for run --live"))
         return false;
     if (syscall(SYS_pidfd_send_signal, loop->options->program_fd, number, NULL, 0) == 0)
         return true;
@@ -395,26 +396,26 @@ static bool program_signal(struct loop *loop, int number)
 /* Ask before the signal is sent, because a mistyped key must not end hours of work. */
 static void confirm_signal(struct loop *loop, enum request request)
 {
-    if (program_signal(loop, 0))
-        ask_line(loop, request, ending_of(loop, request).asked, "");
+    if (send_signal_to_program(loop, 0))
+        ask_for_line(loop, request, choose_ending(loop, request).asked, "");
 }
 
 static void answer_confirmation(struct loop *loop, enum request request, const char *text)
 {
-    struct ending ending = ending_of(loop, request);
+    struct ending ending = choose_ending(loop, request);
     const bool yes = !strcasecmp(text, "y") || !strcasecmp(text, "yes");
 
     if (!yes) {
         tui_say(&loop->face, "the program runs on");
         return;
     }
-    if (!program_signal(loop, ending.signal))
+    if (!send_signal_to_program(loop, ending.signal))
         return;
     loop->killed += request == REQUEST_KILL;
     tui_say(&loop->face, "%s", ending.sent);
 }
 
-void loop_answer(struct loop *loop, enum request asked, char *text)
+void loop_handle_answer(struct loop *loop, enum request asked, char *text)
 {
     struct view *view = loop_top(loop);
     struct stat st;
@@ -425,7 +426,7 @@ void loop_answer(struct loop *loop, enum request asked, char *text)
         snprintf(loop->face.searched, sizeof loop->face.searched, "%s", text);
         view->searched = *text;
         if (*text)
-            search_from(loop, 1);
+            search_in_direction(loop, 1);
         break;
     case REQUEST_FILTER:
         view_op(view->ops, filter)(view, text);
@@ -440,7 +441,7 @@ void loop_answer(struct loop *loop, enum request asked, char *text)
         view_op(view->ops, input)(view, text);
         break;
     case REQUEST_MOMENT:
-        if (moment_read(text, true, moment_now(loop), &ns))
+        if (moment_parse(text, true, get_moment_of_cursor(loop), &ns))
             go_to_moment(loop, ns);
         else if (*text)
             tui_alarm(&loop->face, "%s: not a moment such as 0.3, 15.2s, +100ms", text);
@@ -461,8 +462,8 @@ static void copy_text(struct loop *loop)
     struct view *view = loop_top(loop);
     char *sql = view_op(view->ops, sql) ? view_op(view->ops, sql)(view) : NULL;
 
-    if (can_or_say_why(loop, sql, "this view is not one query")) {
-        screen_copy(loop->face.screen, sql);
+    if (check_or_show_message(loop, sql, "this view is not one query")) {
+        screen_copy_to_clipboard(loop->face.screen, sql);
         tui_say(&loop->face, "copied: %.300s", sql);
     }
     free(sql);
@@ -473,27 +474,27 @@ static void export_view(struct loop *loop)
     struct view *view = loop_top(loop);
     char name[80];
 
-    if (!can_or_say_why(loop, view_op(view->ops, export), "this view cannot be exported"))
+    if (!check_or_show_message(loop, view_op(view->ops, export), "this view cannot be exported"))
         return;
     snprintf(name, sizeof name, "%s.%s", view_name(view->target.kind), view_op(view->ops, writes));
-    ask_line(loop, REQUEST_EXPORT, "write to: ", name);
+    ask_for_line(loop, REQUEST_EXPORT, "write to: ", name);
 }
 
 /* Open the view KIND for the row that the chosen line is about. */
 static void go_to_subject(struct loop *loop, enum view_kind kind)
 {
-    struct target about = chosen_subject(loop);
+    struct target about = get_chosen_subject(loop);
 
-    if (about.kind || about.at_ns || !tui_wait(&loop->face))
-        tui_go(&loop->face,
-               &(struct target){
-                   .kind = kind, .id = about.id, .at_ns = about.at_ns, .about = about.kind});
+    if (about.kind || about.at_ns || !tui_wait_for_queries(&loop->face))
+        tui_open_view(&loop->face,
+                      &(struct target){
+                          .kind = kind, .id = about.id, .at_ns = about.at_ns, .about = about.kind});
 }
 
 /* Open the caller of the call under the cursor. */
 static void go_to_caller(struct loop *loop)
 {
-    struct target about = chosen_subject(loop);
+    struct target about = get_chosen_subject(loop);
     int64_t caller = 0;
 
     if (about.kind == VIEW_CALL)
@@ -502,14 +503,14 @@ static void go_to_caller(struct loop *loop)
                 "FROM lookup WHERE lookup_id = -?1))",
                 about.id) caller = query_integer(row, 0);
     if (caller > 0)
-        tui_go(&loop->face, &(struct target){.kind = VIEW_CALL, .id = caller});
-    else if (about.kind || !tui_wait(&loop->face))
+        tui_open_view(&loop->face, &(struct target){.kind = VIEW_CALL, .id = caller});
+    else if (about.kind || !tui_wait_for_queries(&loop->face))
         tui_say(&loop->face, about.kind == VIEW_CALL
                                  ? "no call made this one: it is at the bottom of a stack"
                                  : "this line is not about one call");
 }
 
-void loop_request(struct loop *loop, enum request request, const struct key *key)
+void loop_handle_request(struct loop *loop, enum request request, const struct key *key)
 {
     struct view *view = loop_top(loop);
     struct tui *tui = &loop->face;
@@ -522,7 +523,7 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
         request = REQUEST_INPUT;
     switch (request) {
     case REQUEST_BACK:
-        if (places_back(&loop->places))
+        if (places_go_back(&loop->places))
             break;
         if (key->code == 'q')
             loop->quit = true;
@@ -530,9 +531,10 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
             tui_say(tui, "this is the first view; q or :quit ends");
         break;
     case REQUEST_INPUT:
-        if (can_or_say_why(loop, view_op(view->ops, asks), "nothing is typed into this view"))
-            ask_line(loop, request, view_op(view->ops, asks),
-                     view->target.where ? view->target.where : "");
+        if (check_or_show_message(loop, view_op(view->ops, asks),
+                                  "nothing is typed into this view"))
+            ask_for_line(loop, request, view_op(view->ops, asks),
+                         view->target.where ? view->target.where : "");
         break;
     case REQUEST_OPEN:
         tui_open_target(tui);
@@ -544,20 +546,20 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
         go_to_caller(loop);
         break;
     case REQUEST_MOMENT:
-        ask_line(loop, request, "go to: ", "");
+        ask_for_line(loop, request, "go to: ", "");
         break;
     case REQUEST_HELP:
-        tui_go(tui, &(struct target){.kind = VIEW_HELP, .about = view->target.kind});
+        tui_open_view(tui, &(struct target){.kind = VIEW_HELP, .about = view->target.kind});
         break;
     case REQUEST_FILTER:
-        if (can_or_say_why(loop, view_op(view->ops, filter),
-                           "there are no rows to filter in this view"))
-            ask_line(loop, request, "filter: ", "");
+        if (check_or_show_message(loop, view_op(view->ops, filter),
+                                  "there are no rows to filter in this view"))
+            ask_for_line(loop, request, "filter: ", "");
         break;
     case REQUEST_REFRESH:
         /* The running queries see the trace as it was before the refresh. So the key is handled
          * again when they have ended. */
-        if (tui_wait(tui))
+        if (tui_wait_for_queries(tui))
             break;
         if (loop->replaced)
             loop_reopen(loop);
@@ -570,8 +572,8 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
                                   : "following");
         break;
     case REQUEST_CANCEL:
-        tui_say(tui, work_cancel(tui->work) ? "cancelled"
-                                            : "nothing is being asked; q goes back, Q ends");
+        tui_say(tui, work_cancel_all(tui->work) ? "cancelled"
+                                                : "nothing is being asked; q goes back, Q ends");
         break;
     case REQUEST_REPLAY:
     case REQUEST_TIMELINE:
@@ -583,21 +585,21 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
         confirm_signal(loop, request);
         break;
     case REQUEST_SEARCH:
-        ask_line(loop, request, "/", "");
+        ask_for_line(loop, request, "/", "");
         break;
     case REQUEST_COMMAND:
-        ask_line(loop, request, ":", "");
+        ask_for_line(loop, request, ":", "");
         break;
     case REQUEST_SEARCH_NEXT:
     case REQUEST_SEARCH_PREVIOUS:
-        if (view->searched || !tui_wait(tui))
-            search_from(loop, request == REQUEST_SEARCH_NEXT ? 1 : -1);
+        if (view->searched || !tui_wait_for_queries(tui))
+            search_in_direction(loop, request == REQUEST_SEARCH_NEXT ? 1 : -1);
         break;
     case REQUEST_QUIT:
         loop->quit = true;
         break;
     case REQUEST_EDIT:
-        view_edit(view);
+        view_open_editor(view);
         break;
     case REQUEST_COPY:
         copy_text(loop);
@@ -612,13 +614,13 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
         screen_resize(tui->screen, tui->screen->rows, tui->screen->columns);
         break;
     case REQUEST_STOP:
-        screen_stop(tui->screen);
+        screen_stop_process(tui->screen);
         break;
     default:
-        if (!bindings[request].view && tui_wait(tui))
+        if (!bindings[request].view && tui_wait_for_queries(tui))
             break;
-        if (can_or_say_why(loop, bindings[request].view,
-                           "that means nothing in this view; ? lists the keys"))
-            tui_go(tui, &(struct target){.kind = bindings[request].view});
+        if (check_or_show_message(loop, bindings[request].view,
+                                  "that means nothing in this view; ? lists the keys"))
+            tui_open_view(tui, &(struct target){.kind = bindings[request].view});
     }
 }

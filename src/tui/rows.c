@@ -1,5 +1,5 @@
 /* tui/rows.c -- reads, keeps, filters and sorts the rows of a list. See tui/list.h. Runs in: the
- * viewer; list_run() in a thread. */
+ * viewer; run_list_job() in a thread. */
 #include "lib/out_file.h"
 #include "lib/say.h"
 #include "lib/table.h"
@@ -89,7 +89,7 @@ static void write_moment_condition(FILE *out, const struct question *q, bool fil
     fprintf(out, "%s at <= ?1 ORDER BY at DESC, %s DESC LIMIT 1", part ? " AND" : " WHERE", q->id);
 }
 
-char *question_sql(const struct question *q, enum ask what, bool first)
+char *question_make_sql(const struct question *q, enum ask what, bool first)
 {
     bool sqlite_filters = q->condition || q->key || q->cut;
     bool filter = q->filter && (sqlite_filters || what == ASK_MOMENT);
@@ -122,7 +122,8 @@ char *question_sql(const struct question *q, enum ask what, bool first)
 
 /* ---- running the queries, in a thread ------------------------------------ */
 
-bool row_has(const list_columns *columns, const struct value *row, const char *text, bool plain)
+bool row_contains_text(const list_columns *columns, const struct value *row, const char *text,
+                       bool plain)
 {
     char made[CELL_TEXT];
 
@@ -140,7 +141,7 @@ bool row_has(const list_columns *columns, const struct value *row, const char *t
 }
 
 /* Add the current row of QUERY to the rows of the job. If QUERY is NULL, add a row of NULLs. */
-static void row_read(struct list_job *ask, struct query *query)
+static void add_row_of_query(struct list_job *ask, struct query *query)
 {
     struct value *row = list_add_many(&ask->values, (size_t)ask->width);
 
@@ -162,7 +163,7 @@ static void read_rows(struct list_job *ask, struct query *query)
     while (!ask->cut && query_step(query)) {
         ask->cut = ask->row_count >= ROWS_MOST || ask->bytes > BYTES_MOST;
         if (!ask->cut)
-            row_read(ask, query);
+            add_row_of_query(ask, query);
     }
 }
 
@@ -206,18 +207,18 @@ static void read_ids(struct list_job *ask, struct query *query)
 }
 
 /* Step QUERY to the row whose id has the index AT. Returns false if there is no such row. */
-static bool id_step(struct list_job *ask, struct query *query, size_t at)
+static bool step_to_id(struct list_job *ask, struct query *query, size_t at)
 {
     query_reset(query);
     query_bind_integer(query, 1, job_id(ask, at));
     return query_step(query);
 }
 
-static void read_window(struct list_job *ask, struct query *query)
+static void read_rows_of_window(struct list_job *ask, struct query *query)
 {
     for (size_t i = 0; i < ask->id_count && !query_failed(query); i++)
         /* add a row of NULLs if the row has been deleted meanwhile */
-        row_read(ask, id_step(ask, query, i) ? query : NULL);
+        add_row_of_query(ask, step_to_id(ask, query, i) ? query : NULL);
 }
 
 /* Does the row whose id has the index AT contain the text that the job searches for? */
@@ -225,10 +226,10 @@ static bool contains_sought_text(struct list_job *ask, struct query *query, size
 {
     bool found;
 
-    if (!id_step(ask, query, at))
+    if (!step_to_id(ask, query, at))
         return false;
-    row_read(ask, query);
-    found = row_has(&ask->columns, ask->values.at, ask->text, false);
+    add_row_of_query(ask, query);
+    found = row_contains_text(&ask->columns, ask->values.at, ask->text, false);
     ask->values.count = 0;
     arena_free(&ask->arena);
     return found;
@@ -249,7 +250,7 @@ static void search_rows(struct list_job *ask, struct query *query)
     }
 }
 
-static void find_moment(struct list_job *ask, struct query *query)
+static void find_row_of_moment(struct list_job *ask, struct query *query)
 {
     query_bind_integer(query, 1, ask->moment_ns);
     ask->found = query_step(query);
@@ -277,12 +278,16 @@ static void write_export(struct list_job *ask, struct query *query)
     out_close(&out);
 }
 
-static void list_run(struct job *job, struct db *db)
+static void run_list_job(struct job *job, struct db *db)
 {
     typedef void ask_run(struct list_job * ask, struct query * query);
     static ask_run *const runs[] = {
-        [ASK_ROWS] = read_rows,   [ASK_IDS] = read_ids,       [ASK_WINDOW] = read_window,
-        [ASK_SEEK] = search_rows, [ASK_MOMENT] = find_moment, [ASK_EXPORT] = write_export,
+        [ASK_ROWS] = read_rows,
+        [ASK_IDS] = read_ids,
+        [ASK_WINDOW] = read_rows_of_window,
+        [ASK_SEEK] = search_rows,
+        [ASK_MOMENT] = find_row_of_moment,
+        [ASK_EXPORT] = write_export,
     };
     struct list_job *ask = (struct list_job *)job;
     struct query *query = db_query(db, ask->sql);
@@ -294,7 +299,7 @@ static void list_run(struct job *job, struct db *db)
     query_close(query);
 }
 
-static void list_job_free(struct job *job)
+static void free_list_job(struct job *job)
 {
     struct list_job *ask = (struct list_job *)job;
 
@@ -308,7 +313,7 @@ static void list_job_free(struct job *job)
 }
 
 /* May the query take seconds? If so, its job counts as slow (struct job). */
-static bool is_slow(const struct question *q, enum ask what, bool first)
+static bool may_query_be_slow(const struct question *q, enum ask what, bool first)
 {
     switch (what) {
     case ASK_ROWS:
@@ -331,16 +336,16 @@ static struct work *work_of(const struct list *list)
 }
 
 /* Make a job, but do not start it. It replaces the job in *HELD, which is dropped. */
-static struct list_job *job_make(struct list *list, struct list_job **held, enum ask what,
-                                 bool first)
+static struct list_job *make_list_job(struct list *list, struct list_job **held, enum ask what,
+                                      bool first)
 {
-    bool slow = is_slow(&list->q, what, first);
-    struct list_job *ask = job_new(sizeof *ask, list_run, list_job_free, slow);
+    bool slow = may_query_be_slow(&list->q, what, first);
+    struct list_job *ask = job_make(sizeof *ask, run_list_job, free_list_job, slow);
 
     work_drop(work_of(list), *held);
     ask->what = what;
     ask->first = first;
-    ask->sql = question_sql(&list->q, what, first);
+    ask->sql = question_make_sql(&list->q, what, first);
     *held = ask;
     return ask;
 }
@@ -388,7 +393,7 @@ static int64_t id_at(const struct list *list, size_t at)
 
 /* Put the cursor on the row with the id `wanted_id`, on the same line of the screen. If there is no
  * such row, the cursor stays where it is. */
-static void cursor_restore(struct list *list)
+static void restore_cursor(struct list *list)
 {
     struct view *view = &list->view;
     size_t above = view->at >= view->top ? view->at - view->top : 0;
@@ -405,20 +410,20 @@ static void cursor_restore(struct list *list)
 }
 
 /* Does every word of the filter occur in ROW? */
-static bool row_fits(const struct list *list, const struct value *row)
+static bool does_row_match_filter(const struct list *list, const struct value *row)
 {
     char *words = list->q.filter ? strdupa(list->q.filter) : NULL;
     char *word;
 
     while ((word = strsep(&words, " "))) {
-        bool fits = !*word || row_has(&list->q.columns, row, word, true);
+        bool fits = !*word || row_contains_text(&list->q.columns, row, word, true);
         if (!fits)
             return false;
     }
     return true;
 }
 
-static int order_compare(const void *a, const void *b, void *context)
+static int compare_rows_for_order(const void *a, const void *b, void *context)
 {
     const struct list *list = context;
     uint32_t x = *(const uint32_t *)a;
@@ -432,7 +437,7 @@ static int order_compare(const void *a, const void *b, void *context)
 }
 
 /* Filter and sort the rows of a whole list into `order`. */
-static void order_make(struct list *list)
+static void make_row_order(struct list *list)
 {
     const struct list_job *read = list->read;
     /* true if SQLite has filtered the rows already */
@@ -441,34 +446,34 @@ static void order_make(struct list *list)
     list->view.count = 0;
     for (size_t i = 0; read && i < read->row_count; i++) {
         const struct value *row = value_at(read, i, 0);
-        if (by_sql || row_fits(list, row)) {
+        if (by_sql || does_row_match_filter(list, row)) {
             list->order[list->view.count] = (uint32_t)i;
             list->view.count++;
         }
     }
     if (list->q.sort >= 0 && list->view.count)
-        qsort_r(list->order, list->view.count, sizeof *list->order, order_compare, list);
-    cursor_restore(list);
+        qsort_r(list->order, list->view.count, sizeof *list->order, compare_rows_for_order, list);
+    restore_cursor(list);
 }
 
 /* ---- starting queries ---------------------------------------------------- */
 
-static void rows_start(struct list *list, bool first)
+static void start_row_query(struct list *list, bool first)
 {
     enum ask what = is_windowed(list) ? ASK_IDS : ASK_ROWS;
-    struct list_job *job = job_make(list, &list->asking, what, first);
+    struct list_job *job = make_list_job(list, &list->asking, what, first);
 
-    work_start(work_of(list), &job->job);
+    work_start_job(work_of(list), &job->job);
 }
 
-void rows_query(struct list *list)
+void rows_start_query(struct list *list)
 {
     bool is_quick = list->q.quick && !list->ready;
 
-    rows_start(list, is_windowed(list) || is_quick);
+    start_row_query(list, is_windowed(list) || is_quick);
 }
 
-void rows_rearrange(struct list *list, bool ask)
+void rows_filter_and_sort(struct list *list, bool ask)
 {
     bool sqlite_asked = ask || is_windowed(list) || list->q.cut;
 
@@ -476,14 +481,15 @@ void rows_rearrange(struct list *list, bool ask)
     if (sqlite_asked && list->q.sql) {
         work_drop(work_of(list), list->seeking);
         work_drop(work_of(list), list->fetching);
-        rows_query(list);
+        rows_start_query(list);
     } else if (list->ready) {
-        order_make(list);
+        make_row_order(list);
     }
 }
 
 /* Copy COUNT ids to JOB, beginning with the one that has the index FROM. */
-static void ids_copy(const struct list *list, struct list_job *job, size_t from, size_t count)
+static void copy_ids_to_job(const struct list *list, struct list_job *job, size_t from,
+                            size_t count)
 {
     const struct list_job *read = list->read;
     int32_t *ids;
@@ -498,9 +504,9 @@ static void ids_copy(const struct list *list, struct list_job *job, size_t from,
     memcpy(ids, read->ids.at + from, count * sizeof *ids);
 }
 
-void rows_seek(struct list *list, const char *text, int direction)
+void rows_start_search(struct list *list, const char *text, int direction)
 {
-    struct list_job *job = job_make(list, &list->seeking, ASK_SEEK, false);
+    struct list_job *job = make_list_job(list, &list->seeking, ASK_SEEK, false);
     const list_columns *from = &list->q.columns;
     struct list_column *columns = list_add_many(&job->columns, from->count);
 
@@ -508,11 +514,11 @@ void rows_seek(struct list *list, const char *text, int direction)
     job->text = strdup(text);
     job->direction = direction;
     job->from = list->view.at;
-    ids_copy(list, job, 0, list->view.count);
-    work_start(work_of(list), &job->job);
+    copy_ids_to_job(list, job, 0, list->view.count);
+    work_start_job(work_of(list), &job->job);
 }
 
-void list_moment(struct view *view, int64_t at_ns, bool near)
+void list_show_moment(struct view *view, int64_t at_ns, bool near)
 {
     struct list *list = (struct list *)view;
     bool has_moments = list->q.id && column_named(list, "at") >= 0;
@@ -520,19 +526,19 @@ void list_moment(struct view *view, int64_t at_ns, bool near)
     list->moment_ns = has_moments ? at_ns : 0;
 }
 
-/* If list_moment() was called, start the job that finds the row of that moment, as soon as all rows
- * have been read. */
-static void moment_update(struct list *list)
+/* If list_show_moment() was called, start the job that finds the row of that moment, as soon as all
+ * rows have been read. */
+static void start_search_of_moment(struct list *list)
 {
     bool is_ready = list->ready && !list->asking && !list->seeking;
     struct list_job *job;
 
     if (!list->moment_ns || !is_ready)
         return;
-    job = job_make(list, &list->seeking, ASK_MOMENT, false);
+    job = make_list_job(list, &list->seeking, ASK_MOMENT, false);
     job->moment_ns = list->moment_ns;
     list->moment_ns = 0;
-    work_start(work_of(list), &job->job);
+    work_start_job(work_of(list), &job->job);
 }
 
 bool list_export(struct view *view, const char *path)
@@ -542,9 +548,9 @@ bool list_export(struct view *view, const char *path)
 
     if (!list->q.sql)
         return false;
-    job = job_make(list, &list->exporting, ASK_EXPORT, false);
+    job = make_list_job(list, &list->exporting, ASK_EXPORT, false);
     job->text = strdup(path);
-    work_start(view->tui->work, &job->job);
+    work_start_job(view->tui->work, &job->job);
     return true;
 }
 
@@ -560,7 +566,8 @@ void rows_free(struct list *list)
 /* ---- taking the results of finished jobs --------------------------------- */
 
 /* Guess a format and a width for a column of the user's SQL from the column's values. */
-static struct list_column column_guess(const char *name, const struct list_job *job, int column)
+static struct list_column guess_column_format(const char *name, const struct list_job *job,
+                                              int column)
 {
     struct list_column made = {.name = name, .format = AS_INTEGER, .width = 4};
 
@@ -574,7 +581,7 @@ static struct list_column column_guess(const char *name, const struct list_job *
     return made;
 }
 
-static bool is_empty(const struct value *value)
+static bool is_null_or_zero(const struct value *value)
 {
     return value->type == QUERY_NULL || (value->type == QUERY_INTEGER && !value->integer);
 }
@@ -583,14 +590,14 @@ static bool is_empty(const struct value *value)
 static bool is_column_empty(const struct list_job *job, int column)
 {
     for (size_t row = 0; row < job->row_count; row++)
-        if (!is_empty(value_at(job, row, column)))
+        if (!is_null_or_zero(value_at(job, row, column)))
             return false;
     return job->row_count;
 }
 
 /* Mark the columns that are empty in all rows, so that they are hidden. Does so only if WHOLE,
  * which means that all rows have been read, and if the list has a template. */
-static void empty_columns_mark(struct list *list, const struct list_job *job, bool whole)
+static void hide_empty_columns(struct list *list, const struct list_job *job, bool whole)
 {
     bool hides = whole && list->block;
 
@@ -603,14 +610,14 @@ static void empty_columns_mark(struct list *list, const struct list_job *job, bo
 /* Return why the result of JOB cannot be shown, or NULL if it can. If the result has columns
  * that the template does not list, they are added to the list. They are hidden, unless there
  * is no template. */
-static const char *answer_fault(struct list *list, const struct list_job *job)
+static const char *find_fault_of_result(struct list *list, const struct list_job *job)
 {
     if (job->job.error)
         return job->job.error;
     for (int i = column_count(list); i < job->width; i++) {
         const char *name = arena_print(&list->names, "%s", job->names.at[i]);
         struct list_column hidden = {.name = name, .format = AS_HIDDEN};
-        *list_add(&list->q.columns) = list->block ? hidden : column_guess(name, job, i);
+        *list_add(&list->q.columns) = list->block ? hidden : guess_column_format(name, job, i);
     }
     if (job->width == column_count(list) || job->what == ASK_IDS)
         return NULL;
@@ -619,7 +626,7 @@ static const char *answer_fault(struct list *list, const struct list_job *job)
 
 /* A filter named a column that does not exist: add the names of all columns to the
  * error message. */
-static void error_add_columns(struct list *list)
+static void add_columns_to_error(struct list *list)
 {
     for (int i = 0; i < column_count(list); i++) {
         size_t used = strlen(list->failed);
@@ -629,7 +636,7 @@ static void error_add_columns(struct list *list)
 }
 
 /* Show the result of JOB as the rows of the list. WHOLE: the job has read all rows. */
-static void rows_take(struct list *list, struct list_job *job, bool whole)
+static void take_rows_of_job(struct list *list, struct list_job *job, bool whole)
 {
     int columns = column_count(list);
 
@@ -643,26 +650,26 @@ static void rows_take(struct list *list, struct list_job *job, bool whole)
     if (list->column >= columns)
         list->column = 0;
     list->id = column_named(list, block_text_after_word(list->block, "id"));
-    empty_columns_mark(list, job, whole);
+    hide_empty_columns(list, job, whole);
 }
 
 /* Sort the new rows, and put the cursor back on the row where it was. WHOLE: all rows
  * have been read. */
-static void rows_arrange(struct list *list, bool whole)
+static void sort_rows_and_restore_cursor(struct list *list, bool whole)
 {
     if (is_windowed(list)) {
         if (whole) /* if more rows will come, the row that the cursor was on may be among them */
-            cursor_restore(list);
+            restore_cursor(list);
         return;
     }
-    order_make(list);
+    make_row_order(list);
     if (!whole && list->view.at > 0)
         list->wanted_id = id_at(list, list->view.at);
 }
 
 /* Take the result of the job `asking`. If it has read only the first rows, start the
  * job for all rows. */
-static void answer_take(struct list *list)
+static void take_finished_query(struct list *list)
 {
     struct list_job *job = list->asking;
     bool cancelled = atomic_load(&job->job.cancelled);
@@ -676,10 +683,10 @@ static void answer_take(struct list *list)
         list->q.columns.count = 0;
         arena_free(&list->names);
     }
-    fault = answer_fault(list, job);
+    fault = find_fault_of_result(list, job);
     snprintf(list->failed, sizeof list->failed, "%s", fault ? fault : "");
     if (fault && strstr(fault, "no such column"))
-        error_add_columns(list);
+        add_columns_to_error(list);
     more = job->first && !fault && !cancelled;
     if (is_windowed(list) && job->id_count < FIRST_IDS)
         more = false;
@@ -692,21 +699,21 @@ static void answer_take(struct list *list)
         work_drop(work_of(list), job);
     } else {
         bool ordered = list->q.sort >= 0 || list->q.filter;
-        rows_take(list, job, !more);
+        take_rows_of_job(list, job, !more);
         /* not all rows could be kept, which was not known when the query was made: let SQLite
          * sort and filter */
         again = !was_cut && list->q.cut && ordered;
     }
-    rows_arrange(list, !more);
+    sort_rows_and_restore_cursor(list, !more);
     if (more || again)
-        rows_start(list, false);
+        start_row_query(list, false);
 }
 
 /* Take the result of the job `fetching` as the rows of a windowed list. */
-static void window_take(struct list *list)
+static void take_fetched_window(struct list *list)
 {
     struct list_job *job = list->fetching;
-    const char *fault = answer_fault(list, job);
+    const char *fault = find_fault_of_result(list, job);
     bool cancelled = atomic_load(&job->job.cancelled);
 
     list->fetching = NULL;
@@ -721,7 +728,7 @@ static void window_take(struct list *list)
 }
 
 /* Have the rows from FROM to TO been fetched? */
-static bool has_window(const struct list *list, size_t from, size_t to)
+static bool are_rows_fetched(const struct list *list, size_t from, size_t to)
 {
     const struct list_job *window = list->window;
 
@@ -729,7 +736,7 @@ static bool has_window(const struct list *list, size_t from, size_t to)
 }
 
 /* For a windowed list: start fetching the rows on the screen, unless they have been fetched. */
-static void window_update(struct list *list)
+static void start_fetching_window(struct list *list)
 {
     const struct view *view = &list->view;
     struct work *work = work_of(list);
@@ -744,23 +751,23 @@ static void window_update(struct list *list)
     if (last > to)
         last = to;
     if (list->fetching && work_done(work, &list->fetching->job))
-        window_take(list);
+        take_fetched_window(list);
     if (list->failed[0] || !view->rows)
         return;
-    if (from >= to || has_window(list, top, last))
+    if (from >= to || are_rows_fetched(list, top, last))
         return;
     if (list->fetching && list->fetching->from == from)
         return;
-    job = job_make(list, &list->fetching, ASK_WINDOW, false);
+    job = make_list_job(list, &list->fetching, ASK_WINDOW, false);
     job->from = from;
-    ids_copy(list, job, from, to - from);
-    work_start(work, &job->job);
-    if (work_wait(work, &job->job, FETCH_WAIT_MS))
-        window_update(list);
+    copy_ids_to_job(list, job, from, to - from);
+    work_start_job(work, &job->job);
+    if (work_wait_for_job(work, &job->job, FETCH_WAIT_MS))
+        start_fetching_window(list);
 }
 
 /* Make the note of the view, such as "filter: words by total ↓ 1/20". */
-static void note_make(struct list *list)
+static void make_view_note(struct list *list)
 {
     struct view *view = &list->view;
     const struct question *q = &list->q;
@@ -784,14 +791,14 @@ static void note_make(struct list *list)
 }
 
 /* A search, or the job that looked for a moment, has ended: go to the row that it found. */
-static void seek_take(struct list *list)
+static void go_to_found_row(struct list *list)
 {
     const struct list_job *seek = list->seeking;
     bool cancelled = atomic_load(&seek->job.cancelled);
 
     if (seek->what == ASK_MOMENT) {
         list->wanted_id = seek->base;
-        cursor_restore(list);
+        restore_cursor(list);
     } else if (seek->found) {
         view_choose(&list->view, seek->from);
     } else if (!cancelled) {
@@ -801,7 +808,7 @@ static void seek_take(struct list *list)
 }
 
 /* Report that the export has been written, or why it has not. */
-static void export_take(struct list *list)
+static void report_end_of_export(struct list *list)
 {
     const struct list_job *export = list->exporting;
     const char *error = export->job.error;
@@ -820,15 +827,15 @@ void list_update(struct view *view)
     struct work *work = view->tui->work;
 
     if (list->asking && work_done(work, &list->asking->job))
-        answer_take(list);
+        take_finished_query(list);
     if (list->seeking && work_done(work, &list->seeking->job))
-        seek_take(list);
+        go_to_found_row(list);
     if (list->exporting && work_done(work, &list->exporting->job))
-        export_take(list);
+        report_end_of_export(list);
     if (list->ready)
         view_choose(view, view->at);
-    moment_update(list);
+    start_search_of_moment(list);
     if (is_windowed(list) && list->ready)
-        window_update(list);
-    note_make(list);
+        start_fetching_window(list);
+    make_view_note(list);
 }

@@ -41,7 +41,7 @@ enum {
 /* ---- writing text into the cells of the grid ----------------------------- */
 
 /* Return the ASCII character that replaces RUNE on a terminal without UTF-8. */
-static wchar_t ascii_of(unsigned long rune)
+static wchar_t ascii_for_character(unsigned long rune)
 {
     static const wchar_t runes[] = L"…─│├└┬▸▾●○◆→←↑↓×µ·▁▂▃▄▅▆▇█▒░⏎";
     static const char ascii[] = "~-||`+>v*o*><^vxu..:-=+*#@#:<";
@@ -53,7 +53,7 @@ static wchar_t ascii_of(unsigned long rune)
 /* Does the character RUNE move its neighbours, or do terminals disagree about its width? These
  * are controls, marks and overrides of the writing direction, line separators, joiners and
  * variation selectors. */
-static bool is_rune_unsafe(unsigned long rune)
+static bool is_character_unsafe(unsigned long rune)
 {
     return rune < 0xa0 || rune == 0xad || rune == 0x061c || (rune >= 0x200b && rune <= 0x200f) ||
            (rune >= 0x2028 && rune <= 0x202e) || (rune >= 0x2060 && rune <= 0x206f) ||
@@ -65,7 +65,7 @@ enum { GLYPH = 12 };
 
 /* Write how the control character RUNE is spelled into MADE: "\\n" or "\\x1b". Returns how many
  * columns this takes. */
-static int control_spell(wchar_t made[GLYPH], unsigned long rune)
+static int spell_control_character(wchar_t made[GLYPH], unsigned long rune)
 {
     /* pairs: a control character, and the letter that stands for it */
     static const char letters[] = "\nn\tt\rr";
@@ -79,7 +79,8 @@ static int control_spell(wchar_t made[GLYPH], unsigned long rune)
 /* Read the next character of *TEXT into MADE, and move *TEXT behind it. A character that cannot be
  * shown becomes an escape. Returns how many columns it takes; 0 means that the character combines
  * with the one before. */
-static int glyph_read(const struct screen *screen, const char **text, wchar_t made[GLYPH])
+static int read_printable_character(const struct screen *screen, const char **text,
+                                    wchar_t made[GLYPH])
 {
     const unsigned char *p = (const unsigned char *)*text;
     unsigned long rune = *p;
@@ -98,12 +99,12 @@ static int glyph_read(const struct screen *screen, const char **text, wchar_t ma
     if (!bytes)
         return swprintf(made, GLYPH, L"\\x%02x", *p);
     if (rune < 0x20 || rune == 0x7f)
-        return control_spell(made, rune);
-    made[0] = screen->ascii ? ascii_of(rune) : (wchar_t)rune;
+        return spell_control_character(made, rune);
+    made[0] = screen->ascii ? ascii_for_character(rune) : (wchar_t)rune;
     made[1] = 0;
     if (!screen->ascii)
         columns = wcwidth(made[0]);
-    if (is_rune_unsafe(rune) || columns < 0)
+    if (is_character_unsafe(rune) || columns < 0)
         return swprintf(made, GLYPH, L"\\u%04x", (unsigned)rune & 0x1fffff);
     return columns;
 }
@@ -113,31 +114,31 @@ static struct cell *cell_at(const struct screen *screen, int y, int x)
     return &screen->cells[(size_t)y * (size_t)screen->columns + (size_t)(screen->left + x)];
 }
 
-static void cell_set(struct cell *cell, wchar_t rune, int width, int style)
+static void set_cell(struct cell *cell, wchar_t rune, int width, int style)
 {
     *cell = (struct cell){{rune}, (unsigned char)width, (unsigned char)style};
 }
 
 /* Write the character RUNE, which is WIDTH columns wide, into its cells. A wide character that is
  * half overwritten becomes a blank. */
-static void cell_put(struct screen *screen, int y, int x, wchar_t rune, int width, int style)
+static void put_character(struct screen *screen, int y, int x, wchar_t rune, int width, int style)
 {
     struct cell *cell = cell_at(screen, y, x);
     bool cuts_left = cell->width == 0 && x > 0;
     bool cuts_right = cell[width - 1].width == 2 && x + width < screen->wide;
 
     if (cuts_left)
-        cell_set(&cell[-1], L' ', 1, cell[-1].style);
+        set_cell(&cell[-1], L' ', 1, cell[-1].style);
     if (cuts_right)
-        cell_set(&cell[width], L' ', 1, cell[width].style);
-    cell_set(cell, rune, width, style);
+        set_cell(&cell[width], L' ', 1, cell[width].style);
+    set_cell(cell, rune, width, style);
     if (width == 2)
-        cell_set(&cell[1], 0, 0, style);
+        set_cell(&cell[1], 0, 0, style);
 }
 
 /* Add the combining character RUNE to the cell before column X, unless that cell has
  * no room for it. */
-static void cell_join(struct screen *screen, int y, int x, wchar_t rune)
+static void add_combining_character(struct screen *screen, int y, int x, wchar_t rune)
 {
     struct cell *cell = cell_at(screen, y, x - 1);
     size_t count;
@@ -148,7 +149,7 @@ static void cell_join(struct screen *screen, int y, int x, wchar_t rune)
         cell->runes[count] = rune;
 }
 
-static bool is_inside(const struct screen *screen, int y, int x)
+static bool is_inside_screen(const struct screen *screen, int y, int x)
 {
     bool row_fits = y >= 0 && y < screen->rows;
     bool column_fits = x >= 0 && x < screen->wide;
@@ -158,7 +159,7 @@ static bool is_inside(const struct screen *screen, int y, int x)
 
 /* Return the style that the letter LETTER of a style mark stands for. Returns BASE if it
  * stands for none. */
-static int style_marked(char letter, int base)
+static int style_of_mark_letter(char letter, int base)
 {
     const char *found = strchr(STYLE_LETTERS, letter);
 
@@ -167,39 +168,39 @@ static int style_marked(char letter, int base)
     return (int)(found - STYLE_LETTERS) | (base & STYLE_SELECTED);
 }
 
-int screen_text(struct screen *screen, int y, int x, int width, int skip, int style,
-                const char *text, bool marked)
+int screen_put_text(struct screen *screen, int y, int x, int width, int skip, int style,
+                    const char *text, bool marked)
 {
     int used = 0;
     int base = style;
     wchar_t made[GLYPH];
 
-    if (!is_inside(screen, y, x))
+    if (!is_inside_screen(screen, y, x))
         return 0;
     if (width > screen->wide - x)
         width = screen->wide - x;
     while (*text && width > 0) {
         bool changes_style = marked && *text == MARK[0] && text[1];
         if (changes_style) {
-            style = style_marked(text[1], base);
+            style = style_of_mark_letter(text[1], base);
             text += 2;
             continue;
         }
-        int columns = glyph_read(screen, &text, made);
+        int columns = read_printable_character(screen, &text, made);
         if (columns == 0 && used > 0) {
-            cell_join(screen, y, x + used, made[0]);
+            add_combining_character(screen, y, x + used, made[0]);
         } else if (skip > 0) {
             skip -= columns;
         } else if (used + columns > width) {
             /* the text does not fit into its columns, so end it with "…" */
             int at = used < width ? used : width - 1;
             screen_fill(screen, y, x + at, width - at, style);
-            cell_put(screen, y, x + at, screen->ascii ? L'~' : L'…', 1, style);
+            put_character(screen, y, x + at, screen->ascii ? L'~' : L'…', 1, style);
             return width;
         } else if (columns > 0) {
             int wide = made[1] ? 1 : columns;
             for (const wchar_t *rune = made; *rune; rune++) {
-                cell_put(screen, y, x + used, *rune, wide, style);
+                put_character(screen, y, x + used, *rune, wide, style);
                 used += wide;
             }
         }
@@ -213,18 +214,18 @@ int screen_width(const struct screen *screen, const char *text, int limit)
     int used = 0;
 
     while (*text && used < limit)
-        used += glyph_read(screen, &text, made);
+        used += read_printable_character(screen, &text, made);
     return used < limit ? used : limit;
 }
 
 void screen_fill(struct screen *screen, int y, int x, int width, int style)
 {
     for (int end = x + width; x < end; x++)
-        if (is_inside(screen, y, x))
-            cell_put(screen, y, x, L' ', 1, style);
+        if (is_inside_screen(screen, y, x))
+            put_character(screen, y, x, L' ', 1, style);
 }
 
-void screen_window(struct screen *screen, int left, int wide)
+void screen_set_window(struct screen *screen, int left, int wide)
 {
     screen->left = left;
     screen->wide = wide;
@@ -232,7 +233,7 @@ void screen_window(struct screen *screen, int left, int wide)
 
 void screen_clear(struct screen *screen)
 {
-    screen_window(screen, 0, screen->columns);
+    screen_set_window(screen, 0, screen->columns);
     for (int y = 0; y < screen->rows; y++)
         for (int x = 0; x < screen->columns; x++)
             *cell_at(screen, y, x) = (struct cell){{L' '}, 1, STYLE_NORMAL};
@@ -240,26 +241,26 @@ void screen_clear(struct screen *screen)
     screen->cursor_x = -1;
 }
 
-static int size_clamp(int size)
+static int limit_size(int size)
 {
     if (size < 1)
         return 1;
     return size > SCREEN_MOST ? SCREEN_MOST : size;
 }
 
-static void grid_resize(struct screen *screen, int rows, int columns)
+static void resize_grid(struct screen *screen, int rows, int columns)
 {
     size_t cells;
 
-    screen->rows = size_clamp(rows);
-    screen->columns = size_clamp(columns);
+    screen->rows = limit_size(rows);
+    screen->columns = limit_size(columns);
     cells = (size_t)screen->rows * (size_t)screen->columns;
     free(screen->cells);
     screen->cells = calloc(cells, sizeof *screen->cells);
     screen_clear(screen);
 }
 
-void screen_dump(const struct screen *screen, FILE *out)
+void screen_write_to_file(const struct screen *screen, FILE *out)
 {
     for (int y = 0; y < screen->rows; y++) {
         int end = screen->columns;
@@ -291,7 +292,7 @@ static const char *terminal_capability(const char *name)
 }
 
 /* Restore the terminal. Safe in signal handlers: calls only write(2) and tcsetattr(3). */
-static void terminal_restore(void)
+static void restore_terminal(void)
 {
     if (!rescue.armed)
         return;
@@ -301,9 +302,9 @@ static void terminal_restore(void)
         tcsetattr(STDOUT_FILENO, TCSANOW, &rescue.modes);
 }
 
-static void on_deadly_signal(int number)
+static void restore_terminal_and_die(int number)
 {
-    terminal_restore();
+    restore_terminal();
     /* this kills the process, because SA_RESETHAND has restored the default action */
     raise(number);
 }
@@ -313,19 +314,19 @@ static bool stoppable; /* SIGTSTP was not ignored when the program started */
 
 /* Handle SIGWINCH. Also handle SIGCONT, because the size may have changed while the
  * process was stopped. */
-static void on_resize(int unused)
+static void note_resize(int unused)
 {
     size_changed = 1;
 }
 
-static void on_stop(int unused)
+static void stop_and_redraw(int unused)
 {
     stop_asked = 1;
 }
 
 /* Let HANDLER handle SIGTSTP, in place of ncurses' own handler, which would discard keys that are
  * typed before the screen is drawn again. */
-static void stop_handler_set(void (*handler)(int number))
+static void set_stop_handler(void (*handler)(int number))
 {
     struct sigaction action = {.sa_handler = handler};
 
@@ -333,13 +334,13 @@ static void stop_handler_set(void (*handler)(int number))
         sigaction(SIGTSTP, &action, NULL);
 }
 
-static void signals_install(void)
+static void install_signal_handlers(void)
 {
     static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE,  SIGABRT,
                                  SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGXCPU};
-    struct sigaction action = {.sa_handler = on_deadly_signal,
+    struct sigaction action = {.sa_handler = restore_terminal_and_die,
                                .sa_flags = SA_RESETHAND | SA_NODEFER | SA_ONSTACK};
-    struct sigaction resize = {.sa_handler = on_resize};
+    struct sigaction resize = {.sa_handler = note_resize};
     struct sigaction stop;
 
     stoppable = sigaction(SIGTSTP, NULL, &stop) == 0 && stop.sa_handler != SIG_IGN;
@@ -349,7 +350,7 @@ static void signals_install(void)
         if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
             sigaction(deadly[i], &action, NULL);
     }
-    bounds_call_at_end(terminal_restore);
+    bounds_call_at_end(restore_terminal);
     sigaction(SIGWINCH, &resize, NULL);
     sigaction(SIGCONT, &resize, NULL);
 }
@@ -360,7 +361,7 @@ static attr_t attributes[STYLES];
 static short pairs[STYLES];
 
 /* Begin to use colours. Returns false if the terminal has too few, or if the user wants none. */
-static bool colours_begin(void)
+static bool begin_colours(void)
 {
     if (!say_colour(stdout) || !has_colors())
         return false;
@@ -369,7 +370,7 @@ static bool colours_begin(void)
 
 /* Choose the attributes and colours of all styles. The colours are readable on light and on dark
  * backgrounds. */
-static void styles_make(void)
+static void choose_styles(void)
 {
     static const struct {
         attr_t mono, extra;
@@ -386,7 +387,7 @@ static void styles_make(void)
         [STYLE_ACCENT] = {A_BOLD, A_NORMAL, COLOR_BLUE, 33},
         [STYLE_MATCH] = {A_REVERSE | A_BOLD, A_REVERSE, COLOR_YELLOW, 136},
     };
-    bool coloured = colours_begin();
+    bool coloured = begin_colours();
 
     for (int i = 0; i < STYLES; i++) {
         short pair = (short)(i + 1);
@@ -412,13 +413,13 @@ struct screen *screen_open_memory(int rows, int columns, bool ascii)
 {
     struct screen *screen = calloc(1, sizeof *screen);
 
-    grid_resize(screen, rows, columns);
+    resize_grid(screen, rows, columns);
     screen->ascii = ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
     return screen;
 }
 
 /* Start ncurses on the terminal. Returns NULL, or why the terminal cannot be used. */
-static const char *terminal_start(void)
+static const char *start_terminal(void)
 {
     int error = 0;
 
@@ -433,10 +434,10 @@ static const char *terminal_start(void)
     /* free it, because it was needed only for the checks above; newterm() makes its own */
     del_curterm(cur_term);
     /* do this before newterm(): ncurses leaves signals alone that have a handler */
-    signals_install();
+    install_signal_handlers();
     if (!(terminal = newterm(NULL, stdout, keys_file)))
         return "ncurses cannot start on this terminal";
-    stop_handler_set(on_stop);
+    set_stop_handler(stop_and_redraw);
     snprintf(rescue.text, sizeof rescue.text, "%s%s%s%s%s", terminal_capability("sgr0"),
              terminal_capability("rmkx"), terminal_capability("cnorm"),
              terminal_capability("rmcup"),
@@ -452,18 +453,18 @@ static const char *terminal_start(void)
     leaveok(stdscr, FALSE);
     mouseinterval(0);
     mousemask(PRESSES | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
-    styles_make();
+    choose_styles();
     return NULL;
 }
 
-static void keys_close(void)
+static void close_key_input(void)
 {
     if (keys_file && keys_file != stdin)
         fclose(keys_file);
     keys_file = NULL;
 }
 
-const char *screen_fault(void)
+const char *screen_get_error(void)
 {
     return isatty(STDOUT_FILENO) ? NULL
                                  : "standard output is not a terminal; `dyntrace report` prints, "
@@ -474,14 +475,14 @@ struct screen *screen_open_terminal(bool ascii, const char **why)
 {
     struct screen *screen;
 
-    if ((*why = screen_fault()))
+    if ((*why = screen_get_error()))
         return NULL;
     if (!(keys_file = isatty(STDIN_FILENO) ? stdin : fopen("/dev/tty", "re")))
         *why = "standard input is not a terminal and there is no other to read keys from";
     else
-        *why = terminal_start();
+        *why = start_terminal();
     if (*why) {
-        keys_close();
+        close_key_input();
         return NULL;
     }
     screen = screen_open_memory(LINES, COLS, ascii);
@@ -503,7 +504,7 @@ void screen_close(struct screen *screen)
         endwin();
         rescue.armed = 0;
         delscreen(terminal);
-        keys_close();
+        close_key_input();
     }
     free(screen->cells);
     free(screen);
@@ -523,12 +524,12 @@ void screen_resize(struct screen *screen, int rows, int columns)
         resize_term(rows, columns); /* not resizeterm(), which would add a key to the input */
         clearok(curscr, TRUE);
     }
-    grid_resize(screen, rows, columns);
+    resize_grid(screen, rows, columns);
 }
 
 /* ---- showing the grid on the terminal ------------------------------------ */
 
-void screen_show(struct screen *screen)
+void screen_show_on_terminal(struct screen *screen)
 {
     if (!screen->terminal)
         return;
@@ -558,29 +559,29 @@ void screen_show(struct screen *screen)
 
 /* Leave the terminal to another program: restore its modes. SIGTSTP then stops us and that
  * program as usual. */
-static void terminal_lend(void)
+static void lend_terminal(void)
 {
     def_prog_mode();
     endwin();
     rescue.armed = 0;
-    stop_handler_set(SIG_DFL);
+    set_stop_handler(SIG_DFL);
 }
 
-static void terminal_return(void)
+static void take_terminal_back(void)
 {
-    stop_handler_set(on_stop);
+    set_stop_handler(stop_and_redraw);
     rescue.armed = 1;
     /* draw now: otherwise, if the next key is Q, endwin() does not restore the terminal again */
     refresh();
     size_changed = 1; /* the size of the terminal may have changed meanwhile */
 }
 
-bool screen_shell(const char *const *command)
+bool screen_run_command(const char *const *command)
 {
     int status = 0;
     pid_t child;
 
-    terminal_lend();
+    lend_terminal();
     child = fork();
     if (child == 0) {
         bounds_reset_in_child();
@@ -591,29 +592,29 @@ bool screen_shell(const char *const *command)
     }
     if (child > 0)
         TEMP_FAILURE_RETRY(waitpid(child, &status, 0));
-    terminal_return();
+    take_terminal_back();
     if (child <= 0)
         return false;
     return !WIFEXITED(status) || WEXITSTATUS(status) != 127;
 }
 
 /* Stop PROCESS, an argument for kill(2). When this process is continued, take the terminal back. */
-static void process_stop(pid_t process)
+static void stop_process(pid_t process)
 {
-    terminal_lend();
+    lend_terminal();
     kill(process, SIGTSTP);
-    terminal_return();
+    take_terminal_back();
 }
 
-void screen_stop(struct screen *screen)
+void screen_stop_process(struct screen *screen)
 {
     if (screen->terminal)
-        process_stop(0); /* 0 means all processes of our job, which Ctrl-Z in a terminal stops */
+        stop_process(0); /* 0 means all processes of our job, which Ctrl-Z in a terminal stops */
 }
 
 /* ---- reading keys -------------------------------------------------------- */
 
-static struct key mouse_read(void)
+static struct key read_mouse_key(void)
 {
     struct key key = {.code = KEY_NONE};
     MEVENT event;
@@ -639,7 +640,7 @@ static struct key mouse_read(void)
 /* ESC was read: read the rest of an escape sequence. A sequence that ncurses does not know
  * (Ctrl-Left on another terminal) is discarded. Returns false if there is none, because the
  * user typed Esc. */
-static bool sequence_skip(void)
+static bool skip_escape_sequence(void)
 {
     wint_t wide;
     int got = get_wch(&wide); /* this does not wait, because ncurses has waited ESCAPE_MS already */
@@ -664,7 +665,7 @@ static bool sequence_skip(void)
 }
 
 /* Return the key for WIDE, a character that was typed. */
-static int key_of(wint_t wide)
+static int key_of_character(wint_t wide)
 {
     switch (wide) {
     case '\r':
@@ -683,7 +684,7 @@ static int key_of(wint_t wide)
 }
 
 /* Return our key for CODE, a key of ncurses. Returns KEY_NONE if we do not use it. */
-static int key_of_curses(wint_t code)
+static int key_of_curses_code(wint_t code)
 {
 #define CURSES_(code, name, curses) {curses, code},
     static const struct {
@@ -699,7 +700,7 @@ static int key_of_curses(wint_t code)
 }
 
 /* Is the terminal gone from which keys are read? */
-static bool is_hung_up(const struct screen *screen)
+static bool is_terminal_gone(const struct screen *screen)
 {
     struct pollfd poll_keys = {.fd = screen->keys_fd, .events = POLLIN};
 
@@ -708,7 +709,7 @@ static bool is_hung_up(const struct screen *screen)
     return poll_keys.revents & (POLLHUP | POLLERR | POLLNVAL);
 }
 
-struct key screen_key(struct screen *screen)
+struct key screen_read_key(struct screen *screen)
 {
     struct key key = {.code = KEY_NONE};
     wint_t wide;
@@ -716,7 +717,7 @@ struct key screen_key(struct screen *screen)
 
     if (stop_asked) {
         stop_asked = 0;
-        process_stop(getpid());
+        stop_process(getpid());
     }
     if (size_changed) {
         size_changed = 0;
@@ -724,19 +725,19 @@ struct key screen_key(struct screen *screen)
     }
     do
         got = get_wch(&wide);
-    while (got == OK && wide == 27 && sequence_skip());
+    while (got == OK && wide == 27 && skip_escape_sequence());
     if (got == KEY_CODE_YES && wide == KEY_MOUSE)
-        return mouse_read();
+        return read_mouse_key();
     if (got == KEY_CODE_YES)
-        key.code = key_of_curses(wide);
+        key.code = key_of_curses_code(wide);
     else if (got == OK)
-        key.code = key_of(wide);
-    else if (is_hung_up(screen))
+        key.code = key_of_character(wide);
+    else if (is_terminal_gone(screen))
         key.code = K_CLOSED;
     return key;
 }
 
-void screen_copy(struct screen *screen, const char *text)
+void screen_copy_to_clipboard(struct screen *screen, const char *text)
 {
     size_t bytes = strlen(text);
     size_t room = (bytes + 2) / 3 * 4 + 1;

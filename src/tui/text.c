@@ -7,7 +7,7 @@
 
 enum { LINES_MOST = 200000 };
 
-struct doc_line *doc_add(struct doc *doc, const char *text)
+struct doc_line *doc_add_line(struct doc *doc, const char *text)
 {
     if (doc->lines.count < LINES_MOST)
         list_add(&doc->lines)->text = text;
@@ -17,11 +17,11 @@ struct doc_line *doc_add(struct doc *doc, const char *text)
 void doc_add_part(struct doc *doc, const char *text)
 {
     if (doc->lines.count && !doc->dense)
-        doc_add(doc, "");
+        doc_add_line(doc, "");
     doc_line(doc, MARK "h%s", text)->part = true;
 }
 
-void doc_target(struct doc *doc, struct target target)
+void doc_set_target(struct doc *doc, struct target target)
 {
     struct doc_line *last = doc->lines.count ? &doc->lines.at[doc->lines.count - 1] : NULL;
 
@@ -29,7 +29,7 @@ void doc_target(struct doc *doc, struct target target)
         last->target = target;
 }
 
-void doc_text(struct doc *doc, const char *text, int indent, size_t most)
+void doc_add_wrapped_text(struct doc *doc, const char *text, int indent, size_t most)
 {
     for (size_t lines = 0; *text && lines < most; lines++) {
         size_t length = strcspn(text, "\n");
@@ -37,9 +37,9 @@ void doc_text(struct doc *doc, const char *text, int indent, size_t most)
         const char *line = doc_print(doc, "%*s%s", indent, "", safe);
         bool is_table = strstr(line + strspn(line, " "), "  ");
         if (is_table)
-            doc_add(doc, line);
+            doc_add_line(doc, line);
         else
-            doc_wrap(doc, line, (struct target){0});
+            doc_add_wrapped_line(doc, line, (struct target){0});
         text += length;
         text += *text == '\n';
     }
@@ -59,7 +59,7 @@ void doc_add_halves(struct doc *doc, const char *left, int columns, const char *
 
 /* Return the letter of the style that the text has behind the first BYTES of TEXT. At the beginning
  * it has the style STYLE. */
-static char style_at_end(const char *text, size_t bytes, char style)
+static char find_style_at_end(const char *text, size_t bytes, char style)
 {
     for (size_t i = 0; i + 1 < bytes; i++)
         if (text[i] == MARK[0])
@@ -67,7 +67,7 @@ static char style_at_end(const char *text, size_t bytes, char style)
     return style;
 }
 
-void doc_wrap(struct doc *doc, const char *text, struct target target)
+void doc_add_wrapped_line(struct doc *doc, const char *text, struct target target)
 {
     int indent = (int)strspn(text, " ");
     int width = doc->columns > 40 ? doc->columns - 2 : 38;
@@ -76,7 +76,7 @@ void doc_wrap(struct doc *doc, const char *text, struct target target)
 
     for (;;) {
         size_t room = text_bytes_that_fit(text, width, &used);
-        size_t cut = text_cut(text, room);
+        size_t cut = text_cut_length(text, room);
         size_t leading = strspn(text, " ");
         const char *rest;
         if (!text[room])
@@ -91,26 +91,26 @@ void doc_wrap(struct doc *doc, const char *text, struct target target)
             }
         }
         doc_line(doc, "%.*s", (int)cut, text);
-        doc_target(doc, target);
-        style = style_at_end(text, cut, style);
+        doc_set_target(doc, target);
+        style = find_style_at_end(text, cut, style);
         if (indent > width / 2)
             indent = width / 2;
         rest = text + cut;
         rest += strspn(rest, " ");
         text = doc_print(doc, "%*s" MARK "%c%s", indent + 4, "", style, rest);
     }
-    doc_add(doc, text);
-    doc_target(doc, target);
+    doc_add_line(doc, text);
+    doc_set_target(doc, target);
 }
 
-static void doc_run(struct job *job, struct db *db)
+static void run_doc_job(struct job *job, struct db *db)
 {
     struct doc *doc = (struct doc *)job;
 
     view_op(doc->ops, build)(doc, db);
 }
 
-static void doc_free(struct job *job)
+static void free_doc_job(struct job *job)
 {
     struct doc *doc = (struct doc *)job;
 
@@ -122,11 +122,11 @@ static void start_doc_build(struct text *text, bool quick, bool whole)
 {
     const struct view *view = &text->view;
     struct work *work = view->tui->work;
-    struct doc *doc = job_new(sizeof *doc, doc_run, doc_free, !quick);
+    struct doc *doc = job_make(sizeof *doc, run_doc_job, free_doc_job, !quick);
 
     work_drop(work, text->asked);
     doc->ops = view->ops;
-    doc->target = target_keep(&doc->arena, &view->target);
+    doc->target = target_copy(&doc->arena, &view->target);
     doc->quick = quick;
     doc->whole = whole;
     doc->columns = view->columns;
@@ -138,11 +138,11 @@ static void start_doc_build(struct text *text, bool quick, bool whole)
         doc->ops->build(doc, NULL);
         doc->job.ended = true;
     } else {
-        work_start(work, &doc->job);
+        work_start_job(work, &doc->job);
     }
 }
 
-void text_restart(struct view *view)
+void text_build_again(struct view *view)
 {
     struct text *text = (struct text *)view;
     bool slow = view->ops->slow;
@@ -156,7 +156,7 @@ void text_input(struct view *view, const char *text)
     if (!*text)
         return;
     view->target.where = arena_print(&view->arena, "%s", text);
-    text_restart(view);
+    text_build_again(view);
 }
 
 static void text_refresh(struct view *view)
@@ -168,7 +168,7 @@ static void text_refresh(struct view *view)
 }
 
 /* Return the chosen line. Returns NULL if there is none, or if the text is out of date. */
-static const struct doc_line *chosen_line(const struct text *text)
+static const struct doc_line *get_chosen_line(const struct text *text)
 {
     const struct view *view = &text->view;
 
@@ -179,9 +179,9 @@ static const struct doc_line *chosen_line(const struct text *text)
 
 /* Choose the right or the left half of the chosen line. Returns false if the line has no halves, or
  * if that half is chosen already. */
-static bool half_choose(struct text *text, bool right)
+static bool choose_half_of_line(struct text *text, bool right)
 {
-    const struct doc_line *line = chosen_line(text);
+    const struct doc_line *line = get_chosen_line(text);
     bool has_half = line && line->half;
 
     if (!has_half || text->right == right)
@@ -192,20 +192,20 @@ static bool half_choose(struct text *text, bool right)
 
 /* Go to TARGET, the row for the key p or n. If a view of the same kind shows it, this view shows
  * TARGET from now on. Returns false if TARGET is empty. */
-static bool neighbour_open(struct text *text, const struct target *target)
+static bool show_neighbouring_row(struct text *text, const struct target *target)
 {
     if (target->kind == text->view.target.kind) {
         text->view.target = *target;
-        text_restart(&text->view);
+        text_build_again(&text->view);
     } else if (target->kind) {
-        tui_go(text->view.tui, target);
+        tui_open_view(text->view.tui, target);
     }
     return target->kind;
 }
 
 /* Mark DOC as incomplete: WHY, the reason, becomes its first line. Each line " ...", which
  * announces text to come, becomes " ?". */
-static void doc_failed(struct doc *doc, const char *why)
+static void mark_doc_incomplete(struct doc *doc, const char *why)
 {
     struct doc_line *lines;
     const char *words;
@@ -234,15 +234,15 @@ static void keep_shown_text(struct text *text, struct doc *failed)
 
     tui_alarm(view->tui, "%s", failed->job.error);
     view->at += !doc->failed;
-    doc_failed(doc, failed->job.error);
+    mark_doc_incomplete(doc, failed->job.error);
     view->count = doc->lines.count;
-    /* let is_resized() return false, so that the text is not made again */
+    /* let is_view_resized() return false, so that the text is not made again */
     doc->columns = failed->columns;
     doc->rows = failed->rows;
     work_drop(view->tui->work, failed);
 }
 
-static void answer_take(struct text *text)
+static void take_finished_doc(struct text *text)
 {
     struct view *view = &text->view;
     struct doc *doc = text->asked;
@@ -259,7 +259,7 @@ static void answer_take(struct text *text)
     work_drop(view->tui->work, text->doc);
     text->doc = doc;
     if (error && doc->lines.count)
-        doc_failed(doc, error);
+        mark_doc_incomplete(doc, error);
     view->count = doc->lines.count;
     if (doc->title[0])
         snprintf(view->title, sizeof view->title, "%s", doc->title);
@@ -276,7 +276,7 @@ static void answer_take(struct text *text)
 
 /* Was the text made for another size of the view? Its lines are wrapped at the
  * width of the view. */
-static bool is_resized(const struct text *text)
+static bool is_view_resized(const struct text *text)
 {
     const struct view *view = &text->view;
     const struct doc *doc = text->doc;
@@ -294,8 +294,8 @@ static void text_update(struct view *view)
     bool done = text->asked && work_done(view->tui->work, &text->asked->job);
 
     if (done)
-        answer_take(text);
-    else if (!text->asked && is_resized(text))
+        take_finished_doc(text);
+    else if (!text->asked && is_view_resized(text))
         start_doc_build(text, false, true);
     view_choose(view, view->at);
     view->note[0] = 0;
@@ -303,19 +303,19 @@ static void text_update(struct view *view)
         snprintf(view->note, sizeof view->note, "%zu/%zu", view->at + 1, view->count);
 }
 
-static void line_draw(const struct text *text, struct screen *screen, size_t at)
+static void draw_line(const struct text *text, struct screen *screen, size_t at)
 {
     const struct view *view = &text->view;
     const struct doc_line *line = &text->doc->lines.at[at];
     const char *searched = view->tui->searched;
     int y = view->y + (int)(at - view->top);
-    int selected = view_row_draw(view, screen, y, at == view->at);
+    int selected = view_draw_row_begin(view, screen, y, at == view->at);
     bool found = searched[0] && strcasestr(line->text, searched);
     int style = (found ? STYLE_MATCH : STYLE_NORMAL) | selected;
     int half = line->half - text->skip; /* the column of the screen where the right half begins */
     bool chose_right = selected && text->right;
 
-    screen_text(screen, y, 1, view->columns - 1, text->skip, style, line->text, true);
+    screen_put_text(screen, y, 1, view->columns - 1, text->skip, style, line->text, true);
     if (chose_right && half > 0) {
         screen_put(screen, y, 0, 1, style, " ");
         screen_put(screen, y, half, 1, style, ">");
@@ -326,30 +326,30 @@ static void text_draw(struct view *view, struct screen *screen)
 {
     struct text *text = (struct text *)view;
     size_t end = view->top + (size_t)view->rows;
-    bool empty = view_empty_draw(view, screen, text->doc);
+    bool empty = view_draw_empty(view, screen, text->doc);
     const char *error = empty ? NULL : text->doc->job.error;
 
     if (error && !view->count)
-        view_words_draw(view, screen, STYLE_ALARM, error);
+        view_draw_words(view, screen, STYLE_ALARM, error);
     if (end > view->count)
         end = view->count;
     for (size_t at = view->top; at < end; at++)
-        line_draw(text, screen, at);
+        draw_line(text, screen, at);
 }
 
-static const struct doc_line *line_of(struct view *view, size_t at)
+static const struct doc_line *line_at_index(struct view *view, size_t at)
 {
     return &((struct text *)view)->doc->lines.at[at];
 }
 
-static bool line_has(struct view *view, size_t at, const char *wanted)
+static bool does_line_contain(struct view *view, size_t at, const char *wanted)
 {
-    return strcasestr(line_of(view, at)->text, wanted);
+    return strcasestr(line_at_index(view, at)->text, wanted);
 }
 
-static bool line_is_part(struct view *view, size_t at, const char *unused)
+static bool does_line_begin_part(struct view *view, size_t at, const char *unused)
 {
-    return line_of(view, at)->part;
+    return line_at_index(view, at)->part;
 }
 
 /* Set TARGET to what the chosen line leads to; if the line has halves, what the chosen
@@ -357,7 +357,7 @@ static bool line_is_part(struct view *view, size_t at, const char *unused)
 static void text_find_target(struct view *view, struct arena *arena, struct target *target)
 {
     struct text *text = (struct text *)view;
-    const struct doc_line *line = chosen_line(text);
+    const struct doc_line *line = get_chosen_line(text);
 
     if (!line)
         return;
@@ -383,8 +383,8 @@ static void text_click(struct text *text, const struct key *key)
 
     if (!view_click(view, key, &again))
         return;
-    right = key->x >= line_of(view, view->at)->half;
-    if (!half_choose(text, right) && again)
+    right = key->x >= line_at_index(view, view->at)->half;
+    if (!choose_half_of_line(text, right) && again)
         tui_open_target(view->tui);
 }
 
@@ -401,19 +401,19 @@ static bool text_request(struct view *view, enum request request, const struct k
     }
     switch (request) {
     case REQUEST_PREVIOUS:
-        return is_shown && neighbour_open(text, &text->doc->previous);
+        return is_shown && show_neighbouring_row(text, &text->doc->previous);
     case REQUEST_SEARCH_NEXT:
         if (!is_shown || view->searched)
             return false;
-        return neighbour_open(text, &text->doc->next);
+        return show_neighbouring_row(text, &text->doc->next);
     case REQUEST_LEFT:
     case REQUEST_RIGHT:
-        if (!half_choose(text, request == REQUEST_RIGHT))
+        if (!choose_half_of_line(text, request == REQUEST_RIGHT))
             text_scroll(text, request == REQUEST_RIGHT);
         break;
     case REQUEST_NEXT_PART:
     case REQUEST_PREVIOUS_PART:
-        if (view_find(view, direction, line_is_part, NULL)) {
+        if (view_find_line(view, direction, does_line_begin_part, NULL)) {
             view->top = view->at;
             view_choose(view, view->at);
         }
@@ -428,7 +428,7 @@ static bool text_request(struct view *view, enum request request, const struct k
 }
 
 /* Write LINE without its style marks. */
-static void line_write(const struct doc_line *line, FILE *out)
+static void write_line_to_file(const struct doc_line *line, FILE *out)
 {
     for (const char *p = line->text; *p; p++) {
         bool is_mark = *p == MARK[0] && p[1];
@@ -446,12 +446,12 @@ static bool text_export(struct view *view, const char *path)
     struct out_file out;
     bool ok;
 
-    if (tui_wait(view->tui)) /* do not export a text that is still being made */
+    if (tui_wait_for_queries(view->tui)) /* do not export a text that is still being made */
         return false;
     if (!out_open(&out, path, false))
         return false;
     for (size_t i = 0; i < view->count; i++)
-        line_write(line_of(view, i), out.file);
+        write_line_to_file(line_at_index(view, i), out.file);
     ok = out_commit(&out);
     out_close(&out);
     if (ok)
@@ -463,18 +463,18 @@ static bool text_export(struct view *view, const char *path)
 static bool text_place(struct view *view, const char **file, int64_t *line)
 {
     struct text *text = (struct text *)view;
-    const struct doc_line *chosen = chosen_line(text);
+    const struct doc_line *chosen = get_chosen_line(text);
 
     if (!chosen || !chosen->source_line)
         return false;
     *file = chosen->file;
-    if (!*file && !view_source(view, &text->doc->subject, file, line))
+    if (!*file && !view_find_source(view, &text->doc->subject, file, line))
         return false;
     *line = chosen->source_line;
     return true;
 }
 
-static bool is_decision(enum view_kind kind)
+static bool is_view_of_decision(enum view_kind kind)
 {
     return kind == VIEW_CALL || kind == VIEW_COMPILE || kind == VIEW_BREAK;
 }
@@ -484,13 +484,13 @@ static bool is_decision(enum view_kind kind)
 static void text_subject(struct view *view, struct target *subject)
 {
     struct text *text = (struct text *)view;
-    const struct doc_line *line = chosen_line(text);
+    const struct doc_line *line = get_chosen_line(text);
     enum view_kind kind = line ? line->target.kind : VIEW_NONE;
 
     if (!text->doc || text->stale)
         return;
     *subject = text->doc->subject;
-    if (is_decision(kind) || (kind && !subject->kind))
+    if (is_view_of_decision(kind) || (kind && !subject->kind))
         *subject = line->target;
     if (!subject->at_ns)
         subject->at_ns = text->doc->subject.at_ns;
@@ -500,12 +500,12 @@ const struct view_ops text_ops = {
     .size = sizeof(struct text),
     .asked = 1,
     .jobs = 2,
-    .open = text_restart,
+    .open = text_build_again,
     .update = text_update,
     .draw = text_draw,
     .request = text_request,
     .refresh = text_refresh,
-    .has = line_has,
+    .has = does_line_contain,
     .export = text_export,
     .lead = text_find_target,
     .place = text_place,

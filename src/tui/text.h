@@ -12,7 +12,7 @@
  * Text from a trace goes through doc_safe(), so that no byte of it can be taken for a style
  * mark.
  *
- * Most text views are pages: page_build() makes their lines from a file in schemas/tui/
+ * Most text views are pages: page_build_doc() makes their lines from a file in schemas/tui/
  * (tui/lead.h). */
 #ifndef DYNTRACE_TUI_TEXT_H
 #define DYNTRACE_TUI_TEXT_H
@@ -83,18 +83,18 @@ extern const struct view_ops text_ops;
 #define doc_print(doc, ...) arena_print(&(doc)->arena, __VA_ARGS__)
 /* let DOC own the malloc()ed TEXT, and free it */
 #define doc_keep(doc, text) arena_keep(&(doc)->arena, text)
-#define doc_line(doc, ...) doc_add(doc, doc_print(doc, __VA_ARGS__))
+#define doc_line(doc, ...) doc_add_line(doc, doc_print(doc, __VA_ARGS__))
 #define doc_part(doc, ...) doc_add_part(doc, doc_print(doc, __VA_ARGS__))
-/* Add a line or a heading. doc_add() returns the last line of DOC, which is the new line, unless
- * DOC has the most lines allowed. */
-struct doc_line *doc_add(struct doc *doc, const char *text);
+/* Add a line or a heading. doc_add_line() returns the last line of DOC, which is the new line,
+ * unless DOC has the most lines allowed. */
+struct doc_line *doc_add_line(struct doc *doc, const char *text);
 void doc_add_part(struct doc *doc, const char *text);
 
 /* Set what the last line leads to, unless that is set already. The strings of the target are
  * borrowed, and must live as long as DOC. */
-void doc_target(struct doc *doc, struct target target);
+void doc_set_target(struct doc *doc, struct target target);
 #define doc_leads(doc, kind, id, where, title) \
-    doc_target(doc, (struct target){kind, id, 0, VIEW_NONE, where, title})
+    doc_set_target(doc, (struct target){kind, id, 0, VIEW_NONE, where, title})
 
 /* doc_safe() escapes TEXT and cuts it to WIDTH bytes; NULL becomes "?". doc_fit() cuts TEXT to
  * COLUMNS columns, or fills it with blanks. doc_counted(), doc_count() and doc_time() print
@@ -112,12 +112,12 @@ void doc_add_halves(struct doc *doc, const char *left, int columns, const char *
 
 /* Add TEXT, which has style marks, wrapped into as many lines as it needs. All of them lead to
  * TARGET. TEXT must live as long as DOC. */
-void doc_wrap(struct doc *doc, const char *text, struct target target);
+void doc_add_wrapped_line(struct doc *doc, const char *text, struct target target);
 
 /* Add the lines of a longer text, each indented by INDENT spaces; at most MOST lines. */
-void doc_text(struct doc *doc, const char *text, int indent, size_t most);
+void doc_add_wrapped_text(struct doc *doc, const char *text, int indent, size_t most);
 
-/* What stands beside one line of source (see source_put() in page.c). */
+/* What stands beside one line of source (see source_add_lines() in page.c). */
 struct gutter {
     int64_t line;
     /* at the left of the source line: a text with style marks, at most six columns wide */
@@ -129,19 +129,19 @@ struct gutter {
 
 /* Add lines FROM to TO of SOURCE, with the marks GUTTER. An arrow points at line AT. If the file
  * is missing or was changed since the recording, a line says so. */
-void source_put(struct doc *doc, struct db *db, const struct source *source, int64_t from,
-                int64_t to, int64_t at, const struct gutter *gutter, size_t gutters);
+void source_add_lines(struct doc *doc, struct db *db, const struct source *source, int64_t from,
+                      int64_t to, int64_t at, const struct gutter *gutter, size_t gutters);
 
-/* text_restart() makes the text again, because the view shows another target. text_input() first
- * puts TEXT, which the user typed, into the `where` of the target. */
-void text_restart(struct view *view);
+/* text_build_again() makes the text again, because the view shows another target. text_input()
+ * first puts TEXT, which the user typed, into the `where` of the target. */
+void text_build_again(struct view *view);
 void text_input(struct view *view, const char *text);
 
-void page_build(struct doc *doc, struct db *db);
+void page_build_doc(struct doc *doc, struct db *db);
 
 /* Return the code objects of the function that CODE_ID belongs to, as an SQL list such as "(1,
  * 2)". */
-const char *page_codes(struct doc *doc, struct db *db, int64_t code_id);
+const char *page_list_codes(struct doc *doc, struct db *db, int64_t code_id);
 
 /* A part of a page that a C function adds. In a template it stands as a line `call NAME`. */
 struct page_part {

@@ -27,7 +27,7 @@ void loop_reopen(struct loop *loop)
 
 /* Show how the recorded program ended in a message. The program is the first
  * process of the trace. */
-static void show_end(struct loop *loop, const char *state)
+static void show_end_of_program(struct loop *loop, const char *state)
 {
     struct query *query =
         db_query(loop->face.db, "SELECT ended FROM process_tree ORDER BY path LIMIT 1");
@@ -42,11 +42,11 @@ static void show_end(struct loop *loop, const char *state)
     query_close(query);
 }
 
-static void live_set(struct loop *loop, bool live)
+static void set_live_state(struct loop *loop, bool live)
 {
     loop->live = live;
     loop->face.below = live;
-    places_fit(&loop->places);
+    places_set_sizes(&loop->places);
 }
 
 void loop_check_file(struct loop *loop)
@@ -71,7 +71,7 @@ void loop_check_file(struct loop *loop)
     /* at its end, a recording replaces the live file by the finished trace */
     if (loop->replaced)
         loop_reopen(loop);
-    rates_update(&loop->rates, loop->face.db);
+    rates_read_counts(&loop->rates, loop->face.db);
     version = db_integer(loop->face.db, 0, "PRAGMA data_version");
     if (version == loop->version)
         return;
@@ -84,13 +84,13 @@ void loop_check_file(struct loop *loop)
         work_reconnect(loop->face.work);
     places_refresh(&loop->places);
     if (!recording) {
-        live_set(loop, false);
-        show_end(loop, state);
+        set_live_state(loop, false);
+        show_end_of_program(loop, state);
     }
     free(state);
 }
 
-void loop_leave(struct loop *loop)
+void loop_close_trace(struct loop *loop)
 {
     places_close(&loop->places);
     work_close(loop->face.work);
@@ -100,7 +100,7 @@ void loop_leave(struct loop *loop)
     free(loop->path);
 }
 
-bool loop_take(struct loop *loop, const char *path)
+bool loop_take_trace(struct loop *loop, const char *path)
 {
     /* the status of the file before it is opened: if the file is replaced in between, the next
      * loop_check_file() notices */
@@ -119,7 +119,7 @@ bool loop_take(struct loop *loop, const char *path)
         free(absolute);
         return false;
     }
-    loop_leave(loop);
+    loop_close_trace(loop);
     loop->face.work = work;
     loop->face.db = db;
     loop->path = absolute;
@@ -131,9 +131,9 @@ bool loop_take(struct loop *loop, const char *path)
 
 void loop_open(struct loop *loop, const char *path)
 {
-    if (!loop_take(loop, path))
+    if (!loop_take_trace(loop, path))
         return;
-    live_set(loop, false);
+    set_live_state(loop, false);
     loop->face.moment_ns = 0;
-    tui_go(&loop->face, &(struct target){.kind = VIEW_OVERVIEW});
+    tui_open_view(&loop->face, &(struct target){.kind = VIEW_OVERVIEW});
 }

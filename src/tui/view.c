@@ -18,7 +18,7 @@
 static const char *const view_names[VIEW_KINDS] = {VIEWS(X)};
 #undef X
 
-const char *view_keys(const char **at, int *bytes)
+const char *view_read_key_words(const char **at, int *bytes)
 {
     const char *from = *at;
     const char *end = from ? strstr(from, "  ") : NULL;
@@ -45,7 +45,7 @@ enum view_kind view_named(const char *name, size_t bytes)
     return VIEW_NONE;
 }
 
-struct target target_keep(struct arena *arena, const struct target *target)
+struct target target_copy(struct arena *arena, const struct target *target)
 {
     struct target kept = *target;
 
@@ -54,7 +54,7 @@ struct target target_keep(struct arena *arena, const struct target *target)
     return kept;
 }
 
-char *text_with(struct arena *arena, const char *text, const char *name, const char *value)
+char *text_replace(struct arena *arena, const char *text, const char *name, const char *value)
 {
     char *made = arena_print(arena, "%s", "");
 
@@ -68,14 +68,14 @@ bool view_export(struct view *view, const char *options, const char *path)
     const char *words =
         arena_print(&view->arena, "export %s -o %s", options, text_quoted(&view->arena, path));
 
-    tui_go(view->tui, &(struct target){.kind = VIEW_DYNTRACE, .where = words});
+    tui_open_view(view->tui, &(struct target){.kind = VIEW_DYNTRACE, .where = words});
     return true;
 }
 
 /* Return a query that is at the row for TARGET in schemas/tui/place.sql; the caller closes it.
  * Returns NULL if there is no row. Also returns NULL if TARGET is a moment of the timeline, whose
  * call has not been looked up yet. */
-static struct query *place_find(struct tui *tui, const struct target *target)
+static struct query *find_place_row(struct tui *tui, const struct target *target)
 {
     bool has_row = target->kind && target->id;
     struct query *query;
@@ -93,9 +93,10 @@ static struct query *place_find(struct tui *tui, const struct target *target)
     return NULL;
 }
 
-bool view_source(struct view *view, const struct target *target, const char **file, int64_t *line)
+bool view_find_source(struct view *view, const struct target *target, const char **file,
+                      int64_t *line)
 {
-    struct query *query = place_find(view->tui, target);
+    struct query *query = find_place_row(view->tui, target);
 
     if (query) {
         *file = arena_print(&view->arena, "%s", query_text(query, 0, NULL));
@@ -105,10 +106,10 @@ bool view_source(struct view *view, const struct target *target, const char **fi
     return query;
 }
 
-const char *target_words(struct tui *tui, struct arena *arena, const struct target *target,
-                         int64_t at_ns)
+const char *target_describe(struct tui *tui, struct arena *arena, const struct target *target,
+                            int64_t at_ns)
 {
-    struct query *query = target->title ? NULL : place_find(tui, target);
+    struct query *query = target->title ? NULL : find_place_row(tui, target);
     const char *format = at_ns ? "%s%s%.160s at %.6f s" : "%s%s%.160s";
     const char *name = view_name(target->kind);
     const char *words = "";
@@ -124,7 +125,7 @@ const char *target_words(struct tui *tui, struct arena *arena, const struct targ
     return words;
 }
 
-static const char *editor_name(void)
+static const char *choose_editor(void)
 {
     const char *editor = prose_null_if_empty(getenv("VISUAL"));
 
@@ -135,7 +136,7 @@ static const char *editor_name(void)
 
 /* Find the source for the line under the cursor: that of the line itself, or else of what the line
  * leads to, or else of the row that the line is about. */
-static bool find_place(struct view *view, const char **file, int64_t *line)
+static bool find_source_place(struct view *view, const char **file, int64_t *line)
 {
     bool has_own = view_op(view->ops, place);
     struct target leads = {0};
@@ -145,23 +146,23 @@ static bool find_place(struct view *view, const char **file, int64_t *line)
     view_do(view, subject, &about);
     if (has_own && view_op(view->ops, place)(view, file, line))
         return true;
-    if (view_source(view, &leads, file, line))
+    if (view_find_source(view, &leads, file, line))
         return true;
-    return view_source(view, &about, file, line);
+    return view_find_source(view, &about, file, line);
 }
 
 /* Run $VISUAL or $EDITOR for a line of a file. The file's name comes from the trace. So it is
  * passed as an argument of its own, never inside a shell command, and never begins with a dash. */
-void view_edit(struct view *view)
+void view_open_editor(struct view *view)
 {
-    const char *editor = editor_name();
+    const char *editor = choose_editor();
     const char *file;
     char *path, line[32];
     int64_t number = 0;
     struct stat st;
 
-    if (!find_place(view, &file, &number)) {
-        if (!tui_wait(view->tui))
+    if (!find_source_place(view, &file, &number)) {
+        if (!tui_wait_for_queries(view->tui))
             tui_say(view->tui, "no source belongs to this line");
         return;
     }
@@ -175,14 +176,14 @@ void view_edit(struct view *view)
         tui_say(view->tui, "%s %s %s", editor, line, file);
     } else {
         const char *const argv[] = {"sh", "-c", "exec $0 \"$@\"", editor, line, path, NULL};
-        if (!screen_shell(argv))
+        if (!screen_run_command(argv))
             tui_alarm(view->tui, "%s: cannot be run; set EDITOR", editor);
     }
     free(path);
 }
 
 /* Has TEXT a sign, a point or a unit? Then it is a moment, not the number of a line. */
-static bool is_like_moment(const char *text)
+static bool does_text_look_like_moment(const char *text)
 {
     const char *after = text + strspn(text, "0123456789");
     bool has_sign = strchr("@+-.", *text);
@@ -192,9 +193,9 @@ static bool is_like_moment(const char *text)
     return isalpha((unsigned char)*after);
 }
 
-bool moment_read(const char *text, bool sure, int64_t from_ns, int64_t *ns)
+bool moment_parse(const char *text, bool sure, int64_t from_ns, int64_t *ns)
 {
-    bool asked = sure || is_like_moment(text);
+    bool asked = sure || does_text_look_like_moment(text);
     bool relative, is_number;
     double number, unit_ns;
     char *end;
@@ -279,7 +280,7 @@ bool view_move(struct view *view, enum request request)
     }
     /* true if the line to go to may not have been read yet */
     may_come = !view->count || request == REQUEST_END;
-    if (may_come && tui_wait(view->tui))
+    if (may_come && tui_wait_for_queries(view->tui))
         return true;
     top = (long)view->top + (scrolls ? by : 0);
     at = (long)view->at + by;
@@ -288,7 +289,7 @@ bool view_move(struct view *view, enum request request)
     return true;
 }
 
-bool view_find(struct view *view, int direction, view_fits *fits, const char *text)
+bool view_find_line(struct view *view, int direction, view_fits *fits, const char *text)
 {
     size_t count = view->count;
     size_t step = direction > 0 ? 1 : count - 1;
@@ -317,7 +318,7 @@ bool view_click(struct view *view, const struct key *key, bool *again)
     return true;
 }
 
-size_t text_cut(const char *text, size_t room)
+size_t text_cut_length(const char *text, size_t room)
 {
     size_t cut = room;
 
@@ -328,7 +329,7 @@ size_t text_cut(const char *text, size_t room)
     return cut;
 }
 
-void view_words_draw(struct view *view, struct screen *screen, int style, const char *words)
+void view_draw_words(struct view *view, struct screen *screen, int style, const char *words)
 {
     int width = view->columns - 4;
     int last = view->y + view->rows - 1;
@@ -336,7 +337,7 @@ void view_words_draw(struct view *view, struct screen *screen, int style, const 
 
     for (int y = view->y + view->head + 1; *words && y <= last; y++) {
         size_t room = text_bytes_that_fit(words, width, &used);
-        size_t cut = text_cut(words, room);
+        size_t cut = text_cut_length(words, room);
         if (!cut)
             cut = room ? room : strlen(words);
         screen_put(screen, y, 2, width, style, strndupa(words, cut));
@@ -345,19 +346,19 @@ void view_words_draw(struct view *view, struct screen *screen, int style, const 
     }
 }
 
-bool view_empty_draw(struct view *view, struct screen *screen, const void *shown)
+bool view_draw_empty(struct view *view, struct screen *screen, const void *shown)
 {
     int style = view->failed ? STYLE_ALARM : STYLE_DIM;
     const char *words = view->failed ? view->failed : "…";
 
     if (!shown)
-        view_words_draw(view, screen, style, words);
+        view_draw_words(view, screen, style, words);
     return !shown;
 }
 
 /* Return the view's array of pointers to jobs. It stands behind the struct view, at the beginning
  * of the view's own struct. */
-static job_held *jobs_of(struct view *view)
+static job_held *job_pointers_of_view(struct view *view)
 {
     return (job_held *)(view + 1);
 }
@@ -369,7 +370,7 @@ void view_update(struct view *view)
     view_do(view, update);
     view->busy = false;
     for (int i = 0; i < asked; i++)
-        if (jobs_of(view)[i])
+        if (job_pointers_of_view(view)[i])
             view->busy = true;
 }
 
@@ -378,11 +379,11 @@ void view_close(struct view *view)
     int jobs = view_op(view->ops, jobs);
 
     for (int i = 0; i < jobs; i++)
-        work_drop(view->tui->work, jobs_of(view)[i]);
+        work_drop(view->tui->work, job_pointers_of_view(view)[i]);
     view_do(view, close);
 }
 
-bool view_take_(struct view *view, job_held *asked, job_held *shown)
+bool take_job_(struct view *view, job_held *asked, job_held *shown)
 {
     struct work *work = view->tui->work;
     struct job *job = *asked;
@@ -402,7 +403,7 @@ bool view_take_(struct view *view, job_held *asked, job_held *shown)
     return !view->failed;
 }
 
-int view_row_draw(const struct view *view, struct screen *screen, int y, bool chosen)
+int view_draw_row_begin(const struct view *view, struct screen *screen, int y, bool chosen)
 {
     if (!chosen || view->aside)
         return STYLE_NORMAL;

@@ -27,9 +27,9 @@ struct output {
 };
 
 /* Read what can be read from FD now into OUTPUT. Returns false at the end of the output. */
-bool output_read(struct output *output, int fd);
+bool output_read_from_program(struct output *output, int fd);
 /* Return the last line, or NULL if nothing was printed. The caller frees it. */
-char *output_last(const struct output *output);
+char *output_get_last_line(const struct output *output);
 /* Print the whole output to standard output, unchanged. */
 void output_print(const struct output *output);
 
@@ -38,7 +38,7 @@ struct tui;
 struct target;
 
 /* Functions of the loop that views call. tui/requests.c fills in this table, because views must not
- * include it. Views call the functions through tui_go() to tui_ask() below. */
+ * include it. Views call the functions through tui_open_view() to tui_ask_for_line() below. */
 struct tui_calls {
     void (*go)(struct tui *tui, const struct target *target);
     void (*open)(struct tui *tui);
@@ -84,7 +84,7 @@ struct target {
 };
 
 /* Copy TARGET. Its strings are copied to ARENA. */
-struct target target_keep(struct arena *arena, const struct target *target);
+struct target target_copy(struct arena *arena, const struct target *target);
 
 struct view;
 struct doc;
@@ -181,10 +181,10 @@ struct view {
 
 /* Return the part of view_ops.keys that begins at *AT, and move *AT behind it. *BYTES gets its
  * length. Returns NULL at the end. */
-const char *view_keys(const char **at, int *bytes);
+const char *view_read_key_words(const char **at, int *bytes);
 
 /* Return the operations of the view KIND, or NULL if there is no such view. */
-static inline const struct view_ops *view_of(const struct tui *tui, enum view_kind kind)
+static inline const struct view_ops *view_find_ops(const struct tui *tui, enum view_kind kind)
 {
     return kind < VIEW_KINDS ? tui->views[kind] : NULL;
 }
@@ -196,12 +196,12 @@ const char *view_name(enum view_kind kind);
 enum view_kind view_named(const char *name, size_t bytes);
 
 /* Open the editor at the source of the line under the cursor. */
-void view_edit(struct view *view);
+void view_open_editor(struct view *view);
 
 /* Read TEXT as a moment: "0.3", "15.2s", "@12.744", or "+100ms", which counts from FROM_NS. A
  * moment is at most 4e18 ns. Returns false if TEXT is not one. A number without a unit, a point or
  * a sign is a moment only if SURE. */
-bool moment_read(const char *text, bool sure, int64_t from_ns, int64_t *ns);
+bool moment_parse(const char *text, bool sure, int64_t from_ns, int64_t *ns);
 
 /* Choose line AT, or the last line if there are fewer, and scroll to it. */
 void view_choose(struct view *view, size_t at);
@@ -210,7 +210,7 @@ bool view_move(struct view *view, enum request request);
 /* Choose the next line in DIRECTION for which FITS returns true, starting over at the end.
  * Returns false if there is none. */
 typedef bool view_fits(struct view *view, size_t at, const char *text);
-bool view_find(struct view *view, int direction, view_fits *fits, const char *text);
+bool view_find_line(struct view *view, int direction, view_fits *fits, const char *text);
 /* Choose the line that was clicked. *AGAIN tells whether that line was chosen already. Returns
  * false if the click was not on a line. */
 bool view_click(struct view *view, const struct key *key, bool *again);
@@ -220,23 +220,23 @@ void view_update(struct view *view);
 void view_close(struct view *view);
 /* Return where to break TEXT, of which ROOM bytes fit into a line: at the last blank among them.
  * Returns ROOM if all of TEXT fits, and 0 if there is no blank. */
-size_t text_cut(const char *text, size_t room);
-/* view_words_draw() draws WORDS where lines would be. view_empty_draw() draws view->failed or "…"
+size_t text_cut_length(const char *text, size_t room);
+/* view_draw_words() draws WORDS where lines would be. view_draw_empty() draws view->failed or "…"
  * there if SHOWN is NULL, and then returns true. */
-void view_words_draw(struct view *view, struct screen *screen, int style, const char *words);
-bool view_empty_draw(struct view *view, struct screen *screen, const void *shown);
+void view_draw_words(struct view *view, struct screen *screen, int style, const char *words);
+bool view_draw_empty(struct view *view, struct screen *screen, const void *shown);
 
 /* If the job ASKED of the view has ended, drop the job SHOWN, put ASKED in its place, and return
  * true. If ASKED failed, SHOWN stays, and view->failed gets the reason. */
-#define view_take(view, asked, shown) view_take_(view, (job_held *)&(asked), (job_held *)&(shown))
+#define view_take(view, asked, shown) take_job_(view, (job_held *)&(asked), (job_held *)&(shown))
 typedef struct job *job_held __attribute__((may_alias));
-bool view_take_(struct view *view, job_held *asked, job_held *shown);
+bool take_job_(struct view *view, job_held *asked, job_held *shown);
 /* Draw the background of a line. If the line is CHOSEN, draw a mark. Returns the style to add to
  * the styles of the line's texts. */
-int view_row_draw(const struct view *view, struct screen *screen, int y, bool chosen);
+int view_draw_row_begin(const struct view *view, struct screen *screen, int y, bool chosen);
 
 /* Open the view of TARGET on top of the others. TARGET is copied. */
-static inline void tui_go(struct tui *tui, const struct target *target)
+static inline void tui_open_view(struct tui *tui, const struct target *target)
 {
     tui->calls->go(tui, target);
 }
@@ -250,27 +250,28 @@ static inline void tui_open_target(struct tui *tui)
 /* If queries of the view on top are running, return true: the loop then keeps the key that is
  * being handled, and handles it again when they have ended. Keys that are typed meanwhile
  * wait behind it. */
-static inline bool tui_wait(struct tui *tui)
+static inline bool tui_wait_for_queries(struct tui *tui)
 {
     return tui->calls->wait(tui);
 }
 
-/* text_with() returns TEXT with VALUE in place of every NAME. text_quoted() quotes TEXT as one word
- * of a command (tui/views/commands.c). */
-char *text_with(struct arena *arena, const char *text, const char *name, const char *value);
-#define text_quoted(arena, text) arena_print(arena, "'%s'", text_with(arena, text, "'", "''"))
+/* text_replace() returns TEXT with VALUE in place of every NAME. text_quoted() quotes TEXT as
+ * one word of a command (tui/views/commands.c). */
+char *text_replace(struct arena *arena, const char *text, const char *name, const char *value);
+#define text_quoted(arena, text) arena_print(arena, "'%s'", text_replace(arena, text, "'", "''"))
 
 /* Run `dyntrace export OPTIONS -o PATH`, and open a view with what the command prints. */
 bool view_export(struct view *view, const char *options, const char *path);
 
 /* Find the file and line of the code of the row that TARGET names, for view_ops.place. *FILE lives
  * as long as VIEW. Returns false if there is no such code. */
-bool view_source(struct view *view, const struct target *target, const char **file, int64_t *line);
+bool view_find_source(struct view *view, const struct target *target, const char **file,
+                      int64_t *line);
 
 /* Return words for TARGET, such as "function train at 0.3 s", in ARENA. AT_NS is 0 if the target
  * has no moment. */
-const char *target_words(struct tui *tui, struct arena *arena, const struct target *target,
-                         int64_t at_ns);
+const char *target_describe(struct tui *tui, struct arena *arena, const struct target *target,
+                            int64_t at_ns);
 
 /* Show a message in the last line of the screen, until the next key is typed. tui_alarm()
  * shows it in red. */
@@ -280,7 +281,7 @@ const char *target_words(struct tui *tui, struct arena *arena, const struct targ
 
 /* Ask the user for a line, which is TEXT at first. The answer goes to the input() of
  * the view on top. */
-static inline void tui_ask(struct tui *tui, const char *label, const char *text)
+static inline void tui_ask_for_line(struct tui *tui, const char *label, const char *text)
 {
     tui->calls->ask(tui, label, text);
 }

@@ -17,11 +17,11 @@ VIEWS(X)
     {                                          \
         .summary = summary_, .base = &list_ops \
     }
-#define VIEW_PAGE(name, all_, summary_, ...)                                             \
-    &(const struct view_ops)                                                             \
-    {                                                                                    \
-        .all = VIEW_##all_, .summary = summary_, .build = page_build, .base = &text_ops, \
-        ##__VA_ARGS__                                                                    \
+#define VIEW_PAGE(name, all_, summary_, ...)                                                 \
+    &(const struct view_ops)                                                                 \
+    {                                                                                        \
+        .all = VIEW_##all_, .summary = summary_, .build = page_build_doc, .base = &text_ops, \
+        ##__VA_ARGS__                                                                        \
     }
 #define VIEW_OWN(name, ops) &ops
 #define X(kind, made, ...) [VIEW_##kind] = VIEW_##made(__VA_ARGS__),

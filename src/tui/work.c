@@ -48,8 +48,8 @@ struct work {
         found_;                                       \
     })
 
-void *job_new(size_t size, void (*run)(struct job *job, struct db *db),
-              void (*free)(struct job *job), bool slow)
+void *job_make(size_t size, void (*run)(struct job *job, struct db *db),
+               void (*free)(struct job *job), bool slow)
 {
     struct job *job = calloc(1, size);
 
@@ -59,7 +59,7 @@ void *job_new(size_t size, void (*run)(struct job *job, struct db *db),
     return job;
 }
 
-static void job_free(struct job *job)
+static void free_job(struct job *job)
 {
     if (job->free)
         job->free(job);
@@ -76,7 +76,7 @@ int job_percent(struct job *job)
 
 /* Return the oldest job that may run now, or NULL. A slow job must leave one thread for others.
  * Called with the lock held. */
-static struct job *job_next(const struct work *work)
+static struct job *find_next_job(const struct work *work)
 {
     struct job *job = work->jobs;
 
@@ -87,7 +87,7 @@ static struct job *job_next(const struct work *work)
 
 /* Keep LINE, an error that was reported while a job ran. Only the first error is kept, because
  * later ones follow from it. If the job was cancelled, the error is "cancelled". */
-static void job_keep_error(void *context, const char *line)
+static void keep_first_error_of_job(void *context, const char *line)
 {
     struct job *job = context;
     const char *path = db_path(job->db);
@@ -100,7 +100,7 @@ static void job_keep_error(void *context, const char *line)
         job->error = strdup(atomic_load(&job->cancelled) ? "cancelled" : line);
 }
 
-static void job_tick(void *context)
+static void stop_job_if_cancelled(void *context)
 {
     struct job *job = context;
 
@@ -121,7 +121,7 @@ static struct db *open_connection(const char *path)
 }
 
 /* Remove JOB from the list of jobs that have not ended. Called with the lock held. */
-static void job_remove(struct work *work, const struct job *job)
+static void remove_job(struct work *work, const struct job *job)
 {
     struct job **at = &work->jobs;
 
@@ -131,14 +131,14 @@ static void job_remove(struct work *work, const struct job *job)
         *at = job->next;
 }
 
-static void *work_thread(void *argument)
+static void *run_jobs_of_thread(void *argument)
 {
     struct worker *worker = argument;
     struct work *work = worker->work;
 
     pthread_mutex_lock(&work->lock);
     while (!work->closing) {
-        struct job *job = job_next(work);
+        struct job *job = find_next_job(work);
         struct db *fresh = NULL;
         bool stale = worker->generation != work->generation;
         if (!job) {
@@ -149,7 +149,7 @@ static void *work_thread(void *argument)
         work->slow_running += job->slow;
         worker->generation = work->generation;
         pthread_mutex_unlock(&work->lock);
-        say_divert(job_keep_error, job);
+        say_divert(keep_first_error_of_job, job);
         /* if no new connection can be opened, the old one still works */
         if (stale && (fresh = open_connection(work->path))) {
             pthread_mutex_lock(&work->lock);
@@ -158,21 +158,21 @@ static void *work_thread(void *argument)
             pthread_mutex_unlock(&work->lock);
         }
         db_allow_retry(job->db);
-        db_on_progress(job->db, job_tick, job);
+        db_on_progress(job->db, stop_job_if_cancelled, job);
         if (atomic_load(&job->cancelled))
-            job_keep_error(job, "cancelled");
+            keep_first_error_of_job(job, "cancelled");
         else
             job->run(job, job->db);
         db_on_progress(job->db, NULL, NULL);
         say_divert(NULL, NULL);
         pthread_mutex_lock(&work->lock);
-        job_remove(work, job);
+        remove_job(work, job);
         work->damaged = work->damaged || (job->error && strstr(job->error, "is damaged"));
         work->slow_running -= job->slow;
         job->db = NULL;
         job->ended = true;
         if (job->dropped)
-            job_free(job);
+            free_job(job);
         pthread_cond_broadcast(&work->changed);
         eventfd_write(work->ended_fd, 1);
     }
@@ -198,7 +198,7 @@ struct work *work_open(const char *path, int ended_fd)
         struct worker *worker = &work->workers[work->started];
         worker->work = work;
         if (!(worker->db = open_connection(path)) ||
-            pthread_create(&worker->thread, NULL, work_thread, worker) != 0)
+            pthread_create(&worker->thread, NULL, run_jobs_of_thread, worker) != 0)
             break;
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -209,7 +209,7 @@ struct work *work_open(const char *path, int ended_fd)
     return work;
 }
 
-bool work_damaged(struct work *work)
+bool work_is_trace_damaged(struct work *work)
 {
     return locked(work, work->damaged);
 }
@@ -235,7 +235,7 @@ void work_reconnect(struct work *work)
     locked(work, work->generation++);
 }
 
-void work_start(struct work *work, struct job *job)
+void work_start_job(struct work *work, struct job *job)
 {
     struct job **last = &work->jobs;
 
@@ -255,7 +255,7 @@ static void cancel_job(struct job *job)
         db_interrupt(job->db);
 }
 
-bool work_cancel(struct work *work)
+bool work_cancel_all(struct work *work)
 {
     bool any;
 
@@ -267,7 +267,7 @@ bool work_cancel(struct work *work)
     return any;
 }
 
-void work_drop_(struct work *work, struct job *job)
+void work_drop_job_(struct work *work, struct job *job)
 {
     bool idle;
 
@@ -278,13 +278,13 @@ void work_drop_(struct work *work, struct job *job)
     job->dropped = true;
     idle = !job->db;
     if (idle)
-        job_remove(work, job);
+        remove_job(work, job);
     pthread_mutex_unlock(&work->lock);
     if (idle)
-        job_free(job);
+        free_job(job);
 }
 
-bool work_wait(struct work *work, struct job *job, int ms)
+bool work_wait_for_job(struct work *work, struct job *job, int ms)
 {
     int64_t end = clock_monotonic_ms() + ms;
     struct timespec until = {end / 1000, end % 1000 * 1000000};
@@ -299,7 +299,7 @@ bool work_wait(struct work *work, struct job *job, int ms)
     return done;
 }
 
-bool work_pending(struct work *work)
+bool work_is_job_pending(struct work *work)
 {
     return locked(work, work->jobs != NULL);
 }

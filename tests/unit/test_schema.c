@@ -58,7 +58,7 @@ static int number(sqlite3 *db, const char *sql)
     return found;
 }
 
-/* Stands for the function of db_visit_rows. */
+/* Stands for the function of db_visit. */
 static void each(sqlite3_context *context, int count, sqlite3_value **values)
 {
     (void)context, (void)count, (void)values;

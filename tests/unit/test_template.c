@@ -72,7 +72,7 @@ static void fields_check(void)
         {"{!r}x{!style}y{!b}", MARK "rx" MARK "ry" MARK "b"}, {"[{n}[, {none}]] => ledger", "1500"},
     };
     struct arena arena = {0};
-    struct target target = row_target(&arena, &row, "x => ledger {n} WHERE a = {name} AND b = {n} | of {name}");
+    struct target target = target_from_template(&arena, &row, "x => ledger {n} WHERE a = {name} AND b = {n} | of {name}");
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *made = row_print(&arena, &row, cases[i].text, TEMPLATE_MARKED);
@@ -80,8 +80,8 @@ static void fields_check(void)
     }
     check(target.kind == VIEW_LEDGER && target.id == 1500 && !strcmp(target.where, "a = 'it''s' AND b = 1500"), "", "a lead", target.where);
     check(!strcmp(target.title, "of it's"), "", "its title", target.title);
-    check(row_target(&arena, &row, "x => function {none}").kind == VIEW_NONE, "", "a lead", "to nothing");
-    check(!row_target(&arena, &row, "x").kind, "", "no lead", "leads somewhere");
+    check(target_from_template(&arena, &row, "x => function {none}").kind == VIEW_NONE, "", "a lead", "to nothing");
+    check(!target_from_template(&arena, &row, "x").kind, "", "no lead", "leads somewhere");
     arena_free(&arena);
 }
 

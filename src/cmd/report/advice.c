@@ -292,7 +292,7 @@ void advice_print_html(struct report *report, struct page_text *page)
             .ask = arena_print(&arena, "%s", query_text(query, ASK, NULL)),
             .ids = arena_print(&arena, "%s", query_whole_value(query, IDS, NULL)),
         };
-    /* close it first, because db_visit_rows() requires that no statement is running */
+    /* close it first, because db_visit() requires that no statement is running */
     query_close(query);
     if (all.count) {
         report_print_link(report, "advice", "what would help");

@@ -382,13 +382,13 @@ static void read_all_checks(struct replay *r)
     size_t times = (r->entries.count + 1) * sizeof *c->times;
 
     c->times = calloc(1, times);
-    db_visit_rows(r->db, schema_statement("replay/guards"), read_guard_row, c);
-    db_visit_rows(r->db, schema_statement("replay/checks"), read_check_row, c);
+    db_visit(r->db, schema_statement("replay/guards"), read_guard_row, c);
+    db_visit(r->db, schema_statement("replay/checks"), read_check_row, c);
     if (c->unsorted) {
         c->checks.count = 0;
         c->lookups.count = 0;
         memset(c->times, 0, times);
-        db_visit_rows(r->db, schema_statement("replay/checks-sorted"), read_check_row, c);
+        db_visit(r->db, schema_statement("replay/checks-sorted"), read_check_row, c);
     }
     assign_checks_to_lookups(c, r);
     memcpy(&r->checks, &c->checks, sizeof r->checks);
@@ -638,13 +638,13 @@ struct replay *replay_open(struct db *db, bool checks)
     r->db = db;
     /* use a small page cache, because each table is read only once, from end to end */
     db_integer(db, 0, "PRAGMA cache_size = -8192");
-    db_visit_rows(db, schema_statement("replay/processes"), read_process_row, r);
-    db_visit_rows(db, schema_statement("replay/threads"), read_thread_row, r);
-    db_visit_rows(db, schema_statement("replay/entries"), read_entry_row, r);
-    db_visit_rows(db, schema_statement("replay/compiles"), read_compile_row, r);
-    db_visit_rows(db, schema_statement("replay/breaks"), read_break_row, r);
+    db_visit(db, schema_statement("replay/processes"), read_process_row, r);
+    db_visit(db, schema_statement("replay/threads"), read_thread_row, r);
+    db_visit(db, schema_statement("replay/entries"), read_entry_row, r);
+    db_visit(db, schema_statement("replay/compiles"), read_compile_row, r);
+    db_visit(db, schema_statement("replay/breaks"), read_break_row, r);
     read_all_lookups(r);
-    db_visit_rows(db, schema_statement("replay/marks"), read_mark_row, r);
+    db_visit(db, schema_statement("replay/marks"), read_mark_row, r);
     if (checks)
         read_all_checks(r);
     if (db_has_failed(db)) {

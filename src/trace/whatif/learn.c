@@ -29,7 +29,7 @@ const char *text_keep_copy(struct whatif *w, const char *text)
 /* ---- reading rows of the statements in schemas/whatif.sql ---------------- */
 
 /* Add a row of two columns to MAP: a key and its value. */
-static bool read_map_row(void *map, const int64_t *v, unsigned nulls)
+static bool add_pair(void *map, const int64_t *v, unsigned nulls)
 {
     *map_put(map, v[0]) = v[1];
     return true;
@@ -431,8 +431,7 @@ static void list_forked_caches(struct whatif *w)
 }
 
 /* Fill MAP with the keys and values that STATEMENT selects. */
-#define read_map(w, statement, map) \
-    db_visit_rows((w)->db, schema_statement(statement), read_map_row, map)
+#define read_map(w, statement, map) db_visit((w)->db, schema_statement(statement), add_pair, map)
 
 /* Make a class of calls for each recorded entry. */
 static void make_classes_of_entries(struct whatif *w)
@@ -483,10 +482,10 @@ void whatif_learn_from_trace(struct whatif *w)
     make_classes_of_entries(w);
     learn_facts_of_codes(w);
     w->floats_later = db_integer(w->db, 0, schema_statement("whatif/floats-later"));
-    db_visit_rows(w->db, schema_statement("whatif/rests"), read_rest_of_call_row, w);
+    db_visit(w->db, schema_statement("whatif/rests"), read_rest_of_call_row, w);
     list_sort(&w->rests, compare_rest_rows);
     learn_times_of_operations(w);
-    db_visit_rows(w->db, schema_statement("whatif/failed"), read_failed_row, w);
+    db_visit(w->db, schema_statement("whatif/failed"), read_failed_row, w);
     note_results_of_all_lookups(w);
     learn_all_limits(w);
     list_forked_caches(w);

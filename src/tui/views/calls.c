@@ -8,8 +8,8 @@
  * ids of a thread ascend with time, so the end of a callee is found by bisection, without an
  * index.
  *
- * For all calls of a function, spread_read() reads all frames once (trace/stacks.h), which also
- * gives the callers. */
+ * For all calls of a function, read_spread_of_durations() reads all frames once (trace/stacks.h),
+ * which also gives the callers. */
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -52,8 +52,8 @@ struct groups {
 
 /* Add the call FRAME to the group of CODE_ID. WITHIN: a call of the same group encloses this call,
  * so its time has been counted already. */
-static void group_add(struct groups *groups, int64_t code_id, const struct open_frame *frame,
-                      bool within)
+static void add_call_to_group(struct groups *groups, int64_t code_id,
+                              const struct open_frame *frame, bool within)
 {
     size_t before = groups->at.count;
     int64_t *at = map_put(&groups->at, code_id);
@@ -80,7 +80,7 @@ static void group_add(struct groups *groups, int64_t code_id, const struct open_
     }
 }
 
-static int group_order(const void *a, const void *b)
+static int compare_groups(const void *a, const void *b)
 {
     const struct group *x = a;
     const struct group *y = b;
@@ -90,14 +90,15 @@ static int group_order(const void *a, const void *b)
     return list_order(x->first_id, y->first_id);
 }
 
-static void groups_free(struct groups *groups)
+static void free_groups(struct groups *groups)
 {
     list_free(&groups->all);
     map_free(&groups->at);
 }
 
 /* Return the name of code object CODE_ID, and set *PLACE to its file and line. */
-static const char *code_name(struct doc *doc, struct db *db, int64_t code_id, const char **place)
+static const char *name_and_place_of_code(struct doc *doc, struct db *db, int64_t code_id,
+                                          const char **place)
 {
     const char *name = NULL;
 
@@ -117,11 +118,11 @@ static const char *code_name(struct doc *doc, struct db *db, int64_t code_id, co
 
 /* ---- the part `inside` of a page: the callees of one call ---------------- */
 
-/* The beginning of a query for frames. Its columns are those that walk_frame() reads. */
+/* The beginning of a query for frames. Its columns are those that read_frame_of_row() reads. */
 #define SELECT_FRAME "SELECT frame_id, parent_id, code_id, start_ns, end_ns FROM frame WHERE "
 
 /* Prepare a query for the first frame of the thread THREAD_ID whose frame_id is at least ?1. */
-static struct query *probe_open(struct db *db, int64_t thread_id)
+static struct query *open_probe_query(struct db *db, int64_t thread_id)
 {
     return db_query_with(db,
                          SELECT_FRAME "frame_id >= ?1 AND thread_id = ?2 ORDER BY frame_id LIMIT 1",
@@ -130,7 +131,8 @@ static struct query *probe_open(struct db *db, int64_t thread_id)
 
 /* Return the id of the first frame whose id is MIDDLE or greater, if this id is less than HIGH and
  * the frame began before AT_NS. Otherwise return -1. */
-static int64_t probe_before(struct query *probe, int64_t middle, int64_t high, int64_t at_ns)
+static int64_t find_frame_in_interval(struct query *probe, int64_t middle, int64_t high,
+                                      int64_t at_ns)
 {
     int64_t id;
 
@@ -146,7 +148,8 @@ static int64_t probe_before(struct query *probe, int64_t middle, int64_t high, i
  * id FROM, which is returned if no later frame began before AT_NS. GUESS is how far from FROM
  * the frame is expected. The search first takes steps that grow until they pass the frame,
  * and then bisects. */
-static int64_t frame_before(struct query *probe, int64_t from, int64_t at_ns, int64_t guess)
+static int64_t find_last_frame_before(struct query *probe, int64_t from, int64_t at_ns,
+                                      int64_t guess)
 {
     int64_t low = from;
     int64_t high = INT64_MAX;
@@ -160,7 +163,7 @@ static int64_t frame_before(struct query *probe, int64_t from, int64_t at_ns, in
             middle = low + half;
         else
             middle = high == INT64_MAX ? low + step : high - step;
-        found = probe_before(probe, middle, high, at_ns);
+        found = find_frame_in_interval(probe, middle, high, at_ns);
         if (found >= 0)
             low = found;
         else if (query_failed(probe))
@@ -177,7 +180,7 @@ static int64_t frame_before(struct query *probe, int64_t from, int64_t at_ns, in
 
 /* Read a frame from the current row of WALK. If the frame has no end, it is taken to end at
  * ENCLOSING_NS, with its caller. */
-static struct open_frame walk_frame(struct query *walk, int64_t enclosing_ns)
+static struct open_frame read_frame_of_row(struct query *walk, int64_t enclosing_ns)
 {
     bool open = query_type(walk, 4) == QUERY_NULL;
 
@@ -191,15 +194,15 @@ static struct open_frame walk_frame(struct query *walk, int64_t enclosing_ns)
 
 /* Add the callees of FRAME, a call on the thread THREAD_ID, to GROUPS; for a first look only as
  * many as there is time for. Frames below a callee are not needed: after PASS_OVER of them,
- * frame_before() finds the end of the callee. If the callee before had more than PASS_OVER frames,
- * the search begins at once. */
-static void callees_read(struct doc *doc, struct db *db, const struct open_frame *frame,
+ * find_last_frame_before() finds the end of the callee. If the callee before had more than
+ * PASS_OVER frames, the search begins at once. */
+static void read_callees(struct doc *doc, struct db *db, const struct open_frame *frame,
                          int64_t thread_id, struct groups *groups)
 {
     struct query *walk =
         db_query_with(db, SELECT_FRAME "frame_id > ?1 AND thread_id = ?2 ORDER BY frame_id",
                       frame->id, thread_id);
-    struct query *probe = probe_open(db, thread_id);
+    struct query *probe = open_probe_query(db, thread_id);
     struct open_frame callee = {.id = frame->id};
     int within = 0;
     int left = doc->whole ? INT_MAX : QUICK_FRAMES;
@@ -218,8 +221,8 @@ static void callees_read(struct doc *doc, struct db *db, const struct open_frame
         within++;
         if (parent == frame->id) {
             apart = id - callee.id;
-            callee = walk_frame(walk, frame->end_ns);
-            group_add(groups, callee.code_id, &callee, false);
+            callee = read_frame_of_row(walk, frame->end_ns);
+            add_call_to_group(groups, callee.code_id, &callee, false);
             within = apart > PASS_OVER ? PASS_OVER : 0;
         }
         if (within != PASS_OVER)
@@ -227,7 +230,7 @@ static void callees_read(struct doc *doc, struct db *db, const struct open_frame
         guess = callee.id + apart - id;
         if (guess <= 0)
             guess = PASS_OVER;
-        id = frame_before(probe, id, callee.end_ns, guess);
+        id = find_last_frame_before(probe, id, callee.end_ns, guess);
         query_reset(walk);
         query_bind_integer(walk, 1, id);
         if (!doc->whole)
@@ -240,7 +243,8 @@ static void callees_read(struct doc *doc, struct db *db, const struct open_frame
 
 /* Read the frame that DOC is about. If it has no end, it is taken to end with its thread. Returns
  * false if the trace does not have the frame. */
-static bool frame_read(struct doc *doc, struct db *db, struct open_frame *frame, int64_t *thread_id)
+static bool read_frame_of_doc(struct doc *doc, struct db *db, struct open_frame *frame,
+                              int64_t *thread_id)
 {
     bool found = false;
 
@@ -263,19 +267,19 @@ static bool frame_read(struct doc *doc, struct db *db, struct open_frame *frame,
 }
 
 /* Does DOC show only the call stack? It does in the view beside the timeline. */
-static bool is_stack_only(const struct doc *doc)
+static bool shows_doc_only_stack(const struct doc *doc)
 {
     return doc->aside && doc->target.about == VIEW_TIMELINE;
 }
 
 /* Add a line for the callees in the group G. FRAME is their caller, and took TOOK nanoseconds. */
-static void callee_put(struct doc *doc, struct db *db, const struct open_frame *frame,
-                       const struct group *g, int64_t took)
+static void add_line_of_callees(struct doc *doc, struct db *db, const struct open_frame *frame,
+                                const struct group *g, int64_t took)
 {
     bool wide = doc->columns >= SIDE_BY_SIDE;
     double share = took > 0 ? (double)g->ns / (double)took : 0;
     const char *place;
-    const char *name = code_name(doc, db, g->code_id, &place);
+    const char *name = name_and_place_of_code(doc, db, g->code_id, &place);
     const char *shown = doc_fit(doc, name, wide ? doc->columns / 4 : 18);
     const char *calls;
     char bar[CELL_TEXT];
@@ -307,9 +311,9 @@ void part_inside(struct doc *doc, struct db *db, struct query *unused)
     int64_t took, more;
     const char *counted, *own;
 
-    if (is_stack_only(doc) || !frame_read(doc, db, &frame, &thread_id))
+    if (shows_doc_only_stack(doc) || !read_frame_of_doc(doc, db, &frame, &thread_id))
         return;
-    callees_read(doc, db, &frame, thread_id, &inside);
+    read_callees(doc, db, &frame, thread_id, &inside);
     took = times_span_or_zero(frame.start_ns, frame.end_ns);
     list_each(group, &inside.all) {
         calls += group->calls;
@@ -319,13 +323,13 @@ void part_inside(struct doc *doc, struct db *db, struct query *unused)
     own = doc->cut ? "..." : doc_time(doc, took > ns ? took - ns : 0);
     doc_part(doc, "Inside: %s%s, %s" MARK "n; %s its own",
              doc->cut ? "as far as it was read, " : "", counted, doc_time(doc, ns), own);
-    list_sort(&inside.all, group_order);
+    list_sort(&inside.all, compare_groups);
     for (size_t i = 0; i < inside.all.count && i < GROUPS_MOST; i++)
-        callee_put(doc, db, &frame, &inside.all.at[i], took);
+        add_line_of_callees(doc, db, &frame, &inside.all.at[i], took);
     more = (int64_t)inside.all.count - GROUPS_MOST;
     if (more > 0)
         doc_line(doc, "  " MARK "d+ %s", doc_counted(doc, more, "function"));
-    groups_free(&inside);
+    free_groups(&inside);
 }
 
 /* ---- the part `spread` of a page: durations, callers and callees of a function ---- */
@@ -349,7 +353,7 @@ struct spread {
     int64_t longer; /* how many calls took longer than `asked` */
 };
 
-static int bucket_of(int64_t ns)
+static int bucket_of_duration(int64_t ns)
 {
     int bits, power;
 
@@ -363,7 +367,7 @@ static int bucket_of(int64_t ns)
 }
 
 /* Return the duration in the middle of the bucket with the index BUCKET. */
-static int64_t bucket_ns(int bucket)
+static int64_t duration_of_bucket(int bucket)
 {
     int power = bucket / FINE;
     int64_t wide, first;
@@ -375,11 +379,11 @@ static int64_t bucket_ns(int bucket)
     return first * wide + wide / 2;
 }
 
-static bool spread_tick(void *context, int64_t frame_id)
+static bool count_frame_and_continue(void *context, int64_t frame_id)
 {
     struct spread *spread = context;
 
-    return frames_tick(&spread->doc->job, frame_id);
+    return frames_continue_reading(&spread->doc->job, frame_id);
 }
 
 /* Does the call A come before the call B in a list that begins with the longest? If both took the
@@ -391,14 +395,14 @@ static bool is_longer_call(struct near a, struct near b)
     return a.id < b.id;
 }
 
-/* What open_frame.what means while spread_read() walks over the frames. CALL_OF_IT is set if the
- * frame is a call of the function. The other bits are the position of the innermost call of the
- * function among the frame's callers: its index in the stack + 1, or 0 if there is none. */
+/* What open_frame.what means while read_spread_of_durations() walks over the frames. CALL_OF_IT is
+ * set if the frame is a call of the function. The other bits are the position of the innermost call
+ * of the function among the frame's callers: its index in the stack + 1, or 0 if there is none. */
 enum { CALL_OF_IT = 1 << 30 };
 
 /* Return the code object at the position AT of the stack of TRACK: 1 is the outermost.
  * Returns 0 if AT is 0. */
-static int64_t code_at(const struct track *track, uint32_t at)
+static int64_t code_at_depth(const struct track *track, uint32_t at)
 {
     return at ? track->stack.at[at - 1].code_id : 0;
 }
@@ -406,18 +410,19 @@ static int64_t code_at(const struct track *track, uint32_t at)
 /* Is the time of FRAME part of another call's time that its group has counted? Without CALLEE, the
  * other call is a call of the function by the same caller. With CALLEE, it is a call of FRAME's
  * code object by an outer call of the function. */
-static bool is_within(const struct track *track, const struct open_frame *frame, bool callee)
+static bool is_time_counted_already(const struct track *track, const struct open_frame *frame,
+                                    bool callee)
 {
     const struct open_frame *stack = track->stack.at;
     /* the position of the caller in the stack, from 1 */
     uint32_t place = (uint32_t)(frame - stack);
     const struct open_frame *from = callee ? frame - 1 : frame;
-    int64_t other = callee ? frame->code_id : code_at(track, place);
+    int64_t other = callee ? frame->code_id : code_at_depth(track, place);
     uint32_t at = from->what & ~CALL_OF_IT;
 
     while (at) {
         uint32_t beside = callee ? at + 1 : at - 1;
-        if (code_at(track, beside) == other)
+        if (code_at_depth(track, beside) == other)
             return true;
         at = stack[at - 1].what & ~CALL_OF_IT;
     }
@@ -425,7 +430,7 @@ static bool is_within(const struct track *track, const struct open_frame *frame,
 }
 
 /* If CALL is one of the slowest calls, insert it into their list. */
-static void slowest_add(struct spread *spread, struct near call)
+static void add_to_slowest_calls(struct spread *spread, struct near call)
 {
     struct near *slowest = spread->slowest;
     int at = SLOWEST;
@@ -443,7 +448,7 @@ static void slowest_add(struct spread *spread, struct near call)
 
 /* Compare CALL with the call `asked` by duration. Count it if it took longer, and note it if it is
  * the next longer or the next shorter one. */
-static void neighbours_update(struct spread *spread, struct near call)
+static void update_neighbours_by_duration(struct spread *spread, struct near call)
 {
     struct near *slower = &spread->slower;
     struct near *faster = &spread->faster;
@@ -460,10 +465,10 @@ static void neighbours_update(struct spread *spread, struct near call)
         *faster = call;
 }
 
-static void calls_count(struct spread *spread, const struct track *track)
+static void count_call_of_function(struct spread *spread, const struct track *track)
 {
     const struct open_frame *frame = track_top_frame(track);
-    int64_t caller = code_at(track, (uint32_t)track->stack.count - 1);
+    int64_t caller = code_at_depth(track, (uint32_t)track->stack.count - 1);
     struct near call = {
         .ns = times_span_or_zero(frame->start_ns, frame->end_ns),
         .id = frame->id,
@@ -471,15 +476,16 @@ static void calls_count(struct spread *spread, const struct track *track)
     };
 
     spread->calls++;
-    spread->buckets[bucket_of(call.ns)]++;
-    slowest_add(spread, call);
+    spread->buckets[bucket_of_duration(call.ns)]++;
+    add_to_slowest_calls(spread, call);
     if (spread->asked.id)
-        neighbours_update(spread, call);
+        update_neighbours_by_duration(spread, call);
     else
-        group_add(&spread->callers, caller, frame, is_within(track, frame, false));
+        add_call_to_group(&spread->callers, caller, frame,
+                          is_time_counted_already(track, frame, false));
 }
 
-static void frame_note(void *context, struct track *track)
+static void note_frame(void *context, struct track *track)
 {
     struct spread *spread = context;
     struct open_frame *frame = track_top_frame(track);
@@ -490,26 +496,27 @@ static void frame_note(void *context, struct track *track)
     frame->what = called_by_it ? callers : above;
     if (list_has(&spread->codes, frame->code_id)) {
         frame->what |= CALL_OF_IT;
-        calls_count(spread, track);
+        count_call_of_function(spread, track);
     }
     if (called_by_it && !spread->asked.id)
-        group_add(&spread->callees, frame->code_id, frame, is_within(track, frame, true));
+        add_call_to_group(&spread->callees, frame->code_id, frame,
+                          is_time_counted_already(track, frame, true));
 }
 
 /* Read all calls of the function of CODE_ID. If ASKED is a call, only find its number in the order
  * of duration, and the calls before and after it.
- * The caller frees the result with spread_free(). */
-static struct spread *spread_read(struct doc *doc, struct db *db, int64_t code_id,
-                                  struct near asked)
+ * The caller frees the result with free_spread(). */
+static struct spread *read_spread_of_durations(struct doc *doc, struct db *db, int64_t code_id,
+                                               struct near asked)
 {
     struct spread *spread = calloc(1, sizeof *spread);
-    struct walk walk = {.context = spread, .tick = spread_tick, .push = frame_note};
+    struct walk walk = {.context = spread, .tick = count_frame_and_continue, .push = note_frame};
     struct stacks stacks = {0};
     const char *at;
 
     spread->doc = doc;
     spread->asked = asked;
-    spread->list = page_codes(doc, db, code_id);
+    spread->list = page_list_codes(doc, db, code_id);
     at = spread->list + 1;
     for (;;) {
         char *end;
@@ -524,16 +531,16 @@ static struct spread *spread_read(struct doc *doc, struct db *db, int64_t code_i
     return spread;
 }
 
-static void spread_free(struct spread *spread)
+static void free_spread(struct spread *spread)
 {
     list_free(&spread->codes);
-    groups_free(&spread->callers);
-    groups_free(&spread->callees);
+    free_groups(&spread->callers);
+    free_groups(&spread->callees);
     free(spread);
 }
 
 /* Return "; p: 12 ms" for the key KEY, if CALL took 12 ms. Returns "" if there is no such call. */
-static const char *neighbour_words(struct doc *doc, const char *key, const struct near *call)
+static const char *describe_neighbour(struct doc *doc, const char *key, const struct near *call)
 {
     return call->id ? doc_print(doc, "; %s: %s", key, doc_time(doc, call->ns)) : "";
 }
@@ -546,31 +553,31 @@ void part_rank(struct doc *doc, struct db *db, struct query *unused)
     struct spread *spread;
     int64_t thread_id;
 
-    if (is_stack_only(doc) || !frame_read(doc, db, &frame, &thread_id))
+    if (shows_doc_only_stack(doc) || !read_frame_of_doc(doc, db, &frame, &thread_id))
         return;
     asked.ns = times_span_or_zero(frame.start_ns, frame.end_ns);
     asked.id = frame.id;
-    spread = spread_read(doc, db, frame.code_id, asked);
+    spread = read_spread_of_durations(doc, db, frame.code_id, asked);
     if (spread->slower.id)
         doc->previous = (struct target){.kind = VIEW_CALL, .id = spread->slower.id};
     if (spread->faster.id)
         doc->next = (struct target){.kind = VIEW_CALL, .id = spread->faster.id};
     doc_line(doc, "by time    %s of %s, the slowest first%s%s", doc_count(doc, spread->longer + 1),
-             doc_count(doc, spread->calls), neighbour_words(doc, "p", &spread->slower),
-             neighbour_words(doc, "n", &spread->faster));
-    spread_free(spread);
+             doc_count(doc, spread->calls), describe_neighbour(doc, "p", &spread->slower),
+             describe_neighbour(doc, "n", &spread->faster));
+    free_spread(spread);
 }
 
 /* Return the duration that the part SHARE of the calls (0.5: half) does not exceed, exact to
  * about one percent. */
-static int64_t share_ns(const struct spread *spread, double share)
+static int64_t find_quantile(const struct spread *spread, double share)
 {
     int64_t left = (int64_t)ceil(share * (double)spread->calls);
     int64_t longest = spread->slowest[0].ns;
     int64_t ns = 0;
 
     for (int bucket = 0; bucket < 64 * FINE; bucket++) {
-        ns = bucket_ns(bucket);
+        ns = duration_of_bucket(bucket);
         left -= spread->buckets[bucket];
         if (left <= 0)
             break;
@@ -581,7 +588,7 @@ static int64_t share_ns(const struct spread *spread, double share)
 enum { DECADES = 20 };
 
 /* Count the calls for each power of ten of nanoseconds. Returns the largest count. */
-static int64_t decades_count(const struct spread *spread, int64_t counts[DECADES])
+static int64_t count_calls_by_decade(const struct spread *spread, int64_t counts[DECADES])
 {
     int64_t most = 0;
 
@@ -589,7 +596,7 @@ static int64_t decades_count(const struct spread *spread, int64_t counts[DECADES
     for (int bucket = 0; bucket < 64 * FINE; bucket++) {
         if (!spread->buckets[bucket])
             continue; /* skip the last buckets, which are for longer times than an int64_t holds */
-        int decade = (int)log10((double)bucket_ns(bucket) + 0.5);
+        int decade = (int)log10((double)duration_of_bucket(bucket) + 0.5);
         counts[decade] += spread->buckets[bucket];
     }
     for (int decade = 0; decade < DECADES; decade++)
@@ -600,8 +607,8 @@ static int64_t decades_count(const struct spread *spread, int64_t counts[DECADES
 
 /* Add a line for the COUNT calls that took from FROM to TO nanoseconds. It has a bar of which the
  * part SHARE is filled. */
-static void decade_put(struct doc *doc, const struct spread *spread, const char *name, int64_t from,
-                       int64_t to, int64_t count, double share)
+static void add_line_of_decade(struct doc *doc, const struct spread *spread, const char *name,
+                               int64_t from, int64_t to, int64_t count, double share)
 {
     const char *fastest = doc_time(doc, from);
     const char *slowest = doc_time(doc, to);
@@ -619,10 +626,10 @@ static void decade_put(struct doc *doc, const struct spread *spread, const char 
 }
 
 /* Add a line for each power of ten, from the fastest call to the slowest. */
-static void decades_put(struct doc *doc, const struct spread *spread, const char *name)
+static void add_lines_of_decades(struct doc *doc, const struct spread *spread, const char *name)
 {
     int64_t counts[DECADES];
-    int64_t most = decades_count(spread, counts);
+    int64_t most = count_calls_by_decade(spread, counts);
     int64_t left = spread->calls;
     int64_t from = 0;
     int64_t to = 10;
@@ -631,7 +638,7 @@ static void decades_put(struct doc *doc, const struct spread *spread, const char
         int64_t count = counts[decade];
         left -= count;
         if (left < spread->calls) /* skip the powers of ten below the fastest call */
-            decade_put(doc, spread, name, from, to, count, (double)count / (double)most);
+            add_line_of_decade(doc, spread, name, from, to, count, (double)count / (double)most);
         from = to;
         to = decade + 1 < 18 ? to * 10 : INT64_MAX;
     }
@@ -639,8 +646,8 @@ static void decades_put(struct doc *doc, const struct spread *spread, const char
 
 /* Return a text of COLUMNS columns for group number I of GROUPS. *TARGET gets the view of its
  * function. Returns "" if there is no such group. */
-static const char *group_line(struct doc *doc, struct db *db, const struct groups *groups, size_t i,
-                              int columns, struct target *target)
+static const char *make_line_of_group(struct doc *doc, struct db *db, const struct groups *groups,
+                                      size_t i, int columns, struct target *target)
 {
     bool narrow = columns < 60;
     const struct group *g;
@@ -652,7 +659,7 @@ static const char *group_line(struct doc *doc, struct db *db, const struct group
     g = &groups->all.at[i];
     if (g->code_id)
         *target = (struct target){.kind = VIEW_FUNCTION, .id = g->code_id};
-    name = code_name(doc, db, g->code_id, &place);
+    name = name_and_place_of_code(doc, db, g->code_id, &place);
     name = doc_fit(doc, name, narrow ? columns - 24 : 30);
     if (narrow)
         place = "";
@@ -661,22 +668,22 @@ static const char *group_line(struct doc *doc, struct db *db, const struct group
 }
 
 /* Add the heading TITLE, and below it a line for each of GROUPS, which are callers or callees. */
-static void groups_put(struct doc *doc, struct db *db, const struct groups *groups,
+static void add_groups(struct doc *doc, struct db *db, const struct groups *groups,
                        const char *title)
 {
     doc_part(doc, "%s", title);
     for (size_t i = 0; i < GROUPS_MOST && i < groups->all.count; i++) {
         struct target target;
-        doc_add(doc, group_line(doc, db, groups, i, doc->columns - 2, &target));
-        doc_target(doc, target);
+        doc_add_line(doc, make_line_of_group(doc, db, groups, i, doc->columns - 2, &target));
+        doc_set_target(doc, target);
     }
     if (!groups->all.count)
         doc_line(doc, "  " MARK "dnothing");
 }
 
 /* Add the callers at the left and the callees at the right, in COLUMNS columns each. */
-static void groups_put_halves(struct doc *doc, struct db *db, const struct spread *spread,
-                              int columns)
+static void add_groups_side_by_side(struct doc *doc, struct db *db, const struct spread *spread,
+                                    int columns)
 {
     size_t callers = spread->callers.all.count;
     size_t callees = spread->callees.all.count;
@@ -685,29 +692,29 @@ static void groups_put_halves(struct doc *doc, struct db *db, const struct sprea
     doc_part(doc, "%s   %s", doc_fit(doc, "Called from", columns), "Calls");
     for (size_t i = 0; i < GROUPS_MOST && i < most; i++) {
         struct target left, right;
-        const char *caller = group_line(doc, db, &spread->callers, i, columns, &left);
-        const char *callee = group_line(doc, db, &spread->callees, i, columns, &right);
+        const char *caller = make_line_of_group(doc, db, &spread->callers, i, columns, &left);
+        const char *callee = make_line_of_group(doc, db, &spread->callees, i, columns, &right);
         doc_add_halves(doc, caller, columns, callee, right);
-        doc_target(doc, left);
+        doc_set_target(doc, left);
     }
     if (!most)
         doc_line(doc, "  " MARK "dnothing");
 }
 
 /* Add callers and callees, side by side if the view is wide enough. */
-static void neighbours_put(struct doc *doc, struct db *db, struct spread *spread)
+static void add_callers_and_callees(struct doc *doc, struct db *db, struct spread *spread)
 {
-    list_sort(&spread->callers.all, group_order);
-    list_sort(&spread->callees.all, group_order);
+    list_sort(&spread->callers.all, compare_groups);
+    list_sort(&spread->callees.all, compare_groups);
     if (doc->columns >= SIDE_BY_SIDE) {
-        groups_put_halves(doc, db, spread, (doc->columns - 4) / 2);
+        add_groups_side_by_side(doc, db, spread, (doc->columns - 4) / 2);
         return;
     }
-    groups_put(doc, db, &spread->callers, "Called from");
-    groups_put(doc, db, &spread->callees, "Calls");
+    add_groups(doc, db, &spread->callers, "Called from");
+    add_groups(doc, db, &spread->callees, "Calls");
 }
 
-static void slowest_put(struct doc *doc, const struct spread *spread)
+static void add_slowest_calls(struct doc *doc, const struct spread *spread)
 {
     doc_part(doc, "Slowest calls: p shows the first");
     doc->previous = (struct target){.kind = VIEW_CALL, .id = spread->slowest[0].id};
@@ -722,21 +729,21 @@ static void slowest_put(struct doc *doc, const struct spread *spread)
 
 void part_spread(struct doc *doc, struct db *db, struct query *unused)
 {
-    struct spread *spread = spread_read(doc, db, doc->target.id, (struct near){0});
+    struct spread *spread = read_spread_of_durations(doc, db, doc->target.id, (struct near){0});
     const char *place;
-    const char *name = code_name(doc, db, doc->target.id, &place);
+    const char *name = name_and_place_of_code(doc, db, doc->target.id, &place);
 
     if (spread->calls) {
-        const char *p50 = doc_time(doc, share_ns(spread, 0.5));
-        const char *p95 = doc_time(doc, share_ns(spread, 0.95));
+        const char *p50 = doc_time(doc, find_quantile(spread, 0.5));
+        const char *p95 = doc_time(doc, find_quantile(spread, 0.95));
         doc_part(doc, "Durations of %s: p50 ~%s, p95 ~%s, longest %s",
                  doc_counted(doc, spread->calls, "call"), p50, p95,
                  doc_time(doc, spread->slowest[0].ns));
-        decades_put(doc, spread, name);
-        slowest_put(doc, spread);
-        neighbours_put(doc, db, spread);
+        add_lines_of_decades(doc, spread, name);
+        add_slowest_calls(doc, spread);
+        add_callers_and_callees(doc, db, spread);
     }
-    spread_free(spread);
+    free_spread(spread);
 }
 
 /* ---- the parts `origin` and `function_source` of the page `function` ----- */
@@ -761,8 +768,8 @@ void part_origin(struct doc *doc, struct db *db, struct query *row)
 }
 
 /* Mark a source line whose CALLS calls took SELF of the function's own time ALL. */
-static void gutter_mark_hot(struct doc *doc, struct gutter *gutter, int64_t self, int64_t all,
-                            int64_t calls)
+static void mark_hot_line(struct doc *doc, struct gutter *gutter, int64_t self, int64_t all,
+                          int64_t calls)
 {
     /* neither 0 % nor 100 % unless it is exactly that */
     double least = self > 0 ? 1 : 0;
@@ -778,7 +785,8 @@ static void gutter_mark_hot(struct doc *doc, struct gutter *gutter, int64_t self
 
 /* Return what stands beside a source line: a mark at its left, a note behind it. ROW is a row of
  * schemas/tui/function-lines.sql. FIRST and LAST are the first and last line of the function. */
-static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first, int64_t last)
+static struct gutter make_gutter_of_line(struct doc *doc, struct query *row, int64_t first,
+                                         int64_t last)
 {
     enum { IS_CODE, ID, LINE, KIND, NAME, SELF, CALLS, ALL };
     const char *name = query_text(row, NAME, NULL);
@@ -808,7 +816,7 @@ static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first
         if (gutter.line == first)
             gutter.kind = VIEW_NONE;
         if (self > 0 && (double)self * 20 >= (double)all)
-            gutter_mark_hot(doc, &gutter, self, all, calls);
+            mark_hot_line(doc, &gutter, self, all, calls);
     }
     return gutter;
 }
@@ -827,18 +835,18 @@ void part_function_source(struct doc *doc, struct db *db, struct query *row)
         last = first + LINES_MOST;
     db_rows(line, db, schema_statement("tui/function-lines"), doc->target.id, first, last)
     {
-        gutter[count] = gutter_of(doc, line, first, last);
+        gutter[count] = make_gutter_of_line(doc, line, first, last);
         if (gutter[count].mark && count + 1 < GUTTERS)
             count++;
     }
-    source_put(doc, db, &source, first, last, 0, gutter, count);
+    source_add_lines(doc, db, &source, first, last, 0, gutter, count);
     source_free(&source);
 }
 
-int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns)
+int64_t frame_find_at_time(struct db *db, int64_t thread_id, int64_t at_ns)
 {
-    struct query *probe = probe_open(db, thread_id);
-    int64_t frame_id = frame_before(probe, 0, times_add(at_ns, 1), PASS_OVER);
+    struct query *probe = open_probe_query(db, thread_id);
+    int64_t frame_id = find_last_frame_before(probe, 0, times_add(at_ns, 1), PASS_OVER);
     int64_t found = 0;
 
     query_close(probe);
@@ -858,13 +866,13 @@ int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns)
 
 /* ---- the view `call` ----------------------------------------------------- */
 
-static void call_build(struct doc *doc, struct db *db)
+static void build_call_view(struct doc *doc, struct db *db)
 {
     int64_t id = doc->target.id;
 
     /* opened from the timeline: find the call that ran on this thread at that moment */
     if (doc->target.about == VIEW_TIMELINE) {
-        id = frame_at(db, id, doc->target.at_ns);
+        id = frame_find_at_time(db, id, doc->target.at_ns);
         doc->target.id = id;
     }
     if (id > 0 && !doc->quick)
@@ -872,14 +880,14 @@ static void call_build(struct doc *doc, struct db *db)
         {
             doc->target.id = query_integer(row, 0);
         }
-    page_build(doc, db);
+    page_build_doc(doc, db);
 }
 
 const struct view_ops view_call = {
     .summary = "one call: how it was decided, what ran inside, and who called; p n: a slower or a "
                "faster one of its function",
     .keys = "Enter opens  p slower  n faster  u caller  t timeline  r replay  v beside  o source",
-    .build = call_build,
+    .build = build_call_view,
     .all = VIEW_FRAMES,
     .base = &text_ops,
 };

@@ -31,7 +31,7 @@ enum {
 
 /* Read the word at *TEXT, and move *TEXT behind it. A word may be in single or double quotes, in
  * which a doubled quote stands for one. */
-static char *word_read(struct doc *doc, const char **text)
+static char *read_quoted_word(struct doc *doc, const char **text)
 {
     const char *from = *text;
     bool quoted = *from == '\'' || *from == '"';
@@ -57,13 +57,13 @@ static char *word_read(struct doc *doc, const char **text)
 
 /* Split TEXT at spaces, except in quotes, and append the words to ARGV, which has COUNT words.
  * Returns the new count. */
-static int words_split(struct doc *doc, const char *text, char **argv, int count)
+static int split_words(struct doc *doc, const char *text, char **argv, int count)
 {
     while (count < WORDS_MOST) {
         text += strspn(text, " ");
         if (!*text)
             break;
-        argv[count] = word_read(doc, &text);
+        argv[count] = read_quoted_word(doc, &text);
         count++;
     }
     return count;
@@ -84,7 +84,7 @@ __attribute__((noreturn)) static void command_exec(char **argv, int out)
 typedef LIST(char) text_list;
 
 /* Read FD into TEXT until its end. If DOC's job is cancelled, terminate CHILD and stop reading. */
-static void output_take(struct doc *doc, int fd, pid_t child, text_list *text)
+static void read_output_of_child(struct doc *doc, int fd, pid_t child, text_list *text)
 {
     enum { ROOM = 65536 };
     ssize_t got = 1;
@@ -106,7 +106,7 @@ static void output_take(struct doc *doc, int fd, pid_t child, text_list *text)
 
 /* Run `dyntrace` with the arguments ARGV, and return its standard output and standard error, which
  * DOC owns. *STATUS is as wait(2) sets it, or -1 if the command could not be started. */
-static char *command_run(struct doc *doc, char **argv, int *status)
+static char *run_command(struct doc *doc, char **argv, int *status)
 {
     text_list text = {0};
     int ends[2];
@@ -120,7 +120,7 @@ static char *command_run(struct doc *doc, char **argv, int *status)
         command_exec(argv, ends[1]);
     close(ends[1]);
     if (child > 0)
-        output_take(doc, ends[0], child, &text);
+        read_output_of_child(doc, ends[0], child, &text);
     close(ends[0]);
     if (child > 0)
         TEMP_FAILURE_RETRY(waitpid(child, status, 0));
@@ -134,7 +134,7 @@ struct cells {
     int count;
 };
 
-static struct cells line_split(char *line)
+static struct cells split_line_into_cells(char *line)
 {
     struct cells cells = {0};
 
@@ -178,15 +178,15 @@ static struct target find_place_target(struct db *db, const char *text)
 
 /* Return the target for ROW. If a column of NAMES is called like an id, such as `compile_id`, the
  * target is the row with this id. Otherwise it is the function at a place FILE:LINE in a cell. */
-static struct target row_find_target(struct db *db, const struct cells *names,
-                                     const struct cells *row)
+static struct target find_target_of_row(struct db *db, const struct cells *names,
+                                        const struct cells *row)
 {
     int named = row->count < names->count ? row->count : names->count;
     struct target target = {0};
 
     for (int c = 0; c < named && !target.kind; c++) {
         int64_t id = strtoll(row->at[c], NULL, 10);
-        target = id_target(names->at[c], id);
+        target = target_from_id_column(names->at[c], id);
     }
     for (int c = 0; c < row->count && !target.kind; c++)
         target = find_place_target(db, row->at[c]);
@@ -215,7 +215,7 @@ static void split_diff_row(struct doc *doc, const char *other, const struct cell
 
 /* A table begins with LINE and continues in REST, up to an empty line. Store how wide each of its
  * columns is in WIDTHS. Returns the number of columns. */
-static int widths_read(const char *line, const char *rest, int widths[CELLS_MOST])
+static int read_column_widths(const char *line, const char *rest, int widths[CELLS_MOST])
 {
     const char *end = strstr(rest, "\n\n");
     size_t bytes = end ? (size_t)(end - rest) : strlen(rest);
@@ -226,7 +226,7 @@ static int widths_read(const char *line, const char *rest, int widths[CELLS_MOST
 
     memset(widths, 0, CELLS_MOST * sizeof *widths);
     while ((row = strsep(&at, "\n"))) {
-        struct cells cells = line_split(row);
+        struct cells cells = split_line_into_cells(row);
         for (int c = 0; c < cells.count; c++) {
             int used;
             text_bytes_that_fit(cells.at[c], CELL_WIDEST, &used);
@@ -241,7 +241,7 @@ static int widths_read(const char *line, const char *rest, int widths[CELLS_MOST
 }
 
 /* Return the index of the widest of COUNT columns. The last one does not count. */
-static int widest_of(const int widths[], int count)
+static int find_widest_column(const int widths[], int count)
 {
     int widest = 0;
 
@@ -253,9 +253,10 @@ static int widest_of(const int widths[], int count)
 
 /* A table begins with LINE and continues in REST. Choose the widths of its columns: as wide as
  * their texts, but the widest are made narrower until the table fits into COLUMNS. */
-static void widths_find(const char *line, const char *rest, int columns, int widths[CELLS_MOST])
+static void choose_column_widths(const char *line, const char *rest, int columns,
+                                 int widths[CELLS_MOST])
 {
-    int count = widths_read(line, rest, widths);
+    int count = read_column_widths(line, rest, widths);
     int sum = 0;
 
     for (int c = 0; c < count; c++) {
@@ -268,7 +269,7 @@ static void widths_find(const char *line, const char *rest, int columns, int wid
         sum += width + 2;
     }
     while (sum > columns) {
-        int widest = widest_of(widths, count);
+        int widest = find_widest_column(widths, count);
         if (widths[widest] <= CELL_LEAST)
             break;
         widths[widest]--;
@@ -277,7 +278,7 @@ static void widths_find(const char *line, const char *rest, int columns, int wid
 }
 
 /* Return what follows PREFIX in TEXT, or TEXT if it does not begin with PREFIX. */
-static char *after_prefix(char *text, const char *prefix)
+static char *text_after_prefix(char *text, const char *prefix)
 {
     size_t bytes = strlen(prefix);
 
@@ -285,16 +286,17 @@ static char *after_prefix(char *text, const char *prefix)
 }
 
 /* Return LINE, an error message, without "dyntrace: PATH: " at its beginning. */
-static char *message_of(char *line, const char *path)
+static char *message_without_path(char *line, const char *path)
 {
-    char *message = after_prefix(line, "dyntrace: ");
-    char *rest = after_prefix(message, path);
+    char *message = text_after_prefix(line, "dyntrace: ");
+    char *rest = text_after_prefix(message, path);
 
     return rest > message && !strncmp(rest, ": ", 2) ? rest + 2 : line;
 }
 
 /* Return a table's row as text: each cell but the last is as wide as its column. */
-static const char *cells_line(struct doc *doc, const struct cells *cells, const int widths[])
+static const char *make_line_of_cells(struct doc *doc, const struct cells *cells,
+                                      const int widths[])
 {
     const char *made = "";
 
@@ -320,8 +322,8 @@ static int last_cell_column(const struct cells *cells, const int widths[])
 
 /* TEXT is the output of a command on the trace at PATH: add it to DOC. NULs are written into TEXT.
  * OTHER is the second trace of `diff`, or NULL. */
-static void output_put(struct doc *doc, struct db *db, char *text, const char *path,
-                       const char *other)
+static void add_command_output(struct doc *doc, struct db *db, char *text, const char *path,
+                               const char *other)
 {
     bool leads = !strcmp(path, db_path(db));
     int widths[CELLS_MOST];
@@ -336,28 +338,28 @@ static void output_put(struct doc *doc, struct db *db, char *text, const char *p
         if (!*line && !text)
             break;
         if (head)
-            widths_find(line, text ? text : "", doc->columns, widths);
-        cells = line_split(message_of(line, path));
-        made = cells_line(doc, &cells, widths);
+            choose_column_widths(line, text ? text : "", doc->columns, widths);
+        cells = split_line_into_cells(message_without_path(line, path));
+        made = make_line_of_cells(doc, &cells, widths);
         if (head) {
             names = cells;
             doc_line(doc, MARK "h%s", made)->part = true;
         } else if (table) {
             struct target none = {0};
-            doc_add(doc, made);
-            doc_target(doc, leads ? row_find_target(db, &names, &cells) : none);
+            doc_add_line(doc, made);
+            doc_set_target(doc, leads ? find_target_of_row(db, &names, &cells) : none);
             if (other)
                 split_diff_row(doc, other, &names, &cells, last_cell_column(&cells, widths));
         } else {
             names.count = 0;
-            doc_wrap(doc, made, (struct target){0});
+            doc_add_wrapped_line(doc, made, (struct target){0});
         }
     }
 }
 
 /* Remove COUNT words of ARGV, which has WORDS words, from index FIRST on. Returns how
  * many are left. */
-static int words_remove(char *argv[], int words, int first, int count)
+static int remove_words(char *argv[], int words, int first, int count)
 {
     int left = words - count;
 
@@ -369,12 +371,12 @@ static int words_remove(char *argv[], int words, int first, int count)
 
 /* Run the command that the user typed, and make its output the text. `verify` is short for
  * `replay --verify`; `in FILE` before a command runs it on another trace. */
-static void command_build(struct doc *doc, struct db *db)
+static void build_command_view(struct doc *doc, struct db *db)
 {
     char *argv[WORDS_MOST + 4] = {"dyntrace"};
     const char *asked = doc->target.where ? doc->target.where : "";
     const char *path = db_path(db);
-    int count = words_split(doc, asked, argv, 1);
+    int count = split_words(doc, asked, argv, 1);
     const char *other;
     char *said;
     int status;
@@ -383,7 +385,7 @@ static void command_build(struct doc *doc, struct db *db)
         argv[count++] = "report";
     if (count > 3 && !strcmp(argv[1], "in")) {
         path = argv[2];
-        count = words_remove(argv, count, 1, 2);
+        count = remove_words(argv, count, 1, 2);
     }
     if (!strcmp(argv[1], "verify")) {
         argv[1] = "replay";
@@ -392,9 +394,9 @@ static void command_build(struct doc *doc, struct db *db)
     memmove(argv + 3, argv + 2, (size_t)(count - 2) * sizeof *argv);
     argv[2] = doc_print(doc, "%s", path); /* commands expect the trace as their first operand */
     snprintf(doc->title, sizeof doc->title, "%.140s", doc_safe(doc, asked, 140));
-    said = command_run(doc, argv, &status);
+    said = run_command(doc, argv, &status);
     other = strcmp(argv[1], "diff") ? NULL : argv[3];
-    output_put(doc, db, said, path, other);
+    add_command_output(doc, db, said, path, other);
     if (status < 0 || !WIFEXITED(status))
         doc_line(doc, MARK "rit could not be run to its end");
     else if (WEXITSTATUS(status))
@@ -408,7 +410,7 @@ const struct view_ops view_dyntrace = {
                ":fsck, :ranks, :verify, :why FUNC",
     .keys = "Enter opens  i another command  / search  v beside  e export",
     .base = &text_ops,
-    .build = command_build,
+    .build = build_command_view,
     .slow = true,
     .asks = "dyntrace ",
     .input = text_input,

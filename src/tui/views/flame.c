@@ -50,14 +50,14 @@ struct flame {
 
 /* ---- reading frames, in a thread ----------------------------------------- */
 
-static void stack_find(struct flame_job *job, struct db *db)
+static void find_stack_of_moment(struct flame_job *job, struct db *db)
 {
     db_rows(thread, db, "SELECT thread_id FROM thread ORDER BY 1")
     {
         int64_t thread_id = query_integer(thread, 0);
         int64_t frame_id = 0;
         if (!job->stack.count)
-            frame_id = frame_at(db, thread_id, job->moment_ns);
+            frame_id = frame_find_at_time(db, thread_id, job->moment_ns);
         if (!frame_id)
             continue;
         *list_add(&job->stack) = thread_id;
@@ -68,27 +68,28 @@ static void stack_find(struct flame_job *job, struct db *db)
     }
 }
 
-static void flame_run(struct job *base, struct db *db)
+static void run_flame_job(struct job *base, struct db *db)
 {
     struct flame_job *job = (struct flame_job *)base;
 
     if (job->moment_ns) {
-        stack_find(job, db);
+        find_stack_of_moment(job, db);
         return;
     }
     atomic_store(&base->all, db_integer(db, 0, "SELECT MAX(frame_id) FROM frame"));
     job->has_unstored = doubts_describe_unstored_frames(db);
     stacks_visit_frames(
         db, &job->stacks,
-        &(struct walk){.context = job, .fold = true, .merge = job->merge, .tick = frames_tick});
+        &(struct walk){
+            .context = job, .fold = true, .merge = job->merge, .tick = frames_continue_reading});
     if (atomic_load(&base->cancelled))
         return;
-    names_read(&job->names, db, "tui/code-names");
-    names_read(&job->threads, db, "tui/threads");
+    names_read_all(&job->names, db, "tui/code-names");
+    names_read_all(&job->threads, db, "tui/threads");
     tree_link_children(&job->stacks.tree);
 }
 
-static void flame_job_free(struct job *base)
+static void free_flame_job(struct job *base)
 {
     struct flame_job *job = (struct flame_job *)base;
 
@@ -101,23 +102,23 @@ static void flame_job_free(struct job *base)
 /* ---- nodes: unfolding, choosing and zooming ------------------------------ */
 
 /* Return node number NODE. Node 0 stands for all threads. */
-static struct node *node_at(const struct flame *flame, uint32_t node)
+static struct node *node_with_index(const struct flame *flame, uint32_t node)
 {
     return &flame->read->stacks.tree.nodes.at[node];
 }
 
-static const char *node_name(const struct flame *flame, uint32_t node)
+static const char *name_of_node(const struct flame *flame, uint32_t node)
 {
-    const struct node *n = node_at(flame, node);
+    const struct node *n = node_with_index(flame, node);
 
     if (!node || !n->code_id)
         return "all threads";
-    return name_find(n->parent ? &flame->read->names : &flame->read->threads, n->code_id);
+    return name_find_by_id(n->parent ? &flame->read->names : &flame->read->threads, n->code_id);
 }
 
 /* List the nodes below the focus that are visible in `rows`, and put the cursor on
  * the chosen node. */
-static void rows_make(struct flame *flame)
+static void list_visible_nodes(struct flame *flame)
 {
     const struct node *nodes = flame->read->stacks.tree.nodes.at;
     uint32_t at = nodes[flame->focus].child;
@@ -141,12 +142,12 @@ static void rows_make(struct flame *flame)
 
 /* Unfold NODE, then its callee that took longest, and so on, as long as that callee took at least
  * 70 % of its caller's time. */
-static void unfold_hot(struct flame *flame, uint32_t node)
+static void unfold_longest_callees(struct flame *flame, uint32_t node)
 {
     for (int i = 0; node && i < 40; i++) {
-        struct node *n = node_at(flame, node);
+        struct node *n = node_with_index(flame, node);
         n->open = true;
-        if (!n->child || node_at(flame, n->child)->total_ns * 10 < n->total_ns * 7)
+        if (!n->child || node_with_index(flame, n->child)->total_ns * 10 < n->total_ns * 7)
             break;
         node = n->child;
     }
@@ -155,10 +156,10 @@ static void unfold_hot(struct flame *flame, uint32_t node)
 static void choose_node(struct flame *flame, uint32_t node)
 {
     flame->chosen = node;
-    for (uint32_t at = node_at(flame, node)->parent; at && at != flame->focus;
-         at = node_at(flame, at)->parent)
-        node_at(flame, at)->open = true;
-    rows_make(flame);
+    for (uint32_t at = node_with_index(flame, node)->parent; at && at != flame->focus;
+         at = node_with_index(flame, at)->parent)
+        node_with_index(flame, at)->open = true;
+    list_visible_nodes(flame);
 }
 
 static void zoom_into(struct flame *flame, uint32_t node)
@@ -166,44 +167,45 @@ static void zoom_into(struct flame *flame, uint32_t node)
     uint32_t at = flame->chosen;
 
     /* a node without callees cannot be zoomed into, so zoom into its caller */
-    flame->focus = node_at(flame, node)->child ? node : node_at(flame, node)->parent;
+    flame->focus =
+        node_with_index(flame, node)->child ? node : node_with_index(flame, node)->parent;
     while (at && at != flame->focus)
-        at = node_at(flame, at)->parent;
+        at = node_with_index(flame, at)->parent;
     if (at != flame->focus || flame->chosen == flame->focus)
-        flame->chosen = node_at(flame, flame->focus)->child;
+        flame->chosen = node_with_index(flame, flame->focus)->child;
     flame->view.top = 0;
-    rows_make(flame);
+    list_visible_nodes(flame);
 }
 
 /* Start the job that reads the frames. FIRST: it reads only as many as there is time for
  * in a first look. */
 static void start_job(struct flame *flame, bool first)
 {
-    flame->job = job_new(sizeof *flame->job, flame_run, flame_job_free, !first);
+    flame->job = job_make(sizeof *flame->job, run_flame_job, free_flame_job, !first);
     flame->job->merge = flame->merge;
     flame->job->job.most = first ? FIRST_FRAMES : 0;
-    work_start(flame->view.tui->work, &flame->job->job);
+    work_start_job(flame->view.tui->work, &flame->job->job);
 }
 
 /* Return the child of NODE for ID, a code object or thread. Returns 0 if there is none. */
-static uint32_t child_with(const struct flame *flame, uint32_t node, int64_t id)
+static uint32_t find_child(const struct flame *flame, uint32_t node, int64_t id)
 {
-    uint32_t child = node_at(flame, node)->child;
+    uint32_t child = node_with_index(flame, node)->child;
 
-    while (child && node_at(flame, child)->code_id != id)
-        child = node_at(flame, child)->sibling;
+    while (child && node_with_index(flame, child)->code_id != id)
+        child = node_with_index(flame, child)->sibling;
     return child;
 }
 
 /* Follow PATH from the root: the id of a thread, then code objects. Returns the last node of the
  * path that the tree has. */
-static uint32_t path_follow(const struct flame *flame, const int64_t *path, size_t count)
+static uint32_t follow_path(const struct flame *flame, const int64_t *path, size_t count)
 {
     uint32_t node = 0;
 
     for (size_t i = 0; i < count; i++) {
         bool all = !i && flame->read->merge;
-        uint32_t child = child_with(flame, node, all ? 0 : path[i]);
+        uint32_t child = find_child(flame, node, all ? 0 : path[i]);
         if (!child)
             break;
         node = child;
@@ -213,8 +215,8 @@ static uint32_t path_follow(const struct flame *flame, const int64_t *path, size
 
 /* Return the node of the new tree for AT, a node of the old tree WAS. NOW is the node of the new
  * tree for the parent of AT. Returns 0 if there is none. */
-static uint32_t node_find_new(const struct flame *flame, const struct flame_job *was, uint32_t at,
-                              uint32_t now)
+static uint32_t find_node_in_new_tree(const struct flame *flame, const struct flame_job *was,
+                                      uint32_t at, uint32_t now)
 {
     const struct node *before = &was->stacks.tree.nodes.at[at];
 
@@ -222,13 +224,13 @@ static uint32_t node_find_new(const struct flame *flame, const struct flame_job 
         return 0;
     /* the threads were merged or separated: take the one that took longest */
     if (!before->parent && was->merge != flame->read->merge)
-        return node_at(flame, now)->child;
-    return child_with(flame, now, before->code_id);
+        return node_with_index(flame, now)->child;
+    return find_child(flame, now, before->code_id);
 }
 
 /* Let the new tree look as the old tree WAS did: the unfolded nodes, the chosen node and the focus,
  * as far as the new tree has them. */
-static void state_transfer(struct flame *flame, struct flame_job *was)
+static void transfer_state_to_new_tree(struct flame *flame, struct flame_job *was)
 {
     struct node *before = was->stacks.tree.nodes.at;
     size_t count = was->stacks.tree.nodes.count;
@@ -242,8 +244,8 @@ static void state_transfer(struct flame *flame, struct flame_job *was)
     for (uint32_t at = 1; at < count; at++) {
         if (!before[at].open && at != chosen && at != focus)
             continue;
-        now[at] = node_find_new(flame, was, at, now[before[at].parent]);
-        node_at(flame, now[at])->open = before[at].open;
+        now[at] = find_node_in_new_tree(flame, was, at, now[before[at].parent]);
+        node_with_index(flame, now[at])->open = before[at].open;
     }
     while (chosen && !now[chosen])
         chosen = before[chosen].parent;
@@ -253,22 +255,23 @@ static void state_transfer(struct flame *flame, struct flame_job *was)
     free(now);
 }
 
-static void answer_take(struct flame *flame)
+static void take_finished_tree(struct flame *flame)
 {
     struct flame_job *was = flame->read;
 
-    /* keep the old tree, because state_transfer() reads from it which nodes are unfolded */
+    /* keep the old tree, because transfer_state_to_new_tree() reads from it which nodes are
+     * unfolded */
     flame->read = NULL;
     if (!view_take(&flame->view, flame->job, flame->read)) {
         flame->read = was;
         return;
     }
     if (was)
-        state_transfer(flame, was);
+        transfer_state_to_new_tree(flame, was);
     work_drop(flame->view.tui->work, was);
     if (!flame->chosen) {
-        flame->chosen = node_at(flame, flame->focus)->child;
-        unfold_hot(flame, flame->chosen);
+        flame->chosen = node_with_index(flame, flame->focus)->child;
+        unfold_longest_callees(flame, flame->chosen);
     }
     choose_node(flame, flame->chosen);
     if (has_more_frames(&flame->read->job))
@@ -276,9 +279,9 @@ static void answer_take(struct flame *flame)
 }
 
 /* Choose the node for the stack that the job `moment` has found. */
-static void moment_take(struct flame *flame)
+static void choose_node_of_moment(struct flame *flame)
 {
-    uint32_t node = path_follow(flame, flame->moment->stack.at, flame->moment->stack.count);
+    uint32_t node = follow_path(flame, flame->moment->stack.at, flame->moment->stack.count);
 
     if (node) {
         flame->focus = 0;
@@ -288,14 +291,14 @@ static void moment_take(struct flame *flame)
 }
 
 /* Has the job `moment` ended, and is there a tree in which its node can be chosen? */
-static bool is_moment_done(const struct flame *flame)
+static bool can_moment_be_chosen(const struct flame *flame)
 {
     bool ready = flame->moment && !flame->job && flame->read && flame->chosen;
 
     return ready && work_done(flame->view.tui->work, &flame->moment->job);
 }
 
-static void note_make(struct flame *flame)
+static void make_view_note(struct flame *flame)
 {
     struct view *view = &flame->view;
     size_t room = sizeof view->note;
@@ -317,23 +320,23 @@ static void flame_update(struct view *view)
     struct flame *flame = (struct flame *)view;
     bool zoomed;
 
-    answer_take(flame);
-    if (is_moment_done(flame))
-        moment_take(flame);
+    take_finished_tree(flame);
+    if (can_moment_be_chosen(flame))
+        choose_node_of_moment(flame);
     view->head = 1;
     view_choose(view, view->at);
-    note_make(flame);
+    make_view_note(flame);
     zoomed = flame->read && flame->focus;
     snprintf(view->title, sizeof view->title, "%.120s",
-             zoomed ? node_name(flame, flame->focus) : "");
+             zoomed ? name_of_node(flame, flame->focus) : "");
 }
 
 /* ---- drawing the tree or the flame graph --------------------------------- */
 
-static int time_style(const struct flame *flame, uint32_t node)
+static int choose_time_style(const struct flame *flame, uint32_t node)
 {
-    double all = (double)node_at(flame, 0)->total_ns;
-    double self = node ? (double)node_at(flame, node)->self_ns : 0;
+    double all = (double)node_with_index(flame, 0)->total_ns;
+    double self = node ? (double)node_with_index(flame, node)->self_ns : 0;
 
     if (self * 5 > all)
         return STYLE_ALARM;
@@ -342,11 +345,11 @@ static int time_style(const struct flame *flame, uint32_t node)
 
 /* Print share, total time, own time and calls of the node AT into MADE, as FORMAT says. ALL is the
  * time that counts as 100 %. A thread has no calls. */
-static void figures_print(const struct flame *flame, uint32_t at, int64_t all, char *made,
-                          size_t room, const char *format)
+static void format_node_figures(const struct flame *flame, uint32_t at, int64_t all, char *made,
+                                size_t room, const char *format)
 {
     char total[TABLE_HUMAN], self[TABLE_HUMAN], calls[TABLE_HUMAN];
-    const struct node *node = node_at(flame, at);
+    const struct node *node = node_with_index(flame, at);
     double share = all > 0 ? 100.0 * (double)node->total_ns / (double)all : 0;
 
     table_duration(total, node->total_ns);
@@ -356,17 +359,18 @@ static void figures_print(const struct flame *flame, uint32_t at, int64_t all, c
 }
 
 /* Return how many levels the node AT is below the focus. */
-static int node_depth(const struct flame *flame, uint32_t at)
+static int depth_below_focus(const struct flame *flame, uint32_t at)
 {
-    return (int)(node_at(flame, at)->depth - node_at(flame, flame->focus)->depth - 1);
+    return (int)(node_with_index(flame, at)->depth - node_with_index(flame, flame->focus)->depth -
+                 1);
 }
 
 /* Return by how many steps a line of the depth DEPTH is indented. With FITS steps there is still
  * room for a name. If the chosen node is deeper, all lines move left until its name is visible.
  * *MOVED: the indentation is less than the depth. */
-static int indent_of(const struct flame *flame, int depth, int fits, bool *moved)
+static int compute_indent(const struct flame *flame, int depth, int fits, bool *moved)
 {
-    int hidden = node_depth(flame, flame->chosen) - fits;
+    int hidden = depth_below_focus(flame, flame->chosen) - fits;
     int steps = hidden > 0 ? depth - hidden : depth;
 
     *moved = hidden > 0 || depth > fits;
@@ -375,43 +379,44 @@ static int indent_of(const struct flame *flame, int depth, int fits, bool *moved
     return steps > fits ? fits : steps;
 }
 
-static const char *fold_mark(const struct node *node)
+static const char *choose_fold_mark(const struct node *node)
 {
     if (!node->child)
         return " ";
     return node->open ? "▾" : "▸";
 }
 
-static void node_draw(struct flame *flame, struct screen *screen, uint32_t at, int y)
+static void draw_node(struct flame *flame, struct screen *screen, uint32_t at, int y)
 {
     struct view *view = &flame->view;
-    const struct node *node = node_at(flame, at);
+    const struct node *node = node_with_index(flame, at);
     int wide = view->columns;
-    int selected = view_row_draw(view, screen, y, at == flame->chosen);
+    int selected = view_draw_row_begin(view, screen, y, at == flame->chosen);
     int style = (node->parent ? STYLE_NORMAL : STYLE_BOLD) | selected;
     bool narrow = wide < NARROW;
     int step = wide < 70 ? 1 : 2;
     int figures = narrow ? 21 : 40;
-    int depth = node_depth(flame, at);
+    int depth = depth_below_focus(flame, at);
     bool moved;
-    int steps = indent_of(flame, depth, (wide - figures - NAME_LEAST) / step, &moved);
+    int steps = compute_indent(flame, depth, (wide - figures - NAME_LEAST) / step, &moved);
     const char *format = narrow ? "%5.1f %% %9s" : "%5.1f %% %9s %10s %8s";
     char line[400] = "";
     int x;
 
-    figures_print(flame, at, node_at(flame, flame->focus)->total_ns, line, sizeof line, format);
-    x = 3 + screen_put(screen, y, 1, wide - 1, time_style(flame, at) | selected, line);
+    format_node_figures(flame, at, node_with_index(flame, flame->focus)->total_ns, line,
+                        sizeof line, format);
+    x = 3 + screen_put(screen, y, 1, wide - 1, choose_time_style(flame, at) | selected, line);
     x += steps * step;
-    screen_put(screen, y, x, 2, STYLE_DIM | selected, fold_mark(node));
+    screen_put(screen, y, x, 2, STYLE_DIM | selected, choose_fold_mark(node));
     x += 2;
     if (moved) {
         snprintf(line, sizeof line, "[%d] ", depth);
         x += screen_put(screen, y, x, wide - x, style, line);
     }
-    screen_put(screen, y, x, wide - x, style, node_name(flame, at));
+    screen_put(screen, y, x, wide - x, style, name_of_node(flame, at));
 }
 
-static void tree_draw(struct flame *flame, struct screen *screen)
+static void draw_tree(struct flame *flame, struct screen *screen)
 {
     struct view *view = &flame->view;
     bool narrow = view->columns < NARROW;
@@ -424,13 +429,13 @@ static void tree_draw(struct flame *flame, struct screen *screen)
     for (int i = 1; i < view->rows; i++) {
         size_t at = view->top + (size_t)i - 1;
         if (at < flame->rows.count)
-            node_draw(flame, screen, flame->rows.at[at], view->y + i);
+            draw_node(flame, screen, flame->rows.at[at], view->y + i);
     }
 }
 
-static int box_style(const struct flame *flame, uint32_t node)
+static int choose_box_style(const struct flame *flame, uint32_t node)
 {
-    int style = time_style(flame, node);
+    int style = choose_time_style(flame, node);
 
     if (node == flame->chosen)
         style = STYLE_MATCH;
@@ -439,66 +444,66 @@ static int box_style(const struct flame *flame, uint32_t node)
     return style | STYLE_SELECTED;
 }
 
-static void boxes_draw(struct flame *flame, struct screen *screen, uint32_t node, int y, int x,
-                       int width, int last);
+static void draw_box_and_callees(struct flame *flame, struct screen *screen, uint32_t node, int y,
+                                 int x, int width, int last);
 
 /* A box of WIDTH columns stands for TOTAL. Return the column where the share PART of it ends. */
-static int edge_at(int64_t part, int64_t total, int width)
+static int column_of_edge(int64_t part, int64_t total, int width)
 {
     return (int)((double)part / (double)total * width + 0.5);
 }
 
 /* Draw the boxes of the callees of NODE in row Y. The box of NODE begins at column X. */
-static void callees_draw(struct flame *flame, struct screen *screen, uint32_t node, int y, int x,
-                         int width, int last)
+static void draw_boxes_of_callees(struct flame *flame, struct screen *screen, uint32_t node, int y,
+                                  int x, int width, int last)
 {
-    int64_t total = node_at(flame, node)->total_ns;
+    int64_t total = node_with_index(flame, node)->total_ns;
     int64_t before = 0;
     int from = x;
 
     if (total <= 0)
         return;
-    for (uint32_t child = node_at(flame, node)->child; child;
-         child = node_at(flame, child)->sibling) {
-        int64_t own = node_at(flame, child)->total_ns;
+    for (uint32_t child = node_with_index(flame, node)->child; child;
+         child = node_with_index(flame, child)->sibling) {
+        int64_t own = node_with_index(flame, child)->total_ns;
         int to;
         before += own < total - before ? own : total - before;
-        to = x + edge_at(before, total, width);
+        to = x + column_of_edge(before, total, width);
         if (to <= from && child == flame->chosen)
             to = from + 1;
         if (to > from)
-            boxes_draw(flame, screen, child, y, from, to - from, last);
+            draw_box_and_callees(flame, screen, child, y, from, to - from, last);
         else if ((double)own * width * 2 < (double)total)
             break; /* stop here, because the callees that follow took even less time */
-        from = x + edge_at(before, total, width);
+        from = x + column_of_edge(before, total, width);
     }
 }
 
-static void boxes_draw(struct flame *flame, struct screen *screen, uint32_t node, int y, int x,
-                       int width, int last)
+static void draw_box_and_callees(struct flame *flame, struct screen *screen, uint32_t node, int y,
+                                 int x, int width, int last)
 {
-    int style = box_style(flame, node);
+    int style = choose_box_style(flame, node);
 
     if (y > last || width < 1)
         return;
     screen_fill(screen, y, x, width, style);
     screen_put(screen, y, x, 1, style, "│");
     if (width > 2)
-        screen_put(screen, y, x + 1, width - 2, style, node_name(flame, node));
-    callees_draw(flame, screen, node, y + 1, x, width, last);
+        screen_put(screen, y, x + 1, width - 2, style, name_of_node(flame, node));
+    draw_boxes_of_callees(flame, screen, node, y + 1, x, width, last);
 }
 
-static void graph_draw(struct flame *flame, struct screen *screen)
+static void draw_flame_graph(struct flame *flame, struct screen *screen)
 {
     struct view *view = &flame->view;
     int wide = view->columns;
     int last = view->y + view->rows - 1;
     char line[400];
 
-    boxes_draw(flame, screen, flame->focus, view->y, 0, wide, last - 2);
-    screen_put(screen, last - 1, 0, wide, STYLE_BOLD, node_name(flame, flame->chosen));
-    figures_print(flame, flame->chosen, node_at(flame, 0)->total_ns, line, sizeof line,
-                  "%.1f %% of all, total %s, self %s, calls %s");
+    draw_box_and_callees(flame, screen, flame->focus, view->y, 0, wide, last - 2);
+    screen_put(screen, last - 1, 0, wide, STYLE_BOLD, name_of_node(flame, flame->chosen));
+    format_node_figures(flame, flame->chosen, node_with_index(flame, 0)->total_ns, line,
+                        sizeof line, "%.1f %% of all, total %s, self %s, calls %s");
     screen_put(screen, last, 0, wide, STYLE_NORMAL, line);
 }
 
@@ -506,16 +511,16 @@ static void flame_draw(struct view *view, struct screen *screen)
 {
     struct flame *flame = (struct flame *)view;
 
-    if (view_empty_draw(view, screen, flame->read))
+    if (view_draw_empty(view, screen, flame->read))
         return;
     if (!flame->chosen)
-        view_words_draw(
+        view_draw_words(
             view, screen, STYLE_DIM,
             "no frame is in the trace (yet): single frames are stored at the end of a recording");
     else if (flame->graph)
-        graph_draw(flame, screen);
+        draw_flame_graph(flame, screen);
     else
-        tree_draw(flame, screen);
+        draw_tree(flame, screen);
 }
 
 static void flame_refresh(struct view *view);
@@ -523,22 +528,22 @@ static void flame_refresh(struct view *view);
 /* ---- requests of the tree and the flame graph ---------------------------- */
 
 /* Return the sibling before NODE, or NODE if it is the first one. */
-static uint32_t node_before(const struct flame *flame, uint32_t node)
+static uint32_t find_previous_sibling(const struct flame *flame, uint32_t node)
 {
-    uint32_t up = node_at(flame, node)->parent;
-    uint32_t at = node_at(flame, up)->child;
+    uint32_t up = node_with_index(flame, node)->parent;
+    uint32_t at = node_with_index(flame, up)->child;
 
     if (at == node)
         return node;
-    while (at && node_at(flame, at)->sibling != node)
-        at = node_at(flame, at)->sibling;
+    while (at && node_with_index(flame, at)->sibling != node)
+        at = node_with_index(flame, at)->sibling;
     return at ? at : node;
 }
 
 /* In the flame graph: choose the box above, below or beside. Returns false for other requests. */
-static bool graph_move(struct flame *flame, enum request request)
+static bool move_in_flame_graph(struct flame *flame, enum request request)
 {
-    const struct node *node = node_at(flame, flame->chosen);
+    const struct node *node = node_with_index(flame, flame->chosen);
     bool has_caller = flame->chosen != flame->focus && node->parent;
 
     switch (request) {
@@ -555,7 +560,7 @@ static bool graph_move(struct flame *flame, enum request request)
             flame->chosen = node->sibling;
         return true;
     case REQUEST_LEFT:
-        flame->chosen = node_before(flame, flame->chosen);
+        flame->chosen = find_previous_sibling(flame, flame->chosen);
         return true;
     default:
         return false;
@@ -570,15 +575,15 @@ static bool flame_request(struct view *view, enum request request, const struct 
 
     if (!flame->read || !flame->chosen)
         return false;
-    if (flame->graph && graph_move(flame, request)) {
-        rows_make(flame);
+    if (flame->graph && move_in_flame_graph(flame, request)) {
+        list_visible_nodes(flame);
         return true;
     }
     if (view_move(view, request)) {
         flame->chosen = flame->rows.at[view->at];
         return true;
     }
-    chosen = node_at(flame, flame->chosen);
+    chosen = node_with_index(flame, flame->chosen);
     switch (request) {
     case REQUEST_NEXT_PART:
     case REQUEST_PREVIOUS_PART:
@@ -587,7 +592,7 @@ static bool flame_request(struct view *view, enum request request, const struct 
         break;
     case REQUEST_RIGHT:
         if (!chosen->open)
-            unfold_hot(flame, flame->chosen);
+            unfold_longest_callees(flame, flame->chosen);
         else if (chosen->child)
             flame->chosen = chosen->child;
         break;
@@ -601,7 +606,7 @@ static bool flame_request(struct view *view, enum request request, const struct 
         zoom_into(flame, flame->chosen);
         break;
     case REQUEST_ZOOM_OUT:
-        zoom_into(flame, node_at(flame, flame->focus)->parent);
+        zoom_into(flame, node_with_index(flame, flame->focus)->parent);
         break;
     case REQUEST_ZOOM_ALL:
         zoom_into(flame, 0);
@@ -615,7 +620,7 @@ static bool flame_request(struct view *view, enum request request, const struct 
         if (flame->graph || !view_click(view, key, &again))
             return true;
         flame->chosen = flame->rows.at[view->at];
-        node_at(flame, flame->chosen)->open ^= again;
+        node_with_index(flame, flame->chosen)->open ^= again;
         break;
     case REQUEST_OPEN:
         if (chosen->parent)
@@ -627,7 +632,7 @@ static bool flame_request(struct view *view, enum request request, const struct 
     default:
         return false;
     }
-    rows_make(flame);
+    list_visible_nodes(flame);
     return true;
 }
 
@@ -639,7 +644,7 @@ static bool flame_search(struct view *view, const char *text, int direction)
     for (uint32_t i = 1; i <= count; i++) {
         uint32_t by = direction > 0 ? i : count - i;
         uint32_t node = (flame->chosen - 1 + by) % count + 1;
-        if (strcasestr(node_name(flame, node), text)) {
+        if (strcasestr(name_of_node(flame, node), text)) {
             flame->focus = 0;
             choose_node(flame, node);
             return true;
@@ -651,7 +656,7 @@ static bool flame_search(struct view *view, const char *text, int direction)
 static void flame_subject(struct view *view, struct target *subject)
 {
     struct flame *flame = (struct flame *)view;
-    const struct node *chosen = flame->read ? node_at(flame, flame->chosen) : NULL;
+    const struct node *chosen = flame->read ? node_with_index(flame, flame->chosen) : NULL;
 
     if (chosen && chosen->parent)
         *subject = (struct target){.kind = VIEW_FUNCTION, .id = chosen->code_id};
@@ -663,16 +668,17 @@ static bool flame_export(struct view *view, const char *path)
     struct flame *flame = (struct flame *)view;
     const char *options = "--format speedscope";
 
-    if (flame->focus && node_at(flame, flame->focus)->parent)
+    if (flame->focus && node_with_index(flame, flame->focus)->parent)
         options = arena_print(&view->arena, "%s --function %s", options,
-                              text_quoted(&view->arena, node_name(flame, flame->focus)));
+                              text_quoted(&view->arena, name_of_node(flame, flame->focus)));
     return view_export(view, options, path);
 }
 
 static void flame_lead(struct view *view, struct arena *arena, struct target *target)
 {
     struct flame *flame = (struct flame *)view;
-    const struct node *chosen = flame->read && flame->chosen ? node_at(flame, flame->chosen) : NULL;
+    const struct node *chosen =
+        flame->read && flame->chosen ? node_with_index(flame, flame->chosen) : NULL;
 
     if (chosen && chosen->parent)
         *target = (struct target){.kind = VIEW_CALL, .id = chosen->longest_id};
@@ -683,9 +689,9 @@ static void flame_moment(struct view *view, int64_t at_ns, bool near)
     struct flame *flame = (struct flame *)view;
 
     work_drop(view->tui->work, flame->moment);
-    flame->moment = job_new(sizeof *flame->moment, flame_run, flame_job_free, false);
+    flame->moment = job_make(sizeof *flame->moment, run_flame_job, free_flame_job, false);
     flame->moment->moment_ns = at_ns;
-    work_start(view->tui->work, &flame->moment->job);
+    work_start_job(view->tui->work, &flame->moment->job);
 }
 
 static void flame_refresh(struct view *view)

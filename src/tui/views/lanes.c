@@ -13,7 +13,7 @@ enum { NAME_BYTES = 160 };
 
 /* ---- names of code objects and threads ----------------------------------- */
 
-void names_read(struct names *names, struct db *db, const char *statement)
+void names_read_all(struct names *names, struct db *db, const char *statement)
 {
     db_rows(row, db, schema_statement(statement))
     {
@@ -30,7 +30,7 @@ void names_free(struct names *names)
     arena_free(&names->arena);
 }
 
-const char *name_find(const struct names *names, int64_t wanted)
+const char *name_find_by_id(const struct names *names, int64_t wanted)
 {
     const struct name *name = list_find(&names->all, id, wanted);
 
@@ -39,7 +39,7 @@ const char *name_find(const struct names *names, int64_t wanted)
 
 /* ---- the overview: all lanes, in BUCKETS intervals ----------------------- */
 
-static int bucket_of(int64_t at_ns, int64_t span_ns)
+static int bucket_of_time(int64_t at_ns, int64_t span_ns)
 {
     double share = span_ns > 0 ? (double)at_ns / (double)span_ns : 0;
 
@@ -50,7 +50,7 @@ static int bucket_of(int64_t at_ns, int64_t span_ns)
 
 /* Read a time from COLUMN. In a broken file it may be any number. So it is limited, so that
  * differences of times cannot overflow. */
-static int64_t time_read(struct query *query, int column)
+static int64_t read_limited_time(struct query *query, int column)
 {
     int64_t ns = query_integer(query, column);
     int64_t most = INT64_MAX / 4;
@@ -60,7 +60,7 @@ static int64_t time_read(struct query *query, int column)
     return ns < -most ? -most : ns;
 }
 
-static void ids_include(struct ids *ids, int64_t id)
+static void include_id(struct ids *ids, int64_t id)
 {
     if (id && (!ids->first || id < ids->first))
         ids->first = id;
@@ -68,7 +68,7 @@ static void ids_include(struct ids *ids, int64_t id)
         ids->last = id;
 }
 
-static void lane_extend(struct lane *lane, int from, int to)
+static void extend_lane(struct lane *lane, int from, int to)
 {
     if (from < lane->first)
         lane->first = from;
@@ -76,7 +76,7 @@ static void lane_extend(struct lane *lane, int from, int to)
         lane->last = to;
 }
 
-static int lane_find(const struct lanes_job *job, int64_t thread_id)
+static int find_lane_of_thread(const struct lanes_job *job, int64_t thread_id)
 {
     for (int at = (int)job->lanes.count; at-- > 0;)
         if (job->lanes.at[at].thread_id == thread_id)
@@ -85,7 +85,7 @@ static int lane_find(const struct lanes_job *job, int64_t thread_id)
 }
 
 /* Return the address of the counter in BUCKET for lookups with OUTCOME. */
-static uint32_t *bucket_count(struct bucket *bucket, int64_t outcome)
+static uint32_t *counter_of_outcome(struct bucket *bucket, int64_t outcome)
 {
     switch (outcome) {
     case OUTCOME_HIT:
@@ -97,13 +97,13 @@ static uint32_t *bucket_count(struct bucket *bucket, int64_t outcome)
     }
 }
 
-static void lookups_read(struct lanes_job *job, struct db *db)
+static void read_lookups(struct lanes_job *job, struct db *db)
 {
     db_rows(row, db, "SELECT lookup_id, thread_id, start_ns, outcome FROM lookup LIMIT ?1",
             job->job.most ? job->job.most : -1)
     {
-        int at = lane_find(job, query_integer(row, 1));
-        int place = bucket_of(query_integer(row, 2), job->span_ns);
+        int at = find_lane_of_thread(job, query_integer(row, 1));
+        int place = bucket_of_time(query_integer(row, 2), job->span_ns);
         struct lane *lane;
         struct bucket *bucket;
         if (at < 0)
@@ -112,13 +112,13 @@ static void lookups_read(struct lanes_job *job, struct db *db)
         bucket = &lane->buckets[place];
         lane->calls++;
         lane->marked = true;
-        lane_extend(lane, place, place);
-        ++*bucket_count(bucket, query_integer(row, 3));
-        ids_include(&bucket->lookups, query_integer(row, 0));
+        extend_lane(lane, place, place);
+        ++*counter_of_outcome(bucket, query_integer(row, 3));
+        include_id(&bucket->lookups, query_integer(row, 0));
     }
 }
 
-bool frames_tick(void *context, int64_t frame_id)
+bool frames_continue_reading(void *context, int64_t frame_id)
 {
     struct job *job = context;
 
@@ -133,13 +133,13 @@ bool has_more_frames(const struct job *job)
 
 /* Count a frame: raise the depth in all intervals that it covers, and add its id to the interval in
  * which it began. */
-static void frame_note(void *context, struct track *track)
+static void count_frame_in_intervals(void *context, struct track *track)
 {
     struct lanes_job *job = context;
     const struct open_frame *frame = track_top_frame(track);
-    int from = bucket_of(frame->start_ns, job->span_ns);
-    int to = bucket_of(frame->end_ns, job->span_ns);
-    int at = track->what ? (int)track->what - 1 : lane_find(job, track->thread_id);
+    int from = bucket_of_time(frame->start_ns, job->span_ns);
+    int to = bucket_of_time(frame->end_ns, job->span_ns);
+    int at = track->what ? (int)track->what - 1 : find_lane_of_thread(job, track->thread_id);
     uint32_t depth = (uint32_t)track->stack.count;
     struct lane *lane;
 
@@ -148,16 +148,16 @@ static void frame_note(void *context, struct track *track)
     track->what = (uint32_t)at + 1;
     lane = &job->lanes.at[at];
     lane->ended_ns = track->ended_ns;
-    lane_extend(lane, from, to);
+    extend_lane(lane, from, to);
     for (int i = from; i <= to; i++)
         if (lane->buckets[i].depth < depth)
             lane->buckets[i].depth = depth;
     if (lane->deepest < depth)
         lane->deepest = depth;
-    ids_include(&lane->buckets[from].frames, frame->id);
+    include_id(&lane->buckets[from].frames, frame->id);
 }
 
-static void lanes_run(struct job *base, struct db *db)
+static void run_lanes_job(struct job *base, struct db *db)
 {
     struct lanes_job *job = (struct lanes_job *)base;
     struct stacks stacks = {0};
@@ -177,27 +177,29 @@ static void lanes_run(struct job *base, struct db *db)
         lane->first = BUCKETS;
         lane->name = arena_keep(&job->names.arena, query_copy(row, 1));
     }
-    lookups_read(job, db);
+    read_lookups(job, db);
     db_rows(row, db, schema_statement("tui/timeline-compiles"), job->span_ns)
     {
         struct compile_mark *mark = list_add(&job->compiles);
         mark->id = query_integer(row, 0);
-        mark->lane = lane_find(job, query_integer(row, 1));
-        mark->start_ns = time_read(row, 2);
-        mark->end_ns = time_read(row, 3);
+        mark->lane = find_lane_of_thread(job, query_integer(row, 1));
+        mark->start_ns = read_limited_time(row, 2);
+        mark->end_ns = read_limited_time(row, 3);
         mark->bad = query_integer(row, 4);
         mark->broke = query_integer(row, 5);
         if (mark->lane >= 0)
             job->lanes.at[mark->lane].marked = true;
     }
-    names_read(&job->names, db, "tui/code-names");
+    names_read_all(&job->names, db, "tui/code-names");
     job->has_unstored = doubts_describe_unstored_frames(db);
     stacks_visit_frames(db, &stacks,
-                        &(struct walk){.context = job, .tick = frames_tick, .push = frame_note});
+                        &(struct walk){.context = job,
+                                       .tick = frames_continue_reading,
+                                       .push = count_frame_in_intervals});
     stacks_free(&stacks);
 }
 
-static void lanes_free(struct job *base)
+static void free_lanes_job(struct job *base)
 {
     struct lanes_job *job = (struct lanes_job *)base;
 
@@ -210,16 +212,16 @@ static void lanes_free(struct job *base)
 
 struct lanes_job *lanes_start(struct work *work, bool first)
 {
-    struct lanes_job *job = job_new(sizeof *job, lanes_run, lanes_free, !first);
+    struct lanes_job *job = job_make(sizeof *job, run_lanes_job, free_lanes_job, !first);
 
     job->job.most = first ? FIRST_FRAMES : 0;
-    work_start(work, &job->job);
+    work_start_job(work, &job->job);
     return job;
 }
 
 /* ---- the details: single calls of one lane ------------------------------- */
 
-static int column_of(const struct detail_job *job, int64_t at_ns)
+static int column_of_time(const struct detail_job *job, int64_t at_ns)
 {
     double from = (double)job->from_ns;
     double span = (double)job->to_ns - from;
@@ -234,11 +236,11 @@ typedef LIST(int64_t) frame_stack;
 
 /* Put BOX into the cells of ROW from START_NS to END_NS, but not into cells of longer frames. If
  * the job is sampled, put it only into the column that is being sampled. */
-static void box_put(struct detail_job *job, struct detail_cell box, int row, int64_t start_ns,
-                    int64_t end_ns)
+static void put_box_into_cells(struct detail_job *job, struct detail_cell box, int row,
+                               int64_t start_ns, int64_t end_ns)
 {
-    int from = column_of(job, start_ns);
-    int to = column_of(job, end_ns);
+    int from = column_of_time(job, start_ns);
+    int to = column_of_time(job, end_ns);
 
     if (end_ns < job->from_ns || start_ns > job->to_ns)
         return;
@@ -264,8 +266,8 @@ static void box_put(struct detail_job *job, struct detail_cell box, int row, int
 
 /* Place the frames that STATEMENT selects for the ids FIRST to LAST. STACK has the open frames.
  * Each frame is pushed above its parent, and its index in the stack is its row on the screen. */
-static void boxes_put(struct detail_job *job, struct db *db, const char *statement, int64_t first,
-                      int64_t last, frame_stack *stack)
+static void put_boxes_of_frames(struct detail_job *job, struct db *db, const char *statement,
+                                int64_t first, int64_t last, frame_stack *stack)
 {
     /* where a frame ends that has no end in the trace */
     int64_t ended_ns = job->to_ns < job->ended_ns ? job->to_ns : job->ended_ns;
@@ -274,8 +276,8 @@ static void boxes_put(struct detail_job *job, struct db *db, const char *stateme
     {
         bool outermost = query_type(frame, 1) == QUERY_NULL;
         int64_t parent = query_integer(frame, 1);
-        int64_t start_ns = time_read(frame, 3);
-        int64_t end_ns = time_read(frame, 4);
+        int64_t start_ns = read_limited_time(frame, 3);
+        int64_t end_ns = read_limited_time(frame, 4);
         struct detail_cell box = {.frame_id = query_integer(frame, 0),
                                   .code_id = query_integer(frame, 2),
                                   .ns = end_ns - start_ns};
@@ -283,13 +285,13 @@ static void boxes_put(struct detail_job *job, struct db *db, const char *stateme
             stack->count = 0;
         while (stack->count && stack->at[stack->count - 1] != parent)
             stack->count--;
-        box_put(job, box, (int)stack->count, start_ns, end_ns);
+        put_box_into_cells(job, box, (int)stack->count, start_ns, end_ns);
         *list_add(stack) = box.frame_id;
     }
 }
 
 /* Return the mark of a lookup with OUTCOME. */
-static char outcome_mark(int64_t outcome)
+static char mark_of_outcome(int64_t outcome)
 {
     if (outcome == OUTCOME_HIT)
         return '.';
@@ -300,7 +302,7 @@ static char outcome_mark(int64_t outcome)
 
 /* Is the mark A more important than B, so that it replaces B in a column? The order is: hit, miss,
  * eager, limit or error. */
-static bool is_stronger(char a, char b)
+static bool is_mark_more_important(char a, char b)
 {
     static const char order[] = ".meX";
 
@@ -308,7 +310,7 @@ static bool is_stronger(char a, char b)
 }
 
 /* For each column, find a call that ran then, and put this call and its callers into the cells. */
-static void samples_put(struct detail_job *job, struct db *db)
+static void put_sampled_calls(struct detail_job *job, struct db *db)
 {
     frame_stack stack = {0};
 
@@ -319,35 +321,36 @@ static void samples_put(struct detail_job *job, struct db *db)
         db_rows(row, db, schema_statement("tui/timeline-sample"), ids->first, ids->last,
                 job->thread_id)
         {
-            boxes_put(job, db, "tui/timeline-callers", query_integer(row, 0), 0, &stack);
+            put_boxes_of_frames(job, db, "tui/timeline-callers", query_integer(row, 0), 0, &stack);
         }
     }
     list_free(&stack);
 }
 
-static void detail_run(struct job *base, struct db *db)
+static void run_detail_job(struct job *base, struct db *db)
 {
     struct detail_job *job = (struct detail_job *)base;
     frame_stack stack = {0};
 
     if (job->sampled) {
-        samples_put(job, db);
+        put_sampled_calls(job, db);
         return;
     }
     /* first place the frames that were open before from_ns: the last one that began before,
      * and its callers */
-    boxes_put(job, db, "tui/timeline-callers", job->before, 0, &stack);
-    boxes_put(job, db, "tui/timeline-frames", job->frames.first, job->frames.last, &stack);
+    put_boxes_of_frames(job, db, "tui/timeline-callers", job->before, 0, &stack);
+    put_boxes_of_frames(job, db, "tui/timeline-frames", job->frames.first, job->frames.last,
+                        &stack);
     list_free(&stack);
     db_rows(row, db, schema_statement("tui/timeline-lookups"), job->lookups.first,
             job->lookups.last, job->thread_id)
     {
-        int x = column_of(job, time_read(row, 0));
-        char mark = outcome_mark(query_integer(row, 1));
+        int x = column_of_time(job, read_limited_time(row, 0));
+        char mark = mark_of_outcome(query_integer(row, 1));
         if (x < 0 || x >= job->columns)
             continue;
         job->lookups_at[x]++;
-        if (is_stronger(mark, job->marks[x]))
+        if (is_mark_more_important(mark, job->marks[x]))
             job->marks[x] = mark;
     }
 }
@@ -359,15 +362,15 @@ static bool has_many_ids(const struct ids *ids)
 
 /* For each column of JOB, choose the ids of which one is shown: those of frames that began in the
  * column. If there are none, take the last frame that began before it. */
-static void samples_choose(struct detail_job *job, const struct lanes_job *lanes,
-                           const struct lane *lane)
+static void choose_sampled_ids(struct detail_job *job, const struct lanes_job *lanes,
+                               const struct lane *lane)
 {
     double wide = (double)(job->to_ns - job->from_ns) / job->columns;
     double bucket_ns = (double)lanes->span_ns / BUCKETS;
 
     for (int x = 0; x < job->columns; x++) {
         double at_ns = (double)job->from_ns + wide * (x + 0.5);
-        int at = bucket_of((int64_t)at_ns, lanes->span_ns);
+        int at = bucket_of_time((int64_t)at_ns, lanes->span_ns);
         double share = at_ns / bucket_ns - at;
         struct ids ids = lane->buckets[at].frames;
         bool is_inside = share > 0 && share < 1;
@@ -386,16 +389,16 @@ struct detail_job *detail_start(struct work *work, const struct lanes_job *lanes
                                 int64_t from_ns, int64_t to_ns, int columns)
 {
     const struct lane *lane = &lanes->lanes.at[at];
-    int first = bucket_of(from_ns, lanes->span_ns);
-    int last = bucket_of(to_ns, lanes->span_ns);
-    struct detail_job *job = job_new(sizeof *job, detail_run, NULL, false);
+    int first = bucket_of_time(from_ns, lanes->span_ns);
+    int last = bucket_of_time(to_ns, lanes->span_ns);
+    struct detail_job *job = job_make(sizeof *job, run_detail_job, NULL, false);
 
     for (int i = first; i <= last; i++) {
         const struct bucket *bucket = &lane->buckets[i];
-        ids_include(&job->frames, bucket->frames.first);
-        ids_include(&job->frames, bucket->frames.last);
-        ids_include(&job->lookups, bucket->lookups.first);
-        ids_include(&job->lookups, bucket->lookups.last);
+        include_id(&job->frames, bucket->frames.first);
+        include_id(&job->frames, bucket->frames.last);
+        include_id(&job->lookups, bucket->lookups.first);
+        include_id(&job->lookups, bucket->lookups.last);
     }
     job->sampled = has_many_ids(&job->frames) || has_many_ids(&job->lookups);
     for (int i = first; i-- > 0 && !job->before;)
@@ -407,7 +410,7 @@ struct detail_job *detail_start(struct work *work, const struct lanes_job *lanes
     job->to_ns = to_ns > from_ns ? to_ns : from_ns + 1;
     job->columns = columns < SCREEN_MOST ? columns : SCREEN_MOST;
     if (job->sampled)
-        samples_choose(job, lanes, lane);
-    work_start(work, &job->job);
+        choose_sampled_ids(job, lanes, lane);
+    work_start_job(work, &job->job);
     return job;
 }

@@ -32,20 +32,20 @@ struct names {
 };
 
 /* Read names by STATEMENT, which returns ids and names in order of id. */
-void names_read(struct names *names, struct db *db, const char *statement);
+void names_read_all(struct names *names, struct db *db, const char *statement);
 void names_free(struct names *names);
 /* Return the name of ID, or "?" if it has none. */
-const char *name_find(const struct names *names, int64_t id);
+const char *name_find_by_id(const struct names *names, int64_t id);
 
 /* Return the innermost frame of a thread at a moment, or 0 if none was running
  * (tui/views/calls.c). */
-int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns);
+int64_t frame_find_at_time(struct db *db, int64_t thread_id, int64_t at_ns);
 
-/* Limit a walk over frames (trace/stacks.h) to the first job.most frames. frames_tick()
+/* Limit a walk over frames (trace/stacks.h) to the first job.most frames. frames_continue_reading()
  * counts a frame, and returns false when the walk must end. has_more_frames() tells whether
  * the trace has more frames. */
 enum { FIRST_FRAMES = 300000 /* reading this many frames takes about 0.1 s */ };
-bool frames_tick(void *job, int64_t frame_id);
+bool frames_continue_reading(void *job, int64_t frame_id);
 bool has_more_frames(const struct job *job);
 
 /* The first and last id of what began in an interval of time. Both are 0 if nothing did. */

@@ -7,7 +7,7 @@
 
 enum { OUTPUT_MOST = 8 << 20, READ_MOST = 1 << 20, LINE_MOST = 4000 };
 
-static size_t lines_count(const char *text, size_t bytes)
+static size_t count_lines(const char *text, size_t bytes)
 {
     const char *end = text + bytes;
     size_t lines = 0;
@@ -19,19 +19,20 @@ static size_t lines_count(const char *text, size_t bytes)
     return lines;
 }
 
-static bool has_bytes(const char *text, size_t bytes, const char *wanted)
+static bool does_text_contain(const char *text, size_t bytes, const char *wanted)
 {
     return memmem(text, bytes, wanted, strlen(wanted));
 }
 
 /* Does TEXT switch the terminal to its alternate screen, as an editor does? */
-static bool takes_screen(const char *text, size_t bytes)
+static bool does_text_take_screen(const char *text, size_t bytes)
 {
-    return has_bytes(text, bytes, "\033[?1049h") || has_bytes(text, bytes, "\033[?47h");
+    return does_text_contain(text, bytes, "\033[?1049h") ||
+           does_text_contain(text, bytes, "\033[?47h");
 }
 
 /* Drop the older half of the output, up to the end of a line. */
-static void older_drop(struct output *output)
+static void drop_older_half(struct output *output)
 {
     char *text = output->text.at;
     size_t count = output->text.count;
@@ -40,7 +41,7 @@ static void older_drop(struct output *output)
 
     if (line)
         cut = (size_t)(line + 1 - text);
-    output->lines -= lines_count(text, cut);
+    output->lines -= count_lines(text, cut);
     memmove(text, text + cut, count - cut + 1);
     output->text.count -= cut;
     output->cut = true;
@@ -48,16 +49,16 @@ static void older_drop(struct output *output)
 
 static void output_add(struct output *output, const char *bytes, size_t count)
 {
-    if (takes_screen(bytes, count))
+    if (does_text_take_screen(bytes, count))
         output->screen = true;
     memcpy(list_add_many(&output->text, count + 1), bytes, count);
     output->text.count--; /* subtract the NUL at the end, which list_add_many() has counted */
-    output->lines += lines_count(bytes, count);
+    output->lines += count_lines(bytes, count);
     if (output->text.count > OUTPUT_MOST)
-        older_drop(output);
+        drop_older_half(output);
 }
 
-bool output_read(struct output *output, int fd)
+bool output_read_from_program(struct output *output, int fd)
 {
     char bytes[16384];
     size_t all = 0;
@@ -75,7 +76,7 @@ bool output_read(struct output *output, int fd)
 }
 
 /* Return where the line begins that ends with the newline just before END. */
-static size_t line_before(const struct output *output, size_t end)
+static size_t find_begin_of_line(const struct output *output, size_t end)
 {
     const char *text = output->text.at;
     const char *newline = end ? memrchr(text, '\n', end - 1) : NULL;
@@ -83,13 +84,13 @@ static size_t line_before(const struct output *output, size_t end)
     return newline ? (size_t)(newline + 1 - text) : 0;
 }
 
-char *output_last(const struct output *output)
+char *output_get_last_line(const struct output *output)
 {
     const char *line;
 
     if (!output->text.count)
         return NULL;
-    line = output->text.at + line_before(output, output->text.count);
+    line = output->text.at + find_begin_of_line(output, output->text.count);
     return strndup(line, strcspn(line, "\n"));
 }
 
@@ -119,7 +120,7 @@ static void output_update(struct view *view)
 
 /* Draw the line that begins at FROM, wrapped, so that its last row is row Y of the screen. Returns
  * the row above its first one. */
-static int line_draw(const struct view *view, struct screen *screen, size_t from, int y)
+static int draw_line_upwards(const struct view *view, struct screen *screen, size_t from, int y)
 {
     const char *text = view->tui->output->text.at + from;
     size_t length = strcspn(text, "\r\n");
@@ -128,7 +129,7 @@ static int line_draw(const struct view *view, struct screen *screen, size_t from
     int row = (screen_width(screen, line, LINE_MOST) - 2) / (wide - 1);
 
     for (; row >= 0 && y >= view->y; row--) {
-        screen_text(screen, y, 0, wide, row * (wide - 1), STYLE_NORMAL, line, false);
+        screen_put_text(screen, y, 0, wide, row * (wide - 1), STYLE_NORMAL, line, false);
         y--;
     }
     free(line);
@@ -145,20 +146,20 @@ static void output_draw(struct view *view, struct screen *screen)
     if (!end) {
         bool waits = output && output->open;
         const char *words = waits ? "the program has printed nothing yet" : "nothing was printed";
-        view_words_draw(view, screen, STYLE_DIM, words);
+        view_draw_words(view, screen, STYLE_DIM, words);
     }
     if (first < (size_t)view->rows)
         first = (size_t)view->rows;
     for (size_t at = view->count; at > first; at--)
-        end = line_before(output, end);
+        end = find_begin_of_line(output, end);
     while (y >= view->y && end) {
-        end = line_before(output, end);
-        y = line_draw(view, screen, end, y);
+        end = find_begin_of_line(output, end);
+        y = draw_line_upwards(view, screen, end, y);
     }
 }
 
 /* Is the program still running, and does it read lines that are typed here? */
-static bool reads_input(const struct output *output)
+static bool does_program_read_input(const struct output *output)
 {
     if (!output || !output->open)
         return false;
@@ -171,8 +172,8 @@ static bool output_request(struct view *view, enum request request, const struct
 
     if (request != REQUEST_INPUT)
         return view_move(view, request);
-    if (reads_input(output))
-        tui_ask(view->tui, "to the program (^D: end of input): ", "");
+    if (does_program_read_input(output))
+        tui_ask_for_line(view->tui, "to the program (^D: end of input): ", "");
     else
         tui_say(view->tui, "the program does not read from here");
     return true;

@@ -86,7 +86,7 @@ struct path {
 
 /* Make SOURCE the end of PATH. Returns what SOURCE has more than its parent in PATH: ".fc" for
  * L['self'].fc below L['self']. */
-static const char *path_extend(struct path *path, const char *source)
+static const char *extend_source_path(struct path *path, const char *source)
 {
     const char *shown = source;
 
@@ -103,7 +103,7 @@ static const char *path_extend(struct path *path, const char *source)
 
 /* Return the text for a source: SHOWN or, if AGAIN, "(the same)", because the guard before has
  * the same source. */
-static const char *source_words(struct doc *doc, const char *shown, bool again)
+static const char *text_of_source(struct doc *doc, const char *shown, bool again)
 {
     if (again)
         return MARK "d(the same)" MARK "n";
@@ -112,8 +112,8 @@ static const char *source_words(struct doc *doc, const char *shown, bool again)
 
 /* Return what the line of the guard GUARD_ID leads to: the checks that it FAILED, or all checks of
  * the cache entry if it never failed. KIND is the title. */
-static struct target checks_target(struct doc *doc, int64_t guard_id, const char *kind,
-                                   int64_t failed)
+static struct target target_of_checks(struct doc *doc, int64_t guard_id, const char *kind,
+                                      int64_t failed)
 {
     struct target target = {.kind = VIEW_CHECKS, .title = failed ? kind : "its checks"};
 
@@ -138,7 +138,8 @@ void part_guards(struct doc *doc, struct db *db, struct query *unused)
         const char *expression = doc_safe(doc, query_text(query, EXPRESSION, NULL), 300);
         const char *stack = query_text(query, STACK, NULL);
         bool again = before && !strcmp(source, before);
-        const char *shown = source_words(doc, again ? "" : path_extend(&path, source), again);
+        const char *shown =
+            text_of_source(doc, again ? "" : extend_source_path(&path, source), again);
         int depth = (int)path.depth;
         const char *branch = depth > 1 ? "└ " : "";
         const char *checks = "...";
@@ -152,7 +153,8 @@ void part_guards(struct doc *doc, struct db *db, struct query *unused)
             doc, "  %5" PRId64 " %9s %s%8s" MARK "n  %*s%s%s " MARK "b%s" MARK "n  " MARK "d%s",
             query_integer(query, ORDINAL), checks, failed ? MARK "r" : MARK "d", failures,
             (depth - 1) * 2, "", branch, shown, kind, expression);
-        doc_wrap(doc, line, checks_target(doc, query_integer(query, ID), kind, failed));
+        doc_add_wrapped_line(doc, line,
+                             target_of_checks(doc, query_integer(query, ID), kind, failed));
         if (*stack)
             doc_line(doc, "  %*s" MARK "dfor %s", 27 + depth * 2, "", doc_safe(doc, stack, 600));
         before = source;
@@ -162,20 +164,20 @@ void part_guards(struct doc *doc, struct db *db, struct query *unused)
 enum { BYTECODE_MOST = 4000 };
 
 /* Return the next line of *TEXT, and move *TEXT behind it. Returns "" at the end. */
-static const char *next_line(struct doc *doc, char **text)
+static const char *take_next_line(struct doc *doc, char **text)
 {
     return doc_safe(doc, *text ? strsep(text, "\n") : "", 400);
 }
 
 /* Add the lines of two texts side by side, each in HALF columns. */
-static void texts_put_halves(struct doc *doc, const char *left, const char *right, int half)
+static void add_texts_side_by_side(struct doc *doc, const char *left, const char *right, int half)
 {
     char *a = doc_print(doc, "%s", left);
     char *b = doc_print(doc, "%s", right);
 
     for (int count = 0; (a || b) && count < BYTECODE_MOST; count++) {
-        const char *original = next_line(doc, &a);
-        const char *modified = next_line(doc, &b);
+        const char *original = take_next_line(doc, &a);
+        const char *modified = take_next_line(doc, &b);
         const char *line = doc_print(doc, "  %s", original);
         doc_add_halves(doc, line, half + 2, modified, (struct target){0});
     }
@@ -196,21 +198,21 @@ void part_bytecode(struct doc *doc, struct db *db, struct query *row)
     both = texts[0] && texts[1];
     if (both && half >= 44) {
         doc_part(doc, "%s%s", doc_fit(doc, titles[0], half + 3), titles[1]);
-        texts_put_halves(doc, texts[0], texts[1], half);
+        add_texts_side_by_side(doc, texts[0], texts[1], half);
         return;
     }
     for (int i = 0; i < 2; i++) {
         if (!texts[i])
             continue;
         doc_part(doc, "%s", titles[i]);
-        doc_text(doc, texts[i], 2, BYTECODE_MOST);
+        doc_add_wrapped_text(doc, texts[i], 2, BYTECODE_MOST);
     }
 }
 
 /* ---- compile and graph break: remedies, and source ----------------------- */
 
 /* Return the id of the code object that COMPILE_ID compiled, as a string in ARENA. */
-static const char *compile_code(struct db *db, struct arena *arena, int64_t compile_id)
+static const char *code_of_compile(struct db *db, struct arena *arena, int64_t compile_id)
 {
     const char *statement =
         arena_print(arena, "SELECT code_id FROM compile WHERE compile_id = %" PRId64, compile_id);
@@ -218,11 +220,11 @@ static const char *compile_code(struct db *db, struct arena *arena, int64_t comp
     return arena_print(arena, "%" PRId64, db_integer(db, 0, statement));
 }
 
-static void remedy_put(struct doc *doc, const char *indent, const char *remedy)
+static void add_remedy_text(struct doc *doc, const char *indent, const char *remedy)
 {
     const char *line = doc_print(doc, "%s%s", indent, doc_safe(doc, remedy, 800));
 
-    doc_wrap(doc, line, (struct target){0});
+    doc_add_wrapped_line(doc, line, (struct target){0});
 }
 
 /* Add the remedy for the first cause of a compile, in the words of `dyntrace why`. ROW has
@@ -247,7 +249,7 @@ void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
     if (cause->expected && cause->actual)
         facts.values = doc_print(doc, "%.100s, %.100s", cause_expected_value(cause),
                                  cause_actual_unshortened(cause));
-    code = compile_code(db, &arena, cause->compile_id);
+    code = code_of_compile(db, &arena, cause->compile_id);
     remedy_cases_read(db, &arena, code, cause, cases);
     line_text = user_stack_innermost_code(cause->user_stack, cause->text, db_lines(db));
     facts.function = doc_keep(doc, query_copy(row, FUNCTION));
@@ -258,8 +260,8 @@ void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
     if (remedy) {
         doc_line(doc, "    " MARK "gWhat would have helped" MARK
                       "n, and what it would have made of the run: Enter");
-        doc_target(doc, whatif);
-        remedy_put(doc, "    ", remedy);
+        doc_set_target(doc, whatif);
+        add_remedy_text(doc, "    ", remedy);
     }
     arena_free(&arena);
 }
@@ -280,7 +282,7 @@ void part_break_remedy(struct doc *doc, struct db *db, struct query *row)
     if (!remedy)
         return;
     doc_part(doc, "What would have helped");
-    remedy_put(doc, "  ", remedy);
+    add_remedy_text(doc, "  ", remedy);
 }
 
 /* Add the source lines around a graph break. ROW has its file and line. */
@@ -289,7 +291,7 @@ void part_break_source(struct doc *doc, struct db *db, struct query *row)
     int64_t line = query_integer(row, 1);
     struct source source = source_read(query_text(row, 0, NULL));
 
-    source_put(doc, db, &source, line > 6 ? line - 6 : 1, line + 6, line, NULL, 0);
+    source_add_lines(doc, db, &source, line > 6 ? line - 6 : 1, line + 6, line, NULL, 0);
     source_free(&source);
 }
 
@@ -299,7 +301,7 @@ void part_break_source(struct doc *doc, struct db *db, struct query *row)
  * recompile, the first setting is one that would have avoided that recompile. Key i asks for
  * other settings. */
 
-/* The text that a simulation writes. page_move_text() moves it into DOC line by line. */
+/* The text that a simulation writes. move_written_text_to_page() moves it into DOC line by line. */
 struct page {
     struct doc *doc; /* borrowed */
     FILE *out;       /* owned: a stream that writes to `text` */
@@ -313,7 +315,7 @@ struct page {
 
 /* LINE is about the function of the page, or about all functions: let it lead to the
  * recorded calls. */
-static void line_set_target(const struct page *page, struct doc_line *line)
+static void set_target_of_line(const struct page *page, struct doc_line *line)
 {
     struct doc *doc = page->doc;
 
@@ -333,16 +335,16 @@ static void line_set_target(const struct page *page, struct doc_line *line)
 
 /* Add what was written since the last call to DOC. What is written next is about the recorded calls
  * of CODE_ID, so its first line will lead to them. */
-static void page_move_text(void *context, int64_t code_id)
+static void move_written_text_to_page(void *context, int64_t code_id)
 {
     struct page *page = context;
     struct doc *doc = page->doc;
     size_t first = doc->lines.count;
 
     fflush(page->out);
-    doc_text(doc, page->text + page->taken, 1, 400);
+    doc_add_wrapped_text(doc, page->text + page->taken, 1, 400);
     if (page->lead && first < doc->lines.count)
-        line_set_target(page, &doc->lines.at[first]);
+        set_target_of_line(page, &doc->lines.at[first]);
     page->taken = page->bytes;
     page->lead = true;
     page->code_id = code_id;
@@ -370,15 +372,16 @@ static void simulate_setting(struct doc *doc, struct db *db, struct replay *repl
     if (!doc->start)
         doc->start = doc->lines.count - 1;
     if (whatif_answer_typed(&asked, &answer))
-        whatif_print_page(&asked, &answer, page_move_text, &page);
+        whatif_print_page(&asked, &answer, move_written_text_to_page, &page);
     whatif_answer_free(&answer);
-    page_move_text(&page, -1);
+    move_written_text_to_page(&page, -1);
     fclose(page.out);
     free(page.text);
 }
 
 /* Return a setting that avoids the recompile COMPILE_ID. Returns NULL if there is none. */
-static const char *find_sparing_setting(struct doc *doc, struct db *db, int64_t compile_id)
+static const char *find_setting_that_avoids_recompile(struct doc *doc, struct db *db,
+                                                      int64_t compile_id)
 {
     const char *setting = NULL;
 
@@ -393,7 +396,7 @@ static const char *find_sparing_setting(struct doc *doc, struct db *db, int64_t 
     return setting;
 }
 
-static void whatif_build(struct doc *doc, struct db *db)
+static void build_whatif_view(struct doc *doc, struct db *db)
 {
     const struct target nowhere = {0};
     const char *asked = doc->target.where;
@@ -405,19 +408,20 @@ static void whatif_build(struct doc *doc, struct db *db)
         .id = doc->target.id,
         .at_ns = doc->target.at_ns,
     };
-    doc_wrap(doc,
-             "Predicted from the recorded calls, beside what was recorded. " MARK "ai" MARK
-             "n asks for other settings:",
-             nowhere);
-    doc_wrap(doc,
-             MARK "drecompile_limit=N accumulated_limit=N isolate=region "
-                  "backend_shared=no dynamic=SOURCE[DIM]|all drop_guard=ID|KIND, with commas "
-                  "between them, or best",
-             nowhere);
+    doc_add_wrapped_line(doc,
+                         "Predicted from the recorded calls, beside what was recorded. " MARK
+                         "ai" MARK "n asks for other settings:",
+                         nowhere);
+    doc_add_wrapped_line(
+        doc,
+        MARK "drecompile_limit=N accumulated_limit=N isolate=region "
+             "backend_shared=no dynamic=SOURCE[DIM]|all drop_guard=ID|KIND, with commas "
+             "between them, or best",
+        nowhere);
     if (asked)
         snprintf(doc->title, sizeof doc->title, "%.100s", doc_safe(doc, asked, 100));
     else if (doc->target.about == VIEW_COMPILE)
-        knob = find_sparing_setting(doc, db, doc->target.id);
+        knob = find_setting_that_avoids_recompile(doc, db, doc->target.id);
     replay = replay_open(db, true);
     if (replay && !replay->lookups.count) {
         doc_line(doc, "There is nothing to decide again: no lookup was recorded.");
@@ -435,14 +439,14 @@ const struct view_ops view_whatif = {
     .base = &text_ops,
     .asks = "what if: ",
     .input = text_input,
-    .build = whatif_build,
+    .build = build_whatif_view,
     .slow = true,
 };
 
 /* ---- the view `help`, made from the tables of keys and views ------------- */
 
 /* Return how many bytes the keys at the beginning of WORDS take: 5 for "+ - * zoom". */
-static int keys_bytes(const char *words)
+static int length_of_keys(const char *words)
 {
     int keys = (int)strcspn(words, " ");
 
@@ -456,7 +460,7 @@ static int keys_bytes(const char *words)
 }
 
 /* Add the keys of FROM, the view from which the help was opened. */
-static void view_keys_put(struct doc *doc, const struct view_ops *from)
+static void add_keys_of_view(struct doc *doc, const struct view_ops *from)
 {
     const char *at = view_op(from, keys);
     const char *name = view_name(doc->target.about);
@@ -465,16 +469,16 @@ static void view_keys_put(struct doc *doc, const struct view_ops *from)
     int bytes;
 
     title = doc_print(doc, MARK "bIn this view" MARK "n, %s: %s", name, from->summary);
-    doc_wrap(doc, title, (struct target){0});
-    while ((words = view_keys(&at, &bytes))) {
-        int key = keys_bytes(words);
+    doc_add_wrapped_line(doc, title, (struct target){0});
+    while ((words = view_read_key_words(&at, &bytes))) {
+        int key = length_of_keys(words);
         const char *keys = doc_fit(doc, doc_print(doc, "%.*s", key, words), 15);
         doc_line(doc, "  " MARK "a%s" MARK "n%.*s", keys, bytes - key, words + key);
     }
     doc_line(doc, "%s", "");
 }
 
-static void binding_put(struct doc *doc, const struct binding *binding)
+static void add_key_binding(struct doc *doc, const struct binding *binding)
 {
     const char *line;
     char keys[80] = "";
@@ -484,14 +488,14 @@ static void binding_put(struct doc *doc, const struct binding *binding)
         doc_part(doc, "%s", binding->group);
     for (int k = 0; k < 4 && binding->keys[k]; k++) {
         strcat(keys, k ? " " : "");
-        strcat(keys, key_label(binding->keys[k], made));
+        strcat(keys, key_make_label(binding->keys[k], made));
     }
     line = doc_print(doc, "  " MARK "a%s" MARK "n %s  " MARK "d:%s", doc_fit(doc, keys, 15),
                      binding->help, binding->name);
-    doc_wrap(doc, line, (struct target){0});
+    doc_add_wrapped_line(doc, line, (struct target){0});
 }
 
-static void help_build(struct doc *doc, struct db *db)
+static void build_help_view(struct doc *doc, struct db *db)
 {
     static const char *const typed[] = {
         "  f takes words, all of which must be in a row, or an SQL condition on the columns: "
@@ -502,28 +506,28 @@ static void help_build(struct doc *doc, struct db *db)
         "before, Tab completes.",
         "  In a table, the chosen column (Left, Right) is what Enter follows and s sorts by.",
     };
-    const struct view_ops *from = view_of(doc->tui, doc->target.about);
+    const struct view_ops *from = view_find_ops(doc->tui, doc->target.about);
 
     if (from && view_op(from, keys))
-        view_keys_put(doc, from);
+        add_keys_of_view(doc, from);
     doc_line(doc, MARK "bKeys" MARK "n, and the names that : knows them by");
     for (int request = REQUEST_NONE + 1; request < REQUESTS; request++)
-        binding_put(doc, &bindings[request]);
+        add_key_binding(doc, &bindings[request]);
     doc_part(doc, "Views, by name: :functions, :ledger outcome = 'limit'");
     for (enum view_kind kind = VIEW_NONE + 1; kind < VIEW_KINDS; kind++) {
         const char *name = doc_fit(doc, view_name(kind), 15);
-        const char *line =
-            doc_print(doc, "  " MARK "a%s" MARK "n %s", name, view_of(doc->tui, kind)->summary);
-        doc_wrap(doc, line, (struct target){.kind = kind});
+        const char *line = doc_print(doc, "  " MARK "a%s" MARK "n %s", name,
+                                     view_find_ops(doc->tui, kind)->summary);
+        doc_add_wrapped_line(doc, line, (struct target){.kind = kind});
     }
     doc_part(doc, "What is typed");
     for (size_t i = 0; i < array_count(typed); i++)
-        doc_wrap(doc, typed[i], (struct target){0});
+        doc_add_wrapped_line(doc, typed[i], (struct target){0});
 }
 
 const struct view_ops view_help = {
     .summary = "this",
-    .build = help_build,
+    .build = build_help_view,
     .at_once = true,
     .base = &text_ops,
 };

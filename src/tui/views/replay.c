@@ -49,7 +49,7 @@ struct replay_view {
 /* ---- moving the cursor, in a thread -------------------------------------- */
 
 /* Return a filter command for the function of the code object CODE_ID. */
-static const char *function_filter(struct doc *page, struct db *db, int64_t code_id)
+static const char *make_function_filter(struct doc *page, struct db *db, int64_t code_id)
 {
     const char *filter = "function ?";
 
@@ -59,7 +59,7 @@ static const char *function_filter(struct doc *page, struct db *db, int64_t code
 }
 
 /* Store the position of the cursor, and the row of its event, in JOB. */
-static void position_store(struct replay_job *job, struct cursor *c)
+static void store_position(struct replay_job *job, struct cursor *c)
 {
     static const enum view_kind kinds[] = {[REPLAY_LOOKUP] = VIEW_CALL,
                                            [REPLAY_COMPILE] = VIEW_COMPILE,
@@ -79,19 +79,19 @@ static void position_store(struct replay_job *job, struct cursor *c)
     job->at.at_ns = cursor_get_time(c);
 }
 
-static bool is_cancelled(void *job)
+static bool is_job_cancelled(void *job)
 {
     return atomic_load(&((struct job *)job)->cancelled);
 }
 
 /* Make the moves of JOB with the cursor. Each is a command such as "next miss". */
-static void moves_make(struct replay_job *job, struct cursor *c, struct db *db)
+static void make_moves(struct replay_job *job, struct cursor *c, struct db *db)
 {
     if (job->function) {
-        if (cursor_add_filter(c, function_filter(&job->page, db, job->function)))
+        if (cursor_add_filter(c, make_function_filter(&job->page, db, job->function)))
             strcpy(job->said, "this function alone; f and Enter end that");
     }
-    for (size_t i = 0; i < job->moves.things.count && !is_cancelled(job); i++) {
+    for (size_t i = 0; i < job->moves.things.count && !is_job_cancelled(job); i++) {
         char *rest;
         char *name = strtok_r(job->moves.things.at[i], " ", &rest);
         cursor_run_command(c, name, rest);
@@ -100,7 +100,7 @@ static void moves_make(struct replay_job *job, struct cursor *c, struct db *db)
 
 /* Return a cursor at the first event of the trace DB. Returns NULL if the decisions could not be
  * read, which has been reported. */
-static struct cursor *cursor_make(struct db *db)
+static struct cursor *make_cursor(struct db *db)
 {
     struct replay *replay = replay_open(db, false);
     struct cursor *c;
@@ -114,14 +114,14 @@ static struct cursor *cursor_make(struct db *db)
 
 /* Make the moves of JOB. Returns what they printed, which the caller frees. The last line of it is
  * copied to job->said. */
-static char *moves_run(struct replay_job *job, struct db *db)
+static char *run_moves(struct replay_job *job, struct db *db)
 {
     struct cursor *c = job->cursor;
     char *said, *rest, *line;
     size_t bytes;
 
     c->out = open_memstream(&said, &bytes);
-    moves_make(job, c, db);
+    make_moves(job, c, db);
     fclose(c->out);
     rest = strdup(said);
     for (char *next = rest; (line = strsep(&next, "\n")) && next;)
@@ -130,7 +130,7 @@ static char *moves_run(struct replay_job *job, struct db *db)
     return said;
 }
 
-static void replay_run(struct job *base, struct db *db)
+static void run_replay_job(struct job *base, struct db *db)
 {
     struct replay_job *job = (struct replay_job *)base;
     struct cursor *c = job->cursor;
@@ -138,7 +138,7 @@ static void replay_run(struct job *base, struct db *db)
     size_t bytes;
 
     if (!c)
-        c = cursor_make(db);
+        c = make_cursor(db);
     job->cursor = c;
     job->failed = !c;
     if (!c)
@@ -146,7 +146,7 @@ static void replay_run(struct job *base, struct db *db)
     /* take this job's connection: each job may run in another thread, which has its own */
     c->db = db;
     c->r->db = db;
-    said = moves_run(job, db);
+    said = run_moves(job, db);
     c->out = open_memstream(&text, &bytes);
     /* also keep what a failed move printed, such as the functions that a name may mean */
     if (base->error)
@@ -157,13 +157,13 @@ static void replay_run(struct job *base, struct db *db)
     else
         fputs("There is nothing to replay: no lookup, compile or graph break was recorded.\n",
               c->out);
-    position_store(job, c);
+    store_position(job, c);
     fclose(c->out);
-    doc_text(&job->page, text, 0, LINES_MOST);
+    doc_add_wrapped_text(&job->page, text, 0, LINES_MOST);
     free(text);
 }
 
-static void replay_job_free(struct job *base)
+static void free_replay_job(struct job *base)
 {
     struct replay_job *job = (struct replay_job *)base;
 
@@ -182,16 +182,16 @@ static void replay_job_free(struct job *base)
 #define move_add(r, ...) arena_print(&(r)->moves, __VA_ARGS__)
 
 /* Queue moves that go to the last event at or before AT_NS. */
-static void moment_add(struct replay_view *r, int64_t at_ns)
+static void queue_moves_to_moment(struct replay_view *r, int64_t at_ns)
 {
     move_add(r, "goto %" PRId64 "ns", times_add(at_ns, 1));
     move_add(r, "previous event");
 }
 
-static void moves_start(struct replay_view *r)
+static void start_moves_job(struct replay_view *r)
 {
     struct replay_job *job =
-        job_new(sizeof *job, replay_run, replay_job_free, !r->shown || !r->shown->cursor);
+        job_make(sizeof *job, run_replay_job, free_replay_job, !r->shown || !r->shown->cursor);
 
     job->page.columns = r->view.columns;
     job->moves = r->moves;
@@ -202,20 +202,20 @@ static void moves_start(struct replay_view *r)
         r->shown->cursor = NULL;
     }
     r->job = job;
-    work_start(r->view.tui->work, &job->job);
+    work_start_job(r->view.tui->work, &job->job);
 }
 
 /* Has the job ended? If a page is shown already, waits at most UPDATE_WAIT_MS for the job. */
-static bool is_answered(struct replay_view *r)
+static bool has_job_ended(struct replay_view *r)
 {
     struct work *work = r->view.tui->work;
     struct job *job = &r->job->job;
 
-    return work_done(work, job) || work_wait(work, job, r->shown ? UPDATE_WAIT_MS : 0);
+    return work_done(work, job) || work_wait_for_job(work, job, r->shown ? UPDATE_WAIT_MS : 0);
 }
 
 /* Show the page of the job that has ended, and the message that it left. */
-static void answer_take(struct replay_view *r)
+static void take_finished_page(struct replay_view *r)
 {
     const struct replay_job *job = r->job;
 
@@ -229,7 +229,7 @@ static void answer_take(struct replay_view *r)
 }
 
 /* Make the note of the view, such as "filtered by miss 12/90". */
-static void note_make(struct replay_view *r)
+static void make_view_note(struct replay_view *r)
 {
     const struct replay_job *shown = r->shown;
     struct view *view = &r->view;
@@ -245,15 +245,15 @@ static void replay_update(struct view *view)
 {
     struct replay_view *r = (struct replay_view *)view;
 
-    if (r->job && is_answered(r))
-        answer_take(r);
+    if (r->job && has_job_ended(r))
+        take_finished_page(r);
     if (!r->job && r->moves.things.count && !r->shown->failed)
-        moves_start(r);
-    note_make(r);
+        start_moves_job(r);
+    make_view_note(r);
 }
 
 /* Draw a message in place of the page: that the decisions are being read, or why reading failed. */
-static void message_draw(struct replay_view *r, struct screen *screen)
+static void draw_message_of_view(struct replay_view *r, struct screen *screen)
 {
     const char *words = "… reading the decisions";
 
@@ -261,11 +261,11 @@ static void message_draw(struct replay_view *r, struct screen *screen)
         const char *error = r->shown->job.error;
         words = error ? error : "cancelled";
     }
-    view_words_draw(&r->view, screen, r->shown ? STYLE_ALARM : STYLE_DIM, words);
+    view_draw_words(&r->view, screen, r->shown ? STYLE_ALARM : STYLE_DIM, words);
 }
 
 /* Draw a line with a mark at the position of the event among all events. */
-static void progress_draw(const struct replay_view *r, struct screen *screen, int y)
+static void draw_progress_line(const struct replay_view *r, struct screen *screen, int y)
 {
     int wide = r->view.columns;
 
@@ -284,7 +284,7 @@ static void replay_draw(struct view *view, struct screen *screen)
     size_t line;
 
     if (!r->shown || r->shown->failed) {
-        message_draw(r, screen);
+        draw_message_of_view(r, screen);
         return;
     }
     if (view->top >= count)
@@ -293,10 +293,10 @@ static void replay_draw(struct view *view, struct screen *screen)
     for (int i = 0; i < view->rows - 1 && line < count; i++) {
         const char *text = r->shown->page.lines.at[line].text;
         int style = line ? STYLE_NORMAL : STYLE_BOLD;
-        screen_text(screen, view->y + i, 1, view->columns - 1, 0, style, text, true);
+        screen_put_text(screen, view->y + i, 1, view->columns - 1, 0, style, text, true);
         line++;
     }
-    progress_draw(r, screen, view->y + view->rows - 1);
+    draw_progress_line(r, screen, view->y + view->rows - 1);
 }
 
 static bool replay_request(struct view *view, enum request request, const struct key *key)
@@ -346,7 +346,7 @@ static bool replay_request(struct view *view, enum request request, const struct
         tui_say(view->tui, "] and [ step by %s", cursor_whats[r->unit]);
         break;
     case REQUEST_INPUT:
-        tui_ask(view->tui, "go to (50%, 1.5s, lookup 20, first miss): ", "");
+        tui_ask_for_line(view->tui, "go to (50%, 1.5s, lookup 20, first miss): ", "");
         break;
     case REQUEST_CLICK:
         break;
@@ -390,9 +390,9 @@ static void replay_moment(struct view *view, int64_t at_ns, bool near)
 {
     struct replay_view *r = (struct replay_view *)view;
 
-    moment_add(r, at_ns);
+    queue_moves_to_moment(r, at_ns);
     if (!r->job)
-        moves_start(r);
+        start_moves_job(r);
 }
 
 static bool replay_search(struct view *view, const char *text, int direction)
@@ -415,11 +415,11 @@ static void replay_view_open(struct view *view)
     } else if (about->id > 0 && (kind == VIEW_COMPILE || kind == VIEW_BREAK)) {
         move_add(r, "goto %s %" PRId64, view_name(kind), about->id);
     } else if (about->at_ns > 0 && !(about->id > 0 && kind == VIEW_FUNCTION)) {
-        moment_add(r, about->at_ns);
+        queue_moves_to_moment(r, about->at_ns);
     } else {
         move_add(r, "goto first event");
     }
-    moves_start(r);
+    start_moves_job(r);
 }
 
 static void replay_view_close(struct view *view)

@@ -6,7 +6,7 @@
 
 static const char names[] = ".queries"; /* the command that lists the named queries */
 
-static void query_show(struct view *view, const char *text)
+static void show_query(struct view *view, const char *text)
 {
     struct list *list = (struct list *)view;
     char *named = sql_name_of_line(text);
@@ -18,7 +18,7 @@ static void query_show(struct view *view, const char *text)
     *list = (struct list){.view = *view, .q = {.sql = sql, .sort = -1, .typed = true}};
     view->at = view->top = 0;
     view->head = 1;
-    rows_query(list);
+    rows_start_query(list);
 }
 
 static void sql_input(struct view *view, const char *text)
@@ -28,7 +28,7 @@ static void sql_input(struct view *view, const char *text)
         return;
     snprintf(view->title, sizeof view->title, "%.150s", text);
     view->target.where = arena_print(&view->arena, "%s", text);
-    query_show(view, text);
+    show_query(view, text);
 }
 
 static void sql_open(struct view *view)
@@ -37,9 +37,9 @@ static void sql_open(struct view *view)
         sql_input(view, view->target.where);
         return;
     }
-    query_show(view, names);
+    show_query(view, names);
     if (!view->aside)
-        tui_ask(view->tui, view->ops->asks, "");
+        tui_ask_for_line(view->tui, view->ops->asks, "");
 }
 
 static void sql_lead(struct view *view, struct arena *arena, struct target *target)
@@ -60,7 +60,7 @@ static void sql_lead(struct view *view, struct arena *arena, struct target *targ
     chosen = row + list->column;
     /* an integer may be the id of a row in one of the trace's tables */
     if (chosen->type == QUERY_INTEGER)
-        *target = id_target(column_at(list, list->column)->name, chosen->integer);
+        *target = target_from_id_column(column_at(list, list->column)->name, chosen->integer);
 }
 
 const struct view_ops view_sql = {

@@ -46,48 +46,48 @@ struct timeline {
     const char *filter;
 };
 
-static int lane_count(const struct timeline *t)
+static int count_lanes(const struct timeline *t)
 {
     return t->lanes ? (int)t->lanes->lanes.count : 0;
 }
 
-static struct lane *lane_at(const struct timeline *t, int at)
+static struct lane *lane_with_index(const struct timeline *t, int at)
 {
     return &t->lanes->lanes.at[at];
 }
 
-static int chosen_at(const struct timeline *t)
+static int index_of_chosen_lane(const struct timeline *t)
 {
     return (int)t->view.at;
 }
 
-static double span_of(const struct timeline *t)
+static double length_of_window(const struct timeline *t)
 {
     return t->lanes ? (double)t->lanes->span_ns : 1;
 }
 
 /* ---- the window: the interval of time that is shown ---------------------- */
 
-static double column_wide(const struct timeline *t)
+static double time_per_column(const struct timeline *t)
 {
     return (t->to - t->from) / (t->view.columns > 0 ? t->view.columns : 1);
 }
 
-static int64_t column_ns(const struct timeline *t, int column)
+static int64_t time_of_column(const struct timeline *t, int column)
 {
-    return (int64_t)(t->from + column_wide(t) * column);
+    return (int64_t)(t->from + time_per_column(t) * column);
 }
 
 /* Is the lane AT shown? The chosen lane always is. Another lane is if something happened on it in
  * the window, and if its name fits the filter. */
-static bool is_lane_shown(const struct timeline *t, int at)
+static bool is_lane_visible(const struct timeline *t, int at)
 {
-    const struct lane *lane = lane_at(t, at);
-    double wide = span_of(t) / BUCKETS;
+    const struct lane *lane = lane_with_index(t, at);
+    double wide = length_of_window(t) / BUCKETS;
     double from = (lane->first + 0.0) * wide;
     double to = (lane->last + 1.0) * wide;
 
-    if (at == chosen_at(t))
+    if (at == index_of_chosen_lane(t))
         return true;
     if (from > t->to || to < t->from)
         return false;
@@ -98,16 +98,16 @@ static bool is_lane_shown(const struct timeline *t, int at)
  * chosen lane if there is none. */
 static int find_next_lane(const struct timeline *t, int by)
 {
-    for (int at = chosen_at(t) + by; at >= 0 && at < lane_count(t); at += by)
-        if (is_lane_shown(t, at))
+    for (int at = index_of_chosen_lane(t) + by; at >= 0 && at < count_lanes(t); at += by)
+        if (is_lane_visible(t, at))
             return at;
-    return chosen_at(t);
+    return index_of_chosen_lane(t);
 }
 
 /* Return the column of the moment AT. If it is outside of the window, return the nearest column. */
-static int column_at(const struct timeline *t, double at)
+static int column_of_time(const struct timeline *t, double at)
 {
-    double column = (at - t->from) / column_wide(t);
+    double column = (at - t->from) / time_per_column(t);
 
     if (!(column >= 0))
         return 0;
@@ -116,19 +116,19 @@ static int column_at(const struct timeline *t, double at)
 
 /* Return the column of the cursor. If the cursor is at the left edge of a column, rounding may put
  * it slightly to the left of it; a small addition corrects that. */
-static int cursor_column(const struct timeline *t)
+static int column_of_cursor(const struct timeline *t)
 {
-    return column_at(t, t->at + column_wide(t) / 1024);
+    return column_of_time(t, t->at + time_per_column(t) / 1024);
 }
 
-static void cursor_set(struct timeline *t, int column)
+static void put_cursor_at_column(struct timeline *t, int column)
 {
-    t->at = t->from + column_wide(t) * column;
+    t->at = t->from + time_per_column(t) * column;
 }
 
-static void window_set(struct timeline *t, double from, double to)
+static void set_window(struct timeline *t, double from, double to)
 {
-    double span = span_of(t);
+    double span = length_of_window(t);
     double wide = to - from;
 
     if (wide < ZOOM_LEAST_NS)
@@ -141,9 +141,9 @@ static void window_set(struct timeline *t, double from, double to)
     t->to = t->from + wide;
 }
 
-static void window_move(struct timeline *t, double by)
+static void move_window(struct timeline *t, double by)
 {
-    window_set(t, t->from + by, t->to + by);
+    set_window(t, t->from + by, t->to + by);
 }
 
 static void zoom_window(struct timeline *t, double by)
@@ -151,22 +151,22 @@ static void zoom_window(struct timeline *t, double by)
     double before = (t->at - t->from) * by;
     double after = (t->to - t->at) * by;
 
-    window_set(t, t->at - before, t->at + after);
+    set_window(t, t->at - before, t->at + after);
 }
 
 /* Return the lane that has most lookups. */
-static int busiest_lane(const struct timeline *t)
+static int find_busiest_lane(const struct timeline *t)
 {
-    int busiest = chosen_at(t);
+    int busiest = index_of_chosen_lane(t);
 
-    for (int i = 0; i < lane_count(t); i++)
-        if (lane_at(t, i)->calls > lane_at(t, busiest)->calls)
+    for (int i = 0; i < count_lanes(t); i++)
+        if (lane_with_index(t, i)->calls > lane_with_index(t, busiest)->calls)
             busiest = i;
     return busiest;
 }
 
 /* Return the id of the thread that the view's target is about. */
-static int64_t target_thread(const struct timeline *t)
+static int64_t thread_of_target(const struct timeline *t)
 {
     int64_t thread_id = t->view.target.id;
 
@@ -184,30 +184,30 @@ static int64_t target_thread(const struct timeline *t)
 
 /* Choose the lane of the thread that the view's target is about, or the busiest lane if it
  * is about none. */
-static void lane_place(struct timeline *t)
+static void choose_lane_of_target(struct timeline *t)
 {
     enum view_kind about = t->view.target.about;
-    int64_t thread_id = target_thread(t);
+    int64_t thread_id = thread_of_target(t);
 
-    t->view.at = busiest_lane(t);
+    t->view.at = find_busiest_lane(t);
     if (about != VIEW_NONE && about != VIEW_CALL)
         return;
-    for (int i = 0; i < lane_count(t); i++)
-        if (lane_at(t, i)->thread_id == thread_id)
+    for (int i = 0; i < count_lanes(t); i++)
+        if (lane_with_index(t, i)->thread_id == thread_id)
             t->view.at = i;
 }
 
 /* Set the window when the view is opened: around the moment of the target, or the whole recording.
  * If a compile was running at that moment, choose its lane. */
-static void place_window(struct timeline *t)
+static void set_window_of_target(struct timeline *t)
 {
     int64_t at_ns = t->view.target.at_ns;
     double at = (double)at_ns;
-    double wide = span_of(t) / 40;
+    double wide = length_of_window(t) / 40;
 
     t->placed = true;
-    window_set(t, 0, span_of(t));
-    lane_place(t);
+    set_window(t, 0, length_of_window(t));
+    choose_lane_of_target(t);
     if (at_ns <= 0 || t->sought)
         return;
     list_each(m, &t->lanes->compiles) {
@@ -217,7 +217,7 @@ static void place_window(struct timeline *t)
             wide = (double)(m->end_ns - m->start_ns) * 4;
         }
     }
-    window_set(t, at - wide / 2, at + wide / 2);
+    set_window(t, at - wide / 2, at + wide / 2);
     t->at = at;
 }
 
@@ -229,54 +229,54 @@ static void timeline_moment(struct view *view, int64_t at_ns, bool near)
 
     t->at = (double)at_ns;
     t->near = near;
-    t->sought = true; /* moment_update() moves the window when the lanes have been read */
+    t->sought = true; /* move_to_wanted_moment() moves the window when the lanes have been read */
 }
 
-static void moment_update(struct timeline *t)
+static void move_to_wanted_moment(struct timeline *t)
 {
     double shown = t->to - t->from;
-    double wide = t->near ? span_of(t) / 40 : shown;
+    double wide = t->near ? length_of_window(t) / 40 : shown;
     bool in_sight = t->at >= t->from && t->at < t->to;
 
     if (wide > shown)
         wide = shown;
     if (t->near || !in_sight)
-        window_set(t, t->at - wide / 2, t->at + wide / 2);
+        set_window(t, t->at - wide / 2, t->at + wide / 2);
     t->near = false;
     t->sought = false;
     if (t->at > t->to)
         t->at = t->to;
 }
 
-static bool detail_fits(const struct timeline *t, const struct detail_job *job)
+static bool does_detail_fit_window(const struct timeline *t, const struct detail_job *job)
 {
-    if (!job || job->lane != chosen_at(t) || job->columns != t->view.columns)
+    if (!job || job->lane != index_of_chosen_lane(t) || job->columns != t->view.columns)
         return false;
     return job->from_ns == (int64_t)t->from && job->to_ns == (int64_t)t->to;
 }
 
 /* Return the calls of the chosen lane in the window. Returns NULL if they have not been read. */
-static const struct detail_job *detail_of(const struct timeline *t)
+static const struct detail_job *detail_of_window(const struct timeline *t)
 {
-    return detail_fits(t, t->detail) ? t->detail : NULL;
+    return does_detail_fit_window(t, t->detail) ? t->detail : NULL;
 }
 
 /* Return the single lookups of the chosen lane in the window. Returns NULL if they have
  * not been read. */
-static const struct detail_job *lookups_of(const struct timeline *t)
+static const struct detail_job *lookups_of_window(const struct timeline *t)
 {
-    const struct detail_job *detail = detail_of(t);
+    const struct detail_job *detail = detail_of_window(t);
 
     return detail && !detail->sampled ? detail : NULL;
 }
 
 /* Return how many rows of the screen the calls of DETAIL take. */
-static int detail_depth(const struct detail_job *detail)
+static int count_detail_rows(const struct detail_job *detail)
 {
     return detail ? detail->depth : 0;
 }
 
-static void lanes_take(struct timeline *t)
+static void take_finished_lanes(struct timeline *t)
 {
     struct work *work = t->view.tui->work;
 
@@ -290,33 +290,33 @@ static void lanes_take(struct timeline *t)
 }
 
 /* Start reading the calls of the chosen lane in the window, unless they have been read. */
-static void detail_update(struct timeline *t)
+static void start_reading_detail(struct timeline *t)
 {
     struct work *work = t->view.tui->work;
 
     view_take(&t->view, t->detailing, t->detail);
-    if (detail_fits(t, t->detail) || detail_fits(t, t->detailing))
+    if (does_detail_fit_window(t, t->detail) || does_detail_fit_window(t, t->detailing))
         return;
     work_drop(work, t->detailing);
-    t->detailing = detail_start(work, t->lanes, chosen_at(t), (int64_t)t->from, (int64_t)t->to,
-                                t->view.columns);
+    t->detailing = detail_start(work, t->lanes, index_of_chosen_lane(t), (int64_t)t->from,
+                                (int64_t)t->to, t->view.columns);
 }
 
 /* Print how many lanes are shown into MADE: "filter: main 2 of 5 lanes". Prints
  * nothing if all are. */
-static void lanes_print(const struct timeline *t, char *made, size_t room)
+static void print_number_of_lanes(const struct timeline *t, char *made, size_t room)
 {
     const char *format = t->filter ? "filter: %.30s  %d of %d lanes  " : "%.0s%d of %d lanes  ";
     int shown = 0;
 
-    for (int i = 0; i < lane_count(t); i++)
-        shown += is_lane_shown(t, i);
+    for (int i = 0; i < count_lanes(t); i++)
+        shown += is_lane_visible(t, i);
     made[0] = 0;
-    if (shown < lane_count(t))
-        snprintf(made, room, format, t->filter ? t->filter : "", shown, lane_count(t));
+    if (shown < count_lanes(t))
+        snprintf(made, room, format, t->filter ? t->filter : "", shown, count_lanes(t));
 }
 
-static void note_make(struct timeline *t)
+static void make_view_note(struct timeline *t)
 {
     struct view *view = &t->view;
     char wide[TABLE_HUMAN], lanes[80];
@@ -325,7 +325,7 @@ static void note_make(struct timeline *t)
     if (t->asking && !view->tui->scripted) {
         snprintf(view->note, sizeof view->note, "reading: %d %%", job_percent(&t->asking->job));
     } else if (t->lanes) {
-        lanes_print(t, lanes, sizeof lanes);
+        print_number_of_lanes(t, lanes, sizeof lanes);
         table_duration(wide, (int64_t)(t->to - t->from));
         snprintf(view->note, sizeof view->note, "%s%s%s",
                  t->lanes->has_unstored ? DOUBTS_UNSTORED "  " : "", lanes, wide);
@@ -336,19 +336,19 @@ static void timeline_update(struct view *view)
 {
     struct timeline *t = (struct timeline *)view;
 
-    lanes_take(t);
-    if (lane_count(t)) {
+    take_finished_lanes(t);
+    if (count_lanes(t)) {
         if (!t->placed)
-            place_window(t);
+            set_window_of_target(t);
         if (t->sought)
-            moment_update(t);
-        detail_update(t);
+            move_to_wanted_moment(t);
+        start_reading_detail(t);
     }
-    note_make(t);
+    make_view_note(t);
 }
 
 /* Is the view high enough for a legend? */
-static bool has_legend(const struct timeline *t)
+static bool has_room_for_legend(const struct timeline *t)
 {
     return t->view.rows >= LEGEND_ROWS;
 }
@@ -356,23 +356,23 @@ static bool has_legend(const struct timeline *t)
 /* Return the last row of the screen that lanes can take. */
 static int get_last_lane_row(const struct timeline *t)
 {
-    return t->view.y + t->view.rows - (has_legend(t) ? 3 : 2);
+    return t->view.y + t->view.rows - (has_room_for_legend(t) ? 3 : 2);
 }
 
 /* ---- the lookups and compiles in a column -------------------------------- */
 
 /* Return the bucket of the lookups in which COLUMN of the screen begins. */
-static int bucket_at(const struct timeline *t, int column)
+static int bucket_of_column(const struct timeline *t, int column)
 {
-    return (int)((double)column_ns(t, column) / span_of(t) * BUCKETS);
+    return (int)((double)time_of_column(t, column) / length_of_window(t) * BUCKETS);
 }
 
 /* Return the sums over the buckets of the lane AT that are in COLUMN. */
-static struct bucket column_sums(const struct timeline *t, int at, int column)
+static struct bucket sum_buckets_of_column(const struct timeline *t, int at, int column)
 {
-    const struct bucket *buckets = lane_at(t, at)->buckets;
-    int from = bucket_at(t, column);
-    int to = bucket_at(t, column + 1);
+    const struct bucket *buckets = lane_with_index(t, at)->buckets;
+    int from = bucket_of_column(t, column);
+    int to = bucket_of_column(t, column + 1);
     struct bucket sums = {0};
 
     if (to <= from)
@@ -396,24 +396,25 @@ struct compiles {
     bool broke[SCREEN_MOST];
 };
 
-static int64_t compile_ns(const struct compile_mark *m)
+static int64_t duration_of_compile(const struct compile_mark *m)
 {
     return m->end_ns - m->start_ns;
 }
 
 /* Add a compile to the columns from FROM to TO. */
-static void compile_add(struct compiles *found, const struct compile_mark *m, int from, int to)
+static void add_compile_to_columns(struct compiles *found, const struct compile_mark *m, int from,
+                                   int to)
 {
     for (int x = from; x <= to; x++) {
         const struct compile_mark *longest = found->longest[x];
         if (m->broke)
             found->broke[x] = true;
-        if (!longest || compile_ns(longest) < compile_ns(m))
+        if (!longest || duration_of_compile(longest) < duration_of_compile(m))
             found->longest[x] = m;
     }
 }
 
-static struct compiles compiles_find(const struct timeline *t, int at)
+static struct compiles find_compiles_of_lane(const struct timeline *t, int at)
 {
     struct compiles found = {0};
 
@@ -421,7 +422,7 @@ static struct compiles compiles_find(const struct timeline *t, int at)
         double start = (double)m->start_ns;
         double end = (double)m->end_ns;
         if (m->lane == at && end >= t->from && start < t->to)
-            compile_add(&found, m, column_at(t, start), column_at(t, end));
+            add_compile_to_columns(&found, m, column_of_time(t, start), column_of_time(t, end));
     }
     return found;
 }
@@ -429,7 +430,7 @@ static struct compiles compiles_find(const struct timeline *t, int at)
 /* ---- drawing the lanes --------------------------------------------------- */
 
 /* Return the mark for the lookups that SUMS counts, or 0 if there are none. */
-static char sums_mark(const struct bucket *sums)
+static char mark_of_sums(const struct bucket *sums)
 {
     if (sums->misses)
         return 'm';
@@ -462,10 +463,10 @@ enum { MARKS = array_count(lane_marks) };
 
 /* Return the mark of column X: that of an error or a limit, otherwise of a compile, otherwise of
  * the lookups. DETAILED: single lookups have been read; if not, SUMS has their counts. */
-static const char *column_mark(const struct timeline *t, const struct compiles *compiles,
-                               const struct bucket *sums, bool detailed, int x, int *style)
+static const char *mark_of_column(const struct timeline *t, const struct compiles *compiles,
+                                  const struct bucket *sums, bool detailed, int x, int *style)
 {
-    char mark = detailed ? t->detail->marks[x] : sums_mark(sums);
+    char mark = detailed ? t->detail->marks[x] : mark_of_sums(sums);
     int at = 0;
 
     if (mark != 'X' && compiles->longest[x])
@@ -477,11 +478,11 @@ static const char *column_mark(const struct timeline *t, const struct compiles *
 }
 
 /* Draw the label of the lane AT: ">MainThread [4711] 12 calls looked up". */
-static void label_draw(const struct timeline *t, struct screen *screen, int at, int y)
+static void draw_lane_label(const struct timeline *t, struct screen *screen, int at, int y)
 {
-    const struct lane *lane = lane_at(t, at);
+    const struct lane *lane = lane_with_index(t, at);
     const char *format = lane->calls ? "%c%s  %s calls looked up" : "%c%s";
-    bool chosen = at == chosen_at(t);
+    bool chosen = at == index_of_chosen_lane(t);
     char calls[TABLE_HUMAN], label[200];
 
     table_count(calls, lane->calls);
@@ -489,33 +490,33 @@ static void label_draw(const struct timeline *t, struct screen *screen, int at, 
     screen_put(screen, y, 0, t->view.columns, chosen ? STYLE_BOLD : STYLE_NORMAL, label);
 }
 
-static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, int last)
+static void draw_lane(struct timeline *t, struct screen *screen, int at, int y, int last)
 {
-    double deepest = lane_at(t, at)->deepest;
-    struct compiles compiles = compiles_find(t, at);
-    bool chosen = at == chosen_at(t);
-    bool detailed = chosen && lookups_of(t);
-    int column = chosen ? cursor_column(t) : -1;
+    double deepest = lane_with_index(t, at)->deepest;
+    struct compiles compiles = find_compiles_of_lane(t, at);
+    bool chosen = at == index_of_chosen_lane(t);
+    bool detailed = chosen && lookups_of_window(t);
+    int column = chosen ? column_of_cursor(t) : -1;
 
-    label_draw(t, screen, at, y);
+    draw_lane_label(t, screen, at, y);
     for (int x = 0; x < t->view.columns && y + 1 <= last; x++) {
-        struct bucket sums = column_sums(t, at, x);
+        struct bucket sums = sum_buckets_of_column(t, at, x);
         double depth = sums.depth ? sums.depth / deepest : 0;
         int selected = x == column ? STYLE_SELECTED : 0;
         int style;
-        const char *mark = column_mark(t, &compiles, &sums, detailed, x, &style);
+        const char *mark = mark_of_column(t, &compiles, &sums, detailed, x, &style);
         screen_put(screen, y + 1, x, 1, STYLE_DIM | selected, spark_choose_glyph(depth, " "));
-        if (lane_at(t, at)->marked && y + 2 <= last)
+        if (lane_with_index(t, at)->marked && y + 2 <= last)
             screen_put(screen, y + 2, x, 1, style | selected, mark);
     }
 }
 
 /* Draw a box for the call at the depth DEPTH of the stack, in row Y from column X to END. */
-static void call_draw(const struct timeline *t, struct screen *screen, int depth, int y, int x,
-                      int end)
+static void draw_call_box(const struct timeline *t, struct screen *screen, int depth, int y, int x,
+                          int end)
 {
     const struct detail_cell *cell = &t->detail->cells[depth][x];
-    int column = cursor_column(t);
+    int column = column_of_cursor(t);
     bool here = column >= x && column < end;
     int style = depth % 2 ? STYLE_ACCENT : STYLE_DIM;
 
@@ -525,14 +526,14 @@ static void call_draw(const struct timeline *t, struct screen *screen, int depth
     screen_fill(screen, y, x, end - x, style);
     screen_put(screen, y, x, 1, style, "│");
     if (end - x > 2) {
-        const char *name = name_find(&t->lanes->names, cell->code_id);
+        const char *name = name_find_by_id(&t->lanes->names, cell->code_id);
         screen_put(screen, y, x + 1, end - x - 1, style, name);
     }
 }
 
 /* Do columns X and X + 1 show one box at DEPTH? They do for the same call, or for two samples of
  * one function that have the same callers. */
-static bool is_same_box(const struct detail_job *detail, int depth, int x)
+static bool do_columns_show_one_box(const struct detail_job *detail, int depth, int x)
 {
     for (int above = depth; above >= 0; above--) {
         const struct detail_cell *left = &detail->cells[above][x];
@@ -547,7 +548,7 @@ static bool is_same_box(const struct detail_job *detail, int depth, int x)
 }
 
 /* Draw the calls at the depth DEPTH of the stack in row Y. */
-static void depth_draw(const struct timeline *t, struct screen *screen, int depth, int y)
+static void draw_calls_at_depth(const struct timeline *t, struct screen *screen, int depth, int y)
 {
     const struct detail_cell *cells = t->detail->cells[depth];
 
@@ -555,16 +556,16 @@ static void depth_draw(const struct timeline *t, struct screen *screen, int dept
         end = x + 1;
         if (!cells[x].frame_id)
             continue;
-        while (end < t->view.columns && is_same_box(t->detail, depth, end - 1))
+        while (end < t->view.columns && do_columns_show_one_box(t->detail, depth, end - 1))
             end++;
-        call_draw(t, screen, depth, y, x, end);
+        draw_call_box(t, screen, depth, y, x, end);
     }
 }
 
 /* Draw the calls of the chosen lane in the rows from Y to LAST, or why there are none. */
-static void detail_draw(const struct timeline *t, struct screen *screen, int y, int last)
+static void draw_calls_of_lane(const struct timeline *t, struct screen *screen, int y, int last)
 {
-    const struct detail_job *detail = detail_of(t);
+    const struct detail_job *detail = detail_of_window(t);
     int rows = last - y + 1;
     int deeper, bytes;
     char words[40];
@@ -576,21 +577,21 @@ static void detail_draw(const struct timeline *t, struct screen *screen, int y, 
     if (rows > detail->depth)
         rows = detail->depth;
     for (int depth = 0; depth < rows; depth++)
-        depth_draw(t, screen, depth, y + depth);
-    deeper = detail->stack[cursor_column(t)] - rows;
+        draw_calls_at_depth(t, screen, depth, y + depth);
+    deeper = detail->stack[column_of_cursor(t)] - rows;
     bytes = snprintf(words, sizeof words, " +%d deeper: v ", deeper);
     if (deeper > 0)
         screen_put(screen, last, t->view.columns - bytes, bytes, STYLE_HEAD, words);
 }
 
 /* Write a description of the compile under the cursor to OUT. */
-static void compile_print(const struct compile_mark *compile, bool broke, FILE *out)
+static void describe_compile(const struct compile_mark *compile, bool broke, FILE *out)
 {
     char took[TABLE_HUMAN];
 
     if (!compile)
         return;
-    fprintf(out, "  compile, %s", table_duration(took, compile_ns(compile)));
+    fprintf(out, "  compile, %s", table_duration(took, duration_of_compile(compile)));
     if (broke)
         fputs(", graph broke", out);
     if (compile->bad)
@@ -598,36 +599,36 @@ static void compile_print(const struct compile_mark *compile, bool broke, FILE *
 }
 
 /* Write a description of the lookups under the cursor to OUT. */
-static void lookups_print(const struct timeline *t, int column, FILE *out)
+static void describe_lookups(const struct timeline *t, int column, FILE *out)
 {
-    const struct detail_job *detail = lookups_of(t);
+    const struct detail_job *detail = lookups_of_window(t);
 
-    if (!lane_at(t, chosen_at(t))->calls)
+    if (!lane_with_index(t, index_of_chosen_lane(t))->calls)
         return;
     if (detail) {
         unsigned count = detail->lookups_at[column];
         fprintf(out, "  %u lookup%s", count, count == 1 ? "" : "s");
     } else {
-        struct bucket sums = column_sums(t, chosen_at(t), column);
+        struct bucket sums = sum_buckets_of_column(t, index_of_chosen_lane(t), column);
         fprintf(out, "  about here: %u hits, %u compiled, %u eager", sums.hits, sums.misses,
                 sums.eager);
     }
 }
 
 /* Draw the names of the calls under the cursor in row Y from column X on, the innermost first. */
-static void stack_draw(const struct timeline *t, struct screen *screen, int y, int x)
+static void draw_stack_under_cursor(const struct timeline *t, struct screen *screen, int y, int x)
 {
-    const struct detail_job *detail = detail_of(t);
-    int column = cursor_column(t);
+    const struct detail_job *detail = detail_of_window(t);
+    int column = column_of_cursor(t);
     int wide = t->view.columns;
     const char *before = "  ";
 
-    for (int depth = detail_depth(detail); depth-- > 0;) {
+    for (int depth = count_detail_rows(detail); depth-- > 0;) {
         const struct detail_cell *cell = &detail->cells[depth][column];
         const char *name;
         if (!cell->frame_id)
             continue;
-        name = name_find(&t->lanes->names, cell->code_id);
+        name = name_find_by_id(&t->lanes->names, cell->code_id);
         x += screen_put(screen, y, x, wide - x, STYLE_DIM, before);
         x += screen_put(screen, y, x, wide - x, STYLE_BOLD, name);
         before = " < ";
@@ -635,44 +636,44 @@ static void stack_draw(const struct timeline *t, struct screen *screen, int y, i
 }
 
 /* Draw the last line: the moment under the cursor, and what happened then. */
-static void foot_draw(struct timeline *t, struct screen *screen, int y)
+static void draw_last_line(struct timeline *t, struct screen *screen, int y)
 {
-    struct compiles compiles = compiles_find(t, chosen_at(t));
-    int column = cursor_column(t);
+    struct compiles compiles = find_compiles_of_lane(t, index_of_chosen_lane(t));
+    int column = column_of_cursor(t);
     char line[300] = "";
     char wide[TABLE_HUMAN];
     FILE *out = fmemopen(line, sizeof line - 1, "w");
     int used;
 
-    table_duration(wide, (int64_t)column_wide(t));
+    table_duration(wide, (int64_t)time_per_column(t));
     fprintf(out, "%.6f s (a column is %s)", t->at / 1e9, wide);
-    compile_print(compiles.longest[column], compiles.broke[column], out);
-    lookups_print(t, column, out);
+    describe_compile(compiles.longest[column], compiles.broke[column], out);
+    describe_lookups(t, column, out);
     fclose(out);
     used = screen_put(screen, y, 0, t->view.columns, STYLE_NORMAL, line);
-    stack_draw(t, screen, y, used);
+    draw_stack_under_cursor(t, screen, y, used);
 }
 
 /* Return how many rows the lane AT takes without its calls. */
-static int lane_least_rows(const struct timeline *t, int at)
+static int count_rows_without_calls(const struct timeline *t, int at)
 {
-    return lane_at(t, at)->marked ? LANE_ROWS : LANE_ROWS - 1;
+    return lane_with_index(t, at)->marked ? LANE_ROWS : LANE_ROWS - 1;
 }
 
 /* Return how many rows the lane AT takes if it begins in row Y. The chosen lane has its
  * calls below it. */
-static int lane_rows(const struct timeline *t, int at, int y, int last)
+static int count_rows_of_lane(const struct timeline *t, int at, int y, int last)
 {
-    const struct detail_job *detail = detail_of(t);
-    int left = last - y - lane_least_rows(t, at);
+    const struct detail_job *detail = detail_of_window(t);
+    int left = last - y - count_rows_without_calls(t, at);
     int below = 0;
     int rows;
 
-    if (at != chosen_at(t))
-        return is_lane_shown(t, at) ? lane_least_rows(t, at) : 0;
-    for (int other = at + 1; other < lane_count(t); other++)
-        if (is_lane_shown(t, other))
-            below += lane_least_rows(t, other);
+    if (at != index_of_chosen_lane(t))
+        return is_lane_visible(t, at) ? count_rows_without_calls(t, at) : 0;
+    for (int other = at + 1; other < count_lanes(t); other++)
+        if (is_lane_visible(t, other))
+            below += count_rows_without_calls(t, other);
     if (below > left / 2)
         below = left / 2;
     rows = left + 1 - below;
@@ -680,14 +681,14 @@ static int lane_rows(const struct timeline *t, int at, int y, int last)
         rows = detail->depth;
     if (rows < 1)
         rows = 1;
-    return lane_least_rows(t, at) + rows;
+    return count_rows_without_calls(t, at) + rows;
 }
 
 /* Draw the line above the lanes: at which moments the window begins and ends. */
-static void head_draw(const struct timeline *t, struct screen *screen)
+static void draw_window_bounds(const struct timeline *t, struct screen *screen)
 {
     const struct view *view = &t->view;
-    const struct detail_job *detail = detail_of(t);
+    const struct detail_job *detail = detail_of_window(t);
     bool sampled = detail && detail->sampled;
     const char *words = sampled ? "one call a column; + for each" : "";
     char from[64], to[64];
@@ -703,14 +704,14 @@ static void head_draw(const struct timeline *t, struct screen *screen)
 }
 
 /* Draw the legend in row Y: what the marks in the lanes mean. */
-static void legend_draw(const struct timeline *t, struct screen *screen, int y)
+static void draw_legend(const struct timeline *t, struct screen *screen, int y)
 {
     const char *words;
     bool marked = false;
     int left, x;
 
-    for (int at = 0; at < lane_count(t); at++)
-        marked = marked || lane_at(t, at)->marked;
+    for (int at = 0; at < count_lanes(t); at++)
+        marked = marked || lane_with_index(t, at)->marked;
     words = marked ? "▁█ depth" : "▁█ depth  │ calls below the chosen lane";
     x = screen_put(screen, y, 0, t->view.columns, STYLE_DIM, words);
     for (size_t i = 0; marked && i < MARKS; i++) {
@@ -728,15 +729,15 @@ static void legend_draw(const struct timeline *t, struct screen *screen, int y)
 
 /* Return the first lane to draw, if there is room for ROOM lanes, so that the chosen lane is in
  * the upper half. */
-static int first_lane(const struct timeline *t, int room)
+static int find_first_lane_to_draw(const struct timeline *t, int room)
 {
     int first = t->first;
     int above = 0;
 
-    if (chosen_at(t) < first)
-        return chosen_at(t);
-    for (int at = chosen_at(t); at > first; at--) {
-        if (is_lane_shown(t, at - 1))
+    if (index_of_chosen_lane(t) < first)
+        return index_of_chosen_lane(t);
+    for (int at = index_of_chosen_lane(t); at > first; at--) {
+        if (is_lane_visible(t, at - 1))
             above++;
         if (above > (room - 1) / 2)
             return at;
@@ -750,53 +751,54 @@ static void timeline_draw(struct view *view, struct screen *screen)
     int y = view->y + 1;
     int last = get_last_lane_row(t);
 
-    if (view_empty_draw(view, screen, t->lanes))
+    if (view_draw_empty(view, screen, t->lanes))
         return;
-    if (!lane_count(t)) {
-        view_words_draw(view, screen, STYLE_DIM, "no thread was recorded");
+    if (!count_lanes(t)) {
+        view_draw_words(view, screen, STYLE_DIM, "no thread was recorded");
         return;
     }
-    head_draw(t, screen);
-    t->first = first_lane(t, (last - y + 1) / LANE_ROWS);
-    for (int at = t->first; at < lane_count(t) && y <= last; at++) {
-        int rows = lane_rows(t, at, y, last);
+    draw_window_bounds(t, screen);
+    t->first = find_first_lane_to_draw(t, (last - y + 1) / LANE_ROWS);
+    for (int at = t->first; at < count_lanes(t) && y <= last; at++) {
+        int rows = count_rows_of_lane(t, at, y, last);
         if (rows)
-            lane_draw(t, screen, at, y, last);
+            draw_lane(t, screen, at, y, last);
         y += rows;
-        if (at == chosen_at(t))
-            detail_draw(t, screen, y - rows + lane_least_rows(t, at), y - 1 < last ? y - 1 : last);
+        if (at == index_of_chosen_lane(t))
+            draw_calls_of_lane(t, screen, y - rows + count_rows_without_calls(t, at),
+                               y - 1 < last ? y - 1 : last);
     }
-    if (has_legend(t))
-        legend_draw(t, screen, view->y + view->rows - 2);
-    foot_draw(t, screen, view->y + view->rows - 1);
+    if (has_room_for_legend(t))
+        draw_legend(t, screen, view->y + view->rows - 2);
+    draw_last_line(t, screen, view->y + view->rows - 1);
 }
 
 /* ---- moving, zooming, opening -------------------------------------------- */
 
 /* Move the cursor by BY columns. At an edge of the screen the window moves instead. */
-static void cursor_move(struct timeline *t, int by)
+static void move_cursor(struct timeline *t, int by)
 {
-    int to = cursor_column(t) + by;
+    int to = column_of_cursor(t) + by;
     int edge = to < 0 ? 0 : t->view.columns - 1;
 
     if (to < 0 || to > edge) {
-        window_move(t, (to - edge) * column_wide(t));
+        move_window(t, (to - edge) * time_per_column(t));
         to = edge;
     }
-    cursor_set(t, to);
+    put_cursor_at_column(t, to);
 }
 
 /* Choose the lane that is drawn in row Y. Returns false if it is chosen already, or if
  * there is none. */
-static bool lane_choose(struct timeline *t, int y)
+static bool choose_lane_at_row(struct timeline *t, int y)
 {
     int last = get_last_lane_row(t);
     int top = t->view.y + 1;
 
-    for (int at = t->first; at < lane_count(t) && top <= last; at++) {
-        int end = top + lane_rows(t, at, top, last);
+    for (int at = t->first; at < count_lanes(t) && top <= last; at++) {
+        int end = top + count_rows_of_lane(t, at, top, last);
         bool here = y >= top && y < end;
-        if (here && at != chosen_at(t)) {
+        if (here && at != index_of_chosen_lane(t)) {
             t->view.at = at;
             return true;
         }
@@ -806,12 +808,12 @@ static bool lane_choose(struct timeline *t, int y)
 }
 
 /* Return the id of the innermost call under the cursor, or 0 if no call is drawn there. */
-static int64_t cursor_find_frame(const struct timeline *t)
+static int64_t find_frame_under_cursor(const struct timeline *t)
 {
-    const struct detail_job *detail = detail_of(t);
-    int column = cursor_column(t);
+    const struct detail_job *detail = detail_of_window(t);
+    int column = column_of_cursor(t);
 
-    for (int depth = detail_depth(detail); depth-- > 0;) {
+    for (int depth = count_detail_rows(detail); depth-- > 0;) {
         int64_t frame_id = detail->cells[depth][column].frame_id;
         if (frame_id)
             return frame_id;
@@ -823,30 +825,31 @@ static bool timeline_place(struct view *view, const char **file, int64_t *line)
 {
     struct timeline *t = (struct timeline *)view;
 
-    struct target call = {.kind = VIEW_CALL, .id = lane_count(t) ? cursor_find_frame(t) : 0};
+    struct target call = {.kind = VIEW_CALL, .id = count_lanes(t) ? find_frame_under_cursor(t) : 0};
 
-    return lane_count(t) && view_source(view, &call, file, line);
+    return count_lanes(t) && view_find_source(view, &call, file, line);
 }
 
 /* Were there lookups in COLUMN of the chosen lane? */
-static bool has_lookups(const struct timeline *t, int column)
+static bool has_lookups_in_column(const struct timeline *t, int column)
 {
-    const struct detail_job *detail = lookups_of(t);
+    const struct detail_job *detail = lookups_of_window(t);
     struct bucket sums;
 
     if (detail)
         return detail->lookups_at[column] > 0;
-    sums = column_sums(t, chosen_at(t), column);
+    sums = sum_buckets_of_column(t, index_of_chosen_lane(t), column);
     return sums.hits + sums.misses + sums.eager > 0;
 }
 
 /* Return a target that shows the lookups of the chosen lane in COLUMN. Its
  * condition is in ARENA. */
-static struct target lookups_target(const struct timeline *t, int column, struct arena *arena)
+static struct target target_of_lookups(const struct timeline *t, int column, struct arena *arena)
 {
-    const char *where = arena_print(
-        arena, "at >= %" PRId64 " AND at < %" PRId64 " AND thread = %" PRId64, column_ns(t, column),
-        column_ns(t, column + 1), lane_at(t, chosen_at(t))->thread_id);
+    const char *where =
+        arena_print(arena, "at >= %" PRId64 " AND at < %" PRId64 " AND thread = %" PRId64,
+                    time_of_column(t, column), time_of_column(t, column + 1),
+                    lane_with_index(t, index_of_chosen_lane(t))->thread_id);
 
     return (struct target){.kind = VIEW_LEDGER, .title = "this moment", .where = where};
 }
@@ -857,24 +860,24 @@ static void timeline_lead(struct view *view, struct arena *arena, struct target 
 {
     struct timeline *t = (struct timeline *)view;
     const struct compile_mark *compile;
-    int column = cursor_column(t);
+    int column = column_of_cursor(t);
     int64_t frame_id;
 
-    if (!lane_count(t) || t->sought)
+    if (!count_lanes(t) || t->sought)
         return;
     *target = (struct target){.kind = VIEW_CALL,
-                              .id = lane_at(t, chosen_at(t))->thread_id,
+                              .id = lane_with_index(t, index_of_chosen_lane(t))->thread_id,
                               .at_ns = (int64_t)t->at,
                               .about = VIEW_TIMELINE};
     if (view->tui->split) /* on a split screen the other half shows the whole stack at the moment */
         return;
-    compile = compiles_find(t, chosen_at(t)).longest[column];
+    compile = find_compiles_of_lane(t, index_of_chosen_lane(t)).longest[column];
     /* the longest call in the column, which perhaps did not run at the exact moment */
-    frame_id = cursor_find_frame(t);
+    frame_id = find_frame_under_cursor(t);
     if (compile)
         *target = (struct target){.kind = VIEW_COMPILE, .id = compile->id};
-    else if (has_lookups(t, column))
-        *target = lookups_target(t, column, arena);
+    else if (has_lookups_in_column(t, column))
+        *target = target_of_lookups(t, column, arena);
     else if (frame_id)
         *target = (struct target){.kind = VIEW_CALL, .id = frame_id};
 }
@@ -883,13 +886,13 @@ static void timeline_lead(struct view *view, struct arena *arena, struct target 
  * before it. Returns NULL if there is none. */
 static const struct compile_mark *find_next_compile(const struct timeline *t, bool next)
 {
-    int column = cursor_column(t);
-    int64_t here = column_ns(t, column);
-    int64_t after = column_ns(t, column + 1);
+    int column = column_of_cursor(t);
+    int64_t here = time_of_column(t, column);
+    int64_t after = time_of_column(t, column + 1);
     const struct compile_mark *last = NULL;
 
     list_each(m, &t->lanes->compiles) {
-        if (m->lane != chosen_at(t))
+        if (m->lane != index_of_chosen_lane(t))
             continue;
         if (next && m->start_ns >= after)
             return m;
@@ -900,7 +903,7 @@ static const struct compile_mark *find_next_compile(const struct timeline *t, bo
 }
 
 /* Move the cursor to the next compile of the chosen lane or, if not NEXT, to the one before. */
-static void compile_seek(struct timeline *t, bool next)
+static void move_to_next_compile(struct timeline *t, bool next)
 {
     const struct compile_mark *compile = find_next_compile(t, next);
     double to;
@@ -911,7 +914,7 @@ static void compile_seek(struct timeline *t, bool next)
     }
     to = (double)compile->start_ns;
     if (to < t->from || to >= t->to)
-        window_move(t, to - (t->from + t->to) / 2);
+        move_window(t, to - (t->from + t->to) / 2);
     t->at = to;
 }
 
@@ -920,7 +923,7 @@ static bool timeline_request(struct view *view, enum request request, const stru
     struct timeline *t = (struct timeline *)view;
     int page = view->columns / 2;
 
-    if (!lane_count(t))
+    if (!count_lanes(t))
         return false;
     switch (request) {
     case REQUEST_UP:
@@ -932,30 +935,30 @@ static bool timeline_request(struct view *view, enum request request, const stru
         t->view.at = find_next_lane(t, 1);
         break;
     case REQUEST_LEFT:
-        cursor_move(t, -1);
+        move_cursor(t, -1);
         break;
     case REQUEST_RIGHT:
-        cursor_move(t, 1);
+        move_cursor(t, 1);
         break;
     case REQUEST_HALF_UP:
-        cursor_move(t, -8);
+        move_cursor(t, -8);
         break;
     case REQUEST_HALF_DOWN:
-        cursor_move(t, 8);
+        move_cursor(t, 8);
         break;
     case REQUEST_PAGE_UP:
-        cursor_move(t, -cursor_column(t) - page);
+        move_cursor(t, -column_of_cursor(t) - page);
         break;
     case REQUEST_PAGE_DOWN:
-        cursor_move(t, view->columns - 1 - cursor_column(t) + page);
+        move_cursor(t, view->columns - 1 - column_of_cursor(t) + page);
         break;
     case REQUEST_HOME:
-        window_move(t, -t->from);
+        move_window(t, -t->from);
         t->at = t->from;
         break;
     case REQUEST_END:
-        window_move(t, span_of(t) - t->to);
-        cursor_set(t, view->columns - 1);
+        move_window(t, length_of_window(t) - t->to);
+        put_cursor_at_column(t, view->columns - 1);
         break;
     case REQUEST_WHEEL_UP:
     case REQUEST_ZOOM_IN:
@@ -966,19 +969,19 @@ static bool timeline_request(struct view *view, enum request request, const stru
         zoom_window(t, 2);
         break;
     case REQUEST_ZOOM_ALL:
-        window_set(t, 0, span_of(t));
+        set_window(t, 0, length_of_window(t));
         break;
     case REQUEST_CLICK:
-        if (!lane_choose(t, key->y) && key->x == cursor_column(t))
+        if (!choose_lane_at_row(t, key->y) && key->x == column_of_cursor(t))
             tui_open_target(view->tui);
         else if (key->x >= 0 && key->x < view->columns)
-            cursor_set(t, key->x);
+            put_cursor_at_column(t, key->x);
         break;
     case REQUEST_SEARCH_NEXT:
     case REQUEST_SEARCH_PREVIOUS:
         if (view->searched) /* the last search was for a lane, so the key n continues it */
             return false;
-        compile_seek(t, request == REQUEST_SEARCH_NEXT);
+        move_to_next_compile(t, request == REQUEST_SEARCH_NEXT);
         break;
     default:
         return false;
@@ -986,7 +989,7 @@ static bool timeline_request(struct view *view, enum request request, const stru
     return true;
 }
 
-static bool lane_has(struct view *view, size_t at, const char *text)
+static bool does_lane_contain(struct view *view, size_t at, const char *text)
 {
     const char *name = ((struct timeline *)view)->lanes->lanes.at[at].name;
 
@@ -998,8 +1001,8 @@ static void timeline_filter(struct view *view, const char *text)
     struct timeline *t = (struct timeline *)view;
 
     t->filter = *text ? arena_print(&view->arena, "%s", text) : NULL;
-    if (t->filter && view->count && !lane_has(view, view->at, text))
-        view_find(view, 1, lane_has, text);
+    if (t->filter && view->count && !does_lane_contain(view, view->at, text))
+        view_find_line(view, 1, does_lane_contain, text);
 }
 
 /* Write what is in the window to a file for ui.perfetto.dev. */
@@ -1046,7 +1049,7 @@ const struct view_ops view_timeline = {
     .place = timeline_place,
     .export = timeline_export,
     .writes = "json",
-    .has = lane_has,
+    .has = does_lane_contain,
     .filter = timeline_filter,
     .moment = timeline_moment,
     .keys = "Enter opens  + - * zoom  n N compile  @ moment  / lane  f lanes  v stack beside",
