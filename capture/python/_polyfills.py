@@ -4,8 +4,8 @@ functions.
 Runs in: the traced process.
 
 A capture cannot step through a C function such as sum(). It steps through `_sum` instead
-(step_polyfill() in capture/src/inline.c). A polyfill does what the builtin does, and raises the
-same exceptions. Tracebacks and sys._getframe() skip its frame. A polyfill uses no globals: each
+(step_through_polyfill() in capture/src/inline.c). A polyfill does what the builtin does, and raises
+the same exceptions. Tracebacks and sys._getframe() skip its frame. A polyfill uses no globals: each
 object that it needs is the default of an extra parameter. No call passes an argument for such a
 parameter, because the tables limit the arguments of a call.
 

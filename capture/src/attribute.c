@@ -2,8 +2,8 @@
  * modules. See capture.h. */
 #include "capture.h"
 
-static enum ended push_attribute(struct watched *w, int slots, bool method, PyObject *value,
-                                 struct shadow *shadow)
+static enum ended push_read_attribute(struct watched *w, int slots, bool method, PyObject *value,
+                                      struct shadow *shadow)
 {
     stack_drop(w, slots);
     return push_callable(w, method, value, shadow);
@@ -18,7 +18,8 @@ enum array_origin {
     ARRAY_ARRAY, /* another array, e.g. `x.T`: the read becomes a node of the graph */
 };
 
-static enum array_origin classify_in_array(PyObject *descriptor, const char *name, bool method)
+static enum array_origin classify_array_attribute(PyObject *descriptor, const char *name,
+                                                  bool method)
 {
     if (!descriptor)
         return ARRAY_UNKNOWN;
@@ -47,10 +48,10 @@ static enum ended read_array_metadata(struct capture *c, struct watched *w, int 
     if (!strcmp(text, "shape"))
         shadow = find_varying_shape(c, owner, of);
     if (shadow)
-        return push_attribute(w, slots, method, value, shadow);
+        return push_read_attribute(w, slots, method, value, shadow);
     if (!is_in_set(text, "sizeless"))
         c->shapes_read = true;
-    return push_attribute(w, slots, method, value, shadow_new_const(c, value));
+    return push_read_attribute(w, slots, method, value, shadow_new_const(c, value));
 }
 
 /* Handle an attribute of an array that capture does not support: raise AttributeError if CPython
@@ -83,13 +84,13 @@ static enum ended read_array_attribute(struct capture *c, struct watched *w, int
     if (!of)
         return break_at(c, "value", "an attribute of a %.200s that is not known",
                         Py_TYPE(owner)->tp_name);
-    switch (classify_in_array(descriptor, text, method)) {
+    switch (classify_array_attribute(descriptor, text, method)) {
     case ARRAY_METHOD:
         value = PyObject_GetAttr(owner, name);
         if (!value)
             return ENDED_RAISED;
-        return push_attribute(w, slots, method, value,
-                              make_method_shadow(c, of, name, NULL, NULL, NULL));
+        return push_read_attribute(w, slots, method, value,
+                                   make_method_shadow(c, of, name, NULL, NULL, NULL));
     case ARRAY_FACT:
         return read_array_metadata(c, w, slots, owner, of, name, method);
     case ARRAY_ARRAY:
@@ -152,7 +153,7 @@ static bool uses_standard_lookup(PyTypeObject *type)
 
 /* Does capture know what this descriptor's __get__ does? True for slots, functions and static
  * methods. */
-static bool is_predictable(PyObject *descriptor)
+static bool is_descriptor_predictable(PyObject *descriptor)
 {
     PyTypeObject *type = Py_TYPE(descriptor);
 
@@ -166,7 +167,7 @@ static bool is_predictable(PyObject *descriptor)
 }
 
 /* Is VALUE a method that binds the function FUNCTION to the object OWNER? */
-static bool is_bound_to(PyObject *value, PyObject *function, PyObject *owner)
+static bool is_method_bound_to(PyObject *value, PyObject *function, PyObject *owner)
 {
     if (!PyFunction_Check(function) || !PyMethod_Check(value))
         return false;
@@ -183,7 +184,7 @@ enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value)
     *value = NULL;
     if (!uses_standard_lookup(type))
         return FOUND_NOT;
-    if (descriptor && !is_predictable(descriptor))
+    if (descriptor && !is_descriptor_predictable(descriptor))
         return FOUND_NOT;
     *value = PyObject_GenericGetAttr(owner, name);
     PyErr_Clear();
@@ -191,7 +192,7 @@ enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value)
         return FOUND_NOT;
     if (!descriptor)
         return FOUND_OWN;
-    if (is_bound_to(*value, descriptor, owner))
+    if (is_method_bound_to(*value, descriptor, owner))
         return FOUND_METHOD;
     if (*value == descriptor || Py_IS_TYPE(descriptor, &PyStaticMethod_Type))
         return FOUND_CLASS;
@@ -262,7 +263,7 @@ static bool lacks_read_attribute(struct capture *c, PyObject *owner, struct shad
         return false;
     if (source_find_changed(of, '.', name) || find_attribute(owner, name, &value) != FOUND_NOT)
         return false;
-    return !guard_on(c, of, "NO_HASATTR", name);
+    return !guard_add(c, of, "NO_HASATTR", name);
 }
 
 bool lacks_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyObject *name)
@@ -277,7 +278,7 @@ bool lacks_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyOb
         return lacks_read_attribute(c, owner, of, name);
     if (of->kind != SHADOW_OBJECT || object_find(of, name) || !find_class_source(c, owner, of))
         return false;
-    return !guard_on(c, of->object.of_class, "NO_HASATTR", name);
+    return !guard_add(c, of->object.of_class, "NO_HASATTR", name);
 }
 
 /* Each function below reads an attribute: it returns the attribute's shadow and sets READ->value.
@@ -292,7 +293,7 @@ static struct shadow *break_at_attribute(struct capture *c, const struct attribu
 }
 
 /* Read the attribute as CPython does, into READ->value. Returns false if that raised. */
-static bool read_value(struct attribute_read *read)
+static bool read_value_like_cpython(struct attribute_read *read)
 {
     read->value = PyObject_GetAttr(read->owner, read->name);
     return read->value != NULL;
@@ -302,7 +303,7 @@ static bool read_value(struct attribute_read *read)
  * no guard of its own. */
 static struct shadow *read_c_method(struct capture *c, struct attribute_read *read)
 {
-    if (!read_value(read))
+    if (!read_value_like_cpython(read))
         return NULL;
     return make_method_shadow(c, read->of, read->name, NULL, NULL, NULL);
 }
@@ -311,7 +312,7 @@ static struct shadow *read_c_method(struct capture *c, struct attribute_read *re
 static struct shadow *read_class_method(struct capture *c, struct attribute_read *read,
                                         struct shadow *of_class)
 {
-    if (!of_class || !read_value(read) || !PyMethod_Check(read->value))
+    if (!of_class || !read_value_like_cpython(read) || !PyMethod_Check(read->value))
         return NULL;
     return make_class_method_shadow(c, of_class, read->name, read->value);
 }
@@ -337,7 +338,8 @@ static bool is_unchangeable_method(struct capture *c, const struct attribute_rea
     return !_PyType_Lookup(Py_TYPE(read->owner), read->name);
 }
 
-static enum attribute_origin classify_in_class(struct capture *c, const struct attribute_read *read)
+static enum attribute_origin classify_attribute_of_class(struct capture *c,
+                                                         const struct attribute_read *read)
 {
     PyObject *found = read->descriptor;
 
@@ -360,7 +362,7 @@ static enum attribute_origin classify_in_class(struct capture *c, const struct a
 
 static struct shadow *read_class_attribute(struct capture *c, struct attribute_read *read)
 {
-    const enum attribute_origin origin = classify_in_class(c, read);
+    const enum attribute_origin origin = classify_attribute_of_class(c, read);
     const bool from_class =
         origin == ORIGIN_CLASS || origin == ORIGIN_CLASS_METHOD || origin == ORIGIN_ABSENT;
 
@@ -369,14 +371,14 @@ static struct shadow *read_class_attribute(struct capture *c, struct attribute_r
             c, read, "attribute %.100s of a class, which has been set by another name");
     switch (origin) {
     case ORIGIN_C_METHOD:
-        return read_value(read) ? shadow_new_const(c, read->value) : NULL;
+        return read_value_like_cpython(read) ? shadow_new_const(c, read->value) : NULL;
     case ORIGIN_MRO:
         read->value = Py_NewRef(((PyTypeObject *)read->owner)->tp_mro);
         return source_read(c, read->of, '.', read->name, read->value);
     case ORIGIN_CLASS_METHOD:
         return read_class_method(c, read, read->of);
     case ORIGIN_CLASS:
-        if (!read_value(read))
+        if (!read_value_like_cpython(read))
             return NULL;
         return source_read(c, read->of, '.', read->name, read->value);
     default:
@@ -407,12 +409,12 @@ static bool is_enum_member(const struct attribute_read *read)
     return descriptor == get_polyfill("enum_value") || descriptor == get_polyfill("enum_name");
 }
 
-static bool is_made_partial(const struct shadow *of)
+static bool is_partial_made_by_call(const struct shadow *of)
 {
     return of->kind == SHADOW_CALL && of->items[0]->value == get_polyfill("made_partial");
 }
 
-static bool is_own_class(const PyObject *descriptor)
+static bool is_class_of_object(const PyObject *descriptor)
 {
     return descriptor && descriptor == _PyType_Lookup(&PyBaseObject_Type, intern_word("__class__"));
 }
@@ -441,7 +443,8 @@ static enum attribute_origin classify_found_attribute(struct capture *c,
     return ORIGIN_UNKNOWN;
 }
 
-static enum attribute_origin classify_in_object(struct capture *c, struct attribute_read *read)
+static enum attribute_origin classify_attribute_of_object(struct capture *c,
+                                                          struct attribute_read *read)
 {
     PyObject *descriptor = read->descriptor;
     const struct shadow *of = read->of;
@@ -458,9 +461,9 @@ static enum attribute_origin classify_in_object(struct capture *c, struct attrib
         return origin;
     if (descriptor && Py_IS_TYPE(descriptor, &PyClassMethod_Type))
         return ORIGIN_CLASS_METHOD;
-    if (is_own_class(descriptor))
+    if (is_class_of_object(descriptor))
         return ORIGIN_OWN_CLASS;
-    if (is_made_partial(of))
+    if (is_partial_made_by_call(of))
         return ORIGIN_PARTIAL;
     is_readable_source = of->kind == SHADOW_SOURCE && !c->failed;
     if (is_readable_source && is_enum_member(read))
@@ -470,12 +473,12 @@ static enum attribute_origin classify_in_object(struct capture *c, struct attrib
     return ORIGIN_UNKNOWN;
 }
 
-static struct shadow *read_super(struct capture *c, struct attribute_read *read)
+static struct shadow *read_attribute_of_super(struct capture *c, struct attribute_read *read)
 {
     struct shadow *source =
         find_super_method(c, read->of->value, read->of->super.self, read->of, read->name);
 
-    return source && read_value(read) ? source : NULL;
+    return source && read_value_like_cpython(read) ? source : NULL;
 }
 
 /* Read a method. Guard the class if the watched call made the object; otherwise guard the __func__
@@ -525,7 +528,7 @@ static struct shadow *read_enum_member(struct capture *c, struct attribute_read 
 
     if (is_class && !ensure_value_known(c, read->owner, read->of))
         return NULL;
-    if (!read_value(read))
+    if (!read_value_like_cpython(read))
         return NULL;
     if (is_class && (PyObject *)Py_TYPE(read->value) != read->owner)
         return NULL;
@@ -540,13 +543,13 @@ static struct shadow *read_functools_partial(struct attribute_read *read)
 
     for (int i = 0; i < 3; i++)
         if (!PyUnicode_CompareWithASCIIString(read->name, names[i]))
-            return read_value(read) ? read->of->items[1 + i] : NULL;
+            return read_value_like_cpython(read) ? read->of->items[1 + i] : NULL;
     return NULL;
 }
 
 static struct shadow *read_object_attribute(struct capture *c, struct attribute_read *read)
 {
-    const enum attribute_origin origin = classify_in_object(c, read);
+    const enum attribute_origin origin = classify_attribute_of_object(c, read);
     const bool from_class =
         origin == ORIGIN_CLASS || origin == ORIGIN_METHOD || origin == ORIGIN_SUPER;
 
@@ -559,7 +562,7 @@ static struct shadow *read_object_attribute(struct capture *c, struct attribute_
     case ORIGIN_C_METHOD:
         return read_c_method(c, read);
     case ORIGIN_SUPER:
-        return read_super(c, read);
+        return read_attribute_of_super(c, read);
     case ORIGIN_METHOD:
         return read_method(c, read);
     case ORIGIN_INSTANCE:
@@ -707,7 +710,7 @@ enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObj
     shadow = read_other_attribute(c, owner, of, name, descriptor, method, &value);
     PyErr_Clear();
     if (shadow && value)
-        return push_attribute(w, slots, method, Py_NewRef(value), shadow);
+        return push_read_attribute(w, slots, method, Py_NewRef(value), shadow);
     if (c->kind)
         return ENDED_BEFORE;
     if (!value && !method && descriptor && Py_IS_TYPE(descriptor, &PyProperty_Type))
@@ -726,7 +729,7 @@ enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObj
 /* ---- imports ---- */
 
 /* Does MODULE have all names in the tuple FROM, as `from module import a, b` needs? */
-static bool has_all_names(PyObject *module, PyObject *from)
+static bool has_module_all_names(PyObject *module, PyObject *from)
 {
     PyObject *dict = PyModule_GetDict(module);
 
@@ -754,7 +757,7 @@ static PyObject *find_imported_module(struct capture *c, PyObject *name, PyObjec
     if (!*of || !ensure_value_known(c, module, *of))
         return NULL;
     if (from != Py_None)
-        return has_all_names(module, from) ? module : NULL;
+        return has_module_all_names(module, from) ? module : NULL;
     dot = PyUnicode_FindChar(name, '.', 0, PyUnicode_GET_LENGTH(name), 1);
     if (dot < 0)
         return module;
@@ -763,7 +766,7 @@ static PyObject *find_imported_module(struct capture *c, PyObject *name, PyObjec
 }
 
 /* Return CPython's own __import__, with a guard; NULL if the program has replaced it. Borrowed. */
-static PyObject *find_importer(struct capture *c, const struct watched *w)
+static PyObject *find_import_function(struct capture *c, const struct watched *w)
 {
     PyObject *builtins = w->frame->f_builtins;
     PyObject *importer;
@@ -786,7 +789,7 @@ enum ended import_module(struct capture *c, struct watched *w, PyObject *name)
     struct shadow *of = NULL;
 
     if (PyLong_AsLong(level) == 0)
-        importer = find_importer(c, w);
+        importer = find_import_function(c, w);
     if (importer)
         module = find_imported_module(c, name, from, &of);
     PyErr_Clear();

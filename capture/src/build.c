@@ -83,7 +83,7 @@ struct shadow *find_dict_shadow(struct capture *c, PyObject *dict, struct shadow
         if (!item || shadow_add(c, made, key, item))
             return NULL;
     }
-    if (!of->source.listed && guard_on(c, of, "DICT_ORDER", keys))
+    if (!of->source.listed && guard_add(c, of, "DICT_ORDER", keys))
         return NULL;
     of->source.listed = true;
     return made;
@@ -309,7 +309,7 @@ static struct shadow *make_shadow_from_mirror(struct capture *c, PyObject *mirro
 }
 
 /* Is OF the shadow of an iterator with a mirror, and have both given the same number of items? */
-static bool has_mirror(const struct shadow *of)
+static bool has_iterator_mirror(const struct shadow *of)
 {
     if (!is_kind(of, SHADOW_ITERATOR) || of->iterator.how != ITERATES_MIRROR)
         return false;
@@ -323,7 +323,7 @@ static PyObject *make_argument_mirror(struct capture *c, PyObject *value, struct
 {
     PyObject *mirror;
 
-    if (has_mirror(of))
+    if (has_iterator_mirror(of))
         return Py_NewRef(of->iterator.mirror);
     if (keyword || !(is_sequence(value) || PyDict_CheckExact(value))) {
         if (value_is_simple(value))
@@ -455,7 +455,8 @@ static bool append_item(struct capture *c, PyObject *list, struct shadow *of, Py
     PyObject *method = _PyType_Lookup(&PyList_Type, intern_word("append"));
     struct shadow *const args[] = {of, of_value};
 
-    if (!may_change(c, of, SHADOW_LIST) || PyList_GET_SIZE(list) != of->count || value == list)
+    if (!may_change_container(c, of, SHADOW_LIST) || PyList_GET_SIZE(list) != of->count ||
+        value == list)
         return false;
     if (of->origin && !of_value)
         return false;
@@ -487,7 +488,7 @@ static bool may_change_first_argument(struct capture *c, const struct moving *mo
 
     if (!moving->changes)
         return true;
-    if (!may_change(c, of, PyList_CheckExact(self) ? SHADOW_LIST : SHADOW_DICT))
+    if (!may_change_container(c, of, PyList_CheckExact(self) ? SHADOW_LIST : SHADOW_DICT))
         return false;
     if (!of->origin)
         return true;
@@ -518,7 +519,7 @@ static bool mirror_arguments(struct capture *c, struct moving *moving)
 /* Call the operation with the mirrors, and add the call to the effects. Returns false if this
  * effect is not allowed. Returns true if the call with the mirrors raises, because the call itself
  * will raise, too. */
-static bool run_on_mirrors(struct capture *c, struct moving *moving)
+static bool run_operation_on_mirrors(struct capture *c, struct moving *moving)
 {
     const struct call *call = moving->call;
 
@@ -532,8 +533,8 @@ static bool run_on_mirrors(struct capture *c, struct moving *moving)
 
 /* Move the items of the first argument's shadow in the same way as the call has moved the items of
  * the argument. Returns the shadow of VALUE, the result of the call. */
-static struct shadow *move_shadows_like_items(struct capture *c, struct moving *moving,
-                                              PyObject *value)
+static struct shadow *move_shadows_like_moved_items(struct capture *c, struct moving *moving,
+                                                    PyObject *value)
 {
     struct shadow *of = moving->call->shadows[0];
     PyObject *given = moving->given;
@@ -554,7 +555,8 @@ static void release_mirrors(struct moving *moving)
         Py_XDECREF(moving->mirrors[i]);
 }
 
-static enum ended move_items(struct capture *c, struct watched *w, struct moving *moving)
+static enum ended execute_moving_operation(struct capture *c, struct watched *w,
+                                           struct moving *moving)
 {
     const struct call *call = moving->call;
     struct shadow *shadow = NULL;
@@ -563,19 +565,19 @@ static enum ended move_items(struct capture *c, struct watched *w, struct moving
 
     if (!may_change_first_argument(c, moving))
         return break_at_mutation(c, call->args[0]);
-    may_do = mirror_arguments(c, moving) && run_on_mirrors(c, moving);
+    may_do = mirror_arguments(c, moving) && run_operation_on_mirrors(c, moving);
     PyErr_Clear();
     if (!may_do)
         return ENDED_BEFORE;
     value = run_call(call);
     if (moving->given && value)
-        shadow = move_shadows_like_items(c, moving, value);
+        shadow = move_shadows_like_moved_items(c, moving, value);
     return stack_replace(c, w, call->slots, value, shadow);
 }
 
 /* Do the arguments fit TAKES, an entry of the table `moves`? Keyword arguments fit if the entry has
  * an 's' after its first character: they are items for dict.update(). */
-static bool fits_moves_entry(const struct call *call, const char *takes)
+static bool do_arguments_fit_moves_entry(const struct call *call, const char *takes)
 {
     const int named = count_names(call);
 
@@ -594,25 +596,26 @@ enum ended execute_move(struct capture *c, struct watched *w, const char *name,
     enum ended ended;
 
     c->kind = NULL;
-    if (!fits_moves_entry(call, moving.takes))
+    if (!do_arguments_fit_moves_entry(call, moving.takes))
         return ENDED_BEFORE;
     if (!strcmp(name, "append") && call->count == 2 &&
         append_item(c, self, call->shadows[0], call->args[1], call->shadows[1]))
         return stack_replace(c, w, call->slots, Py_NewRef(Py_None), shadow_new_const(c, Py_None));
     moving.changes = moving.takes[0] != '=';
     moving.positional = call->count - count_names(call);
-    ended = move_items(c, w, &moving);
+    ended = execute_moving_operation(c, w, &moving);
     release_mirrors(&moving);
     return ended;
 }
 
 /* ---- instructions that build or change containers ---- */
 
-static enum ended set_item(struct capture *c, struct watched *w, const struct call *call);
+static enum ended execute_set_item(struct capture *c, struct watched *w, const struct call *call);
 static enum ended execute_subscript(struct capture *c, struct watched *w, int op);
 
 /* Does DICT already have a key of FROM? If so, CPython raises TypeError, as for f(**a, **b). */
-static bool has_key_twice(struct capture *c, PyObject *dict, PyObject *from, struct shadow *of_from)
+static bool would_key_be_given_twice(struct capture *c, PyObject *dict, PyObject *from,
+                                     struct shadow *of_from)
 {
     struct shadow *of = PyDict_CheckExact(from) ? find_dict_shadow(c, from, of_from) : NULL;
 
@@ -634,15 +637,15 @@ static enum ended add_top_to_container(struct capture *c, struct watched *w, int
     enum ended ended;
 
     call.callable = _PyType_Lookup(Py_TYPE(container), intern_word(method));
-    if (w->op == DICT_MERGE && has_key_twice(c, container, from, operands.of[1]))
+    if (w->op == DICT_MERGE && would_key_be_given_twice(c, container, from, operands.of[1]))
         return break_at(c, "container", "a key of a dict is taken twice");
     /* only accept a dict: dict.update() would also accept a list of pairs */
     if (PyDict_CheckExact(container) && !PyDict_CheckExact(from))
         return break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
     ended = call_method(c, w, &call, method);
-    if (is_done(ended))
+    if (is_instruction_done(ended))
         stack_drop(w, 1);
-    return is_decided(c, ended) ? ended : break_at_mutation(c, container);
+    return is_instruction_handled(c, ended) ? ended : break_at_mutation(c, container);
 }
 
 /* Set an item of a dict on the stack. From the top, the stack has the value, the key, COUNT - 1
@@ -654,7 +657,7 @@ static enum ended add_to_dict(struct capture *c, struct watched *w, int count)
         {stack_shadow(w, count + 1), stack_shadow(w, 1), stack_shadow(w, 0)}};
     const struct call call = describe_operator_call("setitem", 3, 3, &operands);
 
-    return set_item(c, w, &call);
+    return execute_set_item(c, w, &call);
 }
 
 static enum ended convert_list_to_tuple(struct capture *c, struct watched *w)
@@ -663,7 +666,7 @@ static enum ended convert_list_to_tuple(struct capture *c, struct watched *w)
     const struct call call = describe_operator_call("tuple", 1, 1, &operands);
     enum ended ended = execute_move(c, w, "tuple", &call);
 
-    if (is_decided(c, ended))
+    if (is_instruction_handled(c, ended))
         return ended;
     return break_at(c, "container", "a tuple is made of a list that is not known");
 }
@@ -783,7 +786,7 @@ static struct shadow *find_item_shadow(struct capture *c, enum item_origin origi
     return NULL;
 }
 
-static enum ended get_item(struct capture *c, struct watched *w, const struct call *call)
+static enum ended execute_get_item(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *container = call->args[0], *key = call->args[1];
     const char *type = Py_TYPE(container)->tp_name;
@@ -832,7 +835,8 @@ static struct shadow **find_item_shadow_address(PyObject *container, const struc
 }
 
 /* Set an item of a list or dict with known items. Drops all stack slots of CALL but one. */
-static enum ended set_known_item(struct capture *c, struct watched *w, const struct call *call)
+static enum ended set_item_of_known_container(struct capture *c, struct watched *w,
+                                              const struct call *call)
 {
     PyObject *container = call->args[0], *key = call->args[1], *value = call->args[2];
     struct shadow *of = call->shadows[0], *of_value = call->shadows[2];
@@ -840,7 +844,7 @@ static enum ended set_known_item(struct capture *c, struct watched *w, const str
     struct shadow **place;
     PyObject *old;
 
-    if (value == container || !may_change(c, of, is_list ? SHADOW_LIST : SHADOW_DICT))
+    if (value == container || !may_change_container(c, of, is_list ? SHADOW_LIST : SHADOW_DICT))
         return break_at_mutation(c, container);
     if (PyObject_Size(container) != of->count)
         return break_at_mutation(c, container);
@@ -860,7 +864,7 @@ static enum ended set_known_item(struct capture *c, struct watched *w, const str
 }
 
 /* Execute container[key] = value. Drops all stack slots of CALL but one. */
-static enum ended set_item(struct capture *c, struct watched *w, const struct call *call)
+static enum ended execute_set_item(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *container = call->args[0], *key = call->args[1];
     struct shadow *of = call->shadows[0], *of_value = call->shadows[2];
@@ -874,7 +878,7 @@ static enum ended set_item(struct capture *c, struct watched *w, const struct ca
     if (PyDict_CheckExact(container) && is_source(of) &&
         (of->source.changed || ensure_type_known(c, container, of)))
         return set_in_dict(c, w, call->slots - 1, of, key, call->args[2], of_value);
-    return set_known_item(c, w, call);
+    return set_item_of_known_container(c, w, call);
 }
 
 /* The subscript operations: container[key], container[key] = value, del container[key]. */
@@ -918,21 +922,21 @@ static enum ended dispatch_subscript(struct capture *c, struct watched *w, enum 
     PyObject *container = call->args[0], *key = call->args[1];
     enum ended ended = step_operator_method(c, w, name, call);
 
-    if (is_decided(c, ended))
+    if (is_instruction_handled(c, ended))
         return ended;
     if (is_moving_subscript(what, container, key))
         ended = execute_move(c, w, name, call);
-    if (is_decided(c, ended))
+    if (is_instruction_handled(c, ended))
         return ended;
     switch (what) {
     case SUBSCRIPT_SET:
-        return set_item(c, w, call);
+        return execute_set_item(c, w, call);
     case SUBSCRIPT_DELETE:
         return break_at_mutation(c, container);
     case SUBSCRIPT_GET:
         break;
     }
-    return get_item(c, w, call);
+    return execute_get_item(c, w, call);
 }
 
 /* Execute an instruction with a subscript. On the stack, from the top: the key, or the two bounds
@@ -967,7 +971,7 @@ static enum ended execute_subscript(struct capture *c, struct watched *w, int op
     } else {
         ended = dispatch_subscript(c, w, what, names[what], &call);
     }
-    if (what != SUBSCRIPT_GET && is_done(ended))
+    if (what != SUBSCRIPT_GET && is_instruction_done(ended))
         /* drop one more value: the None that a call returned, or the last operand of the
          * instruction */
         stack_drop(w, 1);
@@ -977,7 +981,7 @@ static enum ended execute_subscript(struct capture *c, struct watched *w, int op
 /* ---- methods of containers ---- */
 
 /* Is each argument after the first known, or a set that the watched call made? */
-static bool are_set_operands(struct capture *c, const struct call *call)
+static bool are_arguments_usable_sets(struct capture *c, const struct call *call)
 {
     for (int i = 1; i < call->count; i++) {
         const struct call one = {.args = call->args + i, .shadows = call->shadows + i, .count = 1};
@@ -998,7 +1002,7 @@ enum ended call_set_operation(struct capture *c, struct watched *w, const struct
 
     if (!is_known_set(set, call->shadows[0]) || call->names || c->foreign)
         return ENDED_BEFORE;
-    if (!are_set_operands(c, call))
+    if (!are_arguments_usable_sets(c, call))
         return ENDED_BEFORE;
     size = PySet_GET_SIZE(set);
     result = run_call(call);
@@ -1033,9 +1037,9 @@ enum ended call_method(struct capture *c, struct watched *w, const struct call *
     if (PyAnySet_CheckExact(call->args[0]))
         return call_set_operation(c, w, call);
     if (is_dict_get(call, name))
-        return step_polyfill(c, w, "_get", call);
+        return step_through_polyfill(c, w, "_get", call);
     ended = execute_move(c, w, name, call);
-    if (is_decided(c, ended) || strcmp(name, "extend") || call->count != 2)
+    if (is_instruction_handled(c, ended) || strcmp(name, "extend") || call->count != 2)
         return ended;
-    return step_polyfill(c, w, "_extend", call);
+    return step_through_polyfill(c, w, "_extend", call);
 }

@@ -73,7 +73,7 @@ static bool is_array_global(PyObject *value)
 }
 
 /* Does CODE use a global that is_array_global() accepts? */
-static bool uses_array_globals(const PyCodeObject *code, PyObject *globals)
+static bool does_code_use_array_globals(const PyCodeObject *code, PyObject *globals)
 {
     if (!PyDict_CheckExact(globals))
         return false;
@@ -90,18 +90,18 @@ static bool uses_array_globals(const PyCodeObject *code, PyObject *globals)
 
 /* Does FRAME's function get arrays, or use functions that make arrays? An attribute of an argument
  * counts like an argument. */
-static bool uses_arrays(compat_frame *frame)
+static bool does_function_use_arrays(compat_frame *frame)
 {
     if (variables_have_array(frame))
         return true;
     if (closure_has_array(compat_get_function(frame)->func_closure))
         return true;
-    return uses_array_globals(compat_get_code(frame), frame->f_globals);
+    return does_code_use_array_globals(compat_get_code(frame), frame->f_globals);
 }
 
 /* ---- a capture from start to end ---- */
 
-static void capture_close(struct capture *c)
+static void close_capture(struct capture *c)
 {
     for (int i = 0; i < CAPTURE_LISTS; i++)
         Py_XDECREF(c->lists[i]);
@@ -111,7 +111,7 @@ static void capture_close(struct capture *c)
         _PyArena_Free(c->arena);
 }
 
-static bool capture_open(struct capture *c, PyThreadState *ts, PyObject *callback,
+static bool open_capture(struct capture *c, PyThreadState *ts, PyObject *callback,
                          compat_frame *frame)
 {
     struct shadow **const roots[] = {&c->locals, &c->globals, &c->builtins, &c->modules};
@@ -179,7 +179,7 @@ static bool make_initial_shadows(struct capture *c, struct watched *w)
         }
         c->first[i] = w->shadow[i];
         c->initial[i] = w->shadow[i];
-        if (value && !value_dies_quietly(value) && shadow_add(c, c->mortal, NULL, w->shadow[i]))
+        if (value && !value_can_die_quietly(value) && shadow_add(c, c->mortal, NULL, w->shadow[i]))
             return false;
     }
     for (Py_ssize_t i = 0; i < c->mortal->count; i++) {
@@ -216,7 +216,7 @@ static PyObject *decode_reason(const char *reason)
 
 /* Needs ONE a guard that it exists? ONE is an attribute, or an item of a dict, that was read from
  * OF and has no guard yet. If it did not exist, a later call would raise or take another path. */
-static bool needs_presence_guard(const struct shadow *one, const struct shadow *of)
+static bool does_need_presence_guard(const struct shadow *one, const struct shadow *of)
 {
     if (one->kind != SHADOW_SOURCE || one->source.guarded || !one->value)
         return false;
@@ -232,8 +232,8 @@ static void guard_presence_of_unused(struct capture *c, struct shadow *of)
 
         if (one->source.child)
             guard_presence_of_unused(c, one);
-        else if (needs_presence_guard(one, of))
-            guard_on(c, of, kind, one->source.key);
+        else if (does_need_presence_guard(one, of))
+            guard_add(c, of, kind, one->source.key);
     }
 }
 
@@ -247,7 +247,7 @@ static bool has_dying_variable(struct capture *c, const struct watched *w)
 
         if (value && PyCell_Check(value))
             value = PyCell_GET(value);
-        if (value && w->shadow[i] != c->initial[i] && !value_dies_quietly(value))
+        if (value && w->shadow[i] != c->initial[i] && !value_can_die_quietly(value))
             return true;
     }
     return false;
@@ -259,7 +259,7 @@ struct finishing {
     PyObject *finish, *every, *record; /* may be NULL */
 };
 
-static PyObject *call_python_finish(void *data)
+static PyObject *call_finish_in_python(void *data)
 {
     const struct finishing *given = data;
     static PyObject *module;
@@ -302,8 +302,8 @@ static PyObject *describe_state(struct capture *c, const struct watched *w, bool
 
 /* Make the record for finish() in dyntrace._assemble: a new dict, or NULL. The docstrings of
  * finish() in dyntrace.capture, of Plan and of _Assembly list its items. */
-static PyObject *make_record(struct capture *c, struct watched *w, enum ended ended, PyObject *plan,
-                             uint64_t began, PyObject *frame_state)
+static PyObject *make_record_for_finish(struct capture *c, struct watched *w, enum ended ended,
+                                        PyObject *plan, uint64_t began, PyObject *frame_state)
 {
     const bool returns = ended == ENDED_RETURN;
     /* call describe_state() before get_plan_part(), as describe_plan_state() demands */
@@ -345,15 +345,15 @@ static PyObject *make_record(struct capture *c, struct watched *w, enum ended en
 
 /* Call finish() in dyntrace._assemble. Returns a tuple (GuardedCode, values for the first run); or
  * a str, the reason why the call gets no compiled code; or NULL with an exception. */
-static PyObject *compile_record(struct capture *c, struct watched *w, enum ended ended,
-                                PyObject *plan, uint64_t began, PyObject *frame_state)
+static PyObject *compile_by_finish(struct capture *c, struct watched *w, enum ended ended,
+                                   PyObject *plan, uint64_t began, PyObject *frame_state)
 {
-    OWNED PyObject *record = make_record(c, w, ended, plan, began, frame_state);
+    OWNED PyObject *record = make_record_for_finish(c, w, ended, plan, began, frame_state);
     struct finishing finishing = {c->ts, PyTuple_GET_ITEM(c->callback, CAPTURE_FINISH),
                                   PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY), record};
 
     PyErr_Clear();
-    return shim->quietly(call_python_finish, &finishing);
+    return shim->quietly(call_finish_in_python, &finishing);
 }
 
 static void set_answer_without_code(struct watched_answer *answer, const char *why, bool for_code)
@@ -365,7 +365,7 @@ static void set_answer_without_code(struct watched_answer *answer, const char *w
 /* Does an instruction of W itself raise an exception that reaches W's caller? Then capture discards
  * the graph and watches the next call again. If instead a function that W calls raises, the graph
  * breaks. */
-static bool raises_to_caller(const struct capture *c, const struct watched *w, enum ended ended)
+static bool does_raise_to_caller(const struct capture *c, const struct watched *w, enum ended ended)
 {
     const bool is_raise = w->op == RAISE_VARARGS || w->op == RERAISE;
 
@@ -378,7 +378,7 @@ static bool raises_to_caller(const struct capture *c, const struct watched *w, e
 
 /* Does the function need no compiled code, because it has no operation on arrays? If CAPTURE_EVERY
  * is None, every function gets compiled code. */
-static bool needs_no_code(const struct capture *c, enum ended ended)
+static bool does_function_need_no_code(const struct capture *c, enum ended ended)
 {
     if (ended != ENDED_RETURN || PyList_GET_SIZE(c->nodes) != c->number_nodes)
         return false;
@@ -408,18 +408,18 @@ static int compile_watched_call(struct capture *c, struct watched *w, enum ended
         raised = tracer_put_exception_aside();
     PyErr_Clear();
     *answer = (struct watched_answer){0};
-    if (raises_to_caller(c, w, ended))
+    if (does_raise_to_caller(c, w, ended))
         c->failed = true;
     guard_presence_of_unused(c, c->locals);
     guard_presence_of_unused(c, c->globals);
     if (c->failed) {
         set_answer_without_code(answer, c->kind && !strcmp(c->kind, "raised") ? c->reason : "",
                                 false);
-    } else if (needs_no_code(c, ended)) {
+    } else if (does_function_need_no_code(c, ended)) {
         set_answer_without_code(answer, "it has no operation on arrays", true);
     } else {
         plan = plan_new("graph");
-        made = plan ? compile_record(c, w, ended, plan, began, frame_state) : NULL;
+        made = plan ? compile_by_finish(c, w, ended, plan, began, frame_state) : NULL;
         if (!made) {
             tracer_drop_exception(&raised);
             restore_frame(c, w);
@@ -443,7 +443,7 @@ static int compile_watched_call(struct capture *c, struct watched *w, enum ended
 }
 
 /* Return the reason why calls of FRAME's code are never watched, or NULL if they may be watched. */
-static const char *find_refusal_of_code(compat_frame *frame, PyObject *callback)
+static const char *find_reason_never_to_watch(compat_frame *frame, PyObject *callback)
 {
     PyCodeObject *code = compat_get_code(frame);
 
@@ -463,8 +463,8 @@ static const char *find_refusal_of_code(compat_frame *frame, PyObject *callback)
 
 /* Return the reason why this call is not watched, or NULL if it is watched. Sets *FOR_CODE if the
  * reason holds for all calls of the code object. */
-static const char *find_refusal(PyThreadState *ts, compat_frame *frame, PyObject *callback,
-                                bool *for_code)
+static const char *find_reason_not_to_watch(PyThreadState *ts, compat_frame *frame,
+                                            PyObject *callback, bool *for_code)
 {
     const char *why;
 
@@ -472,13 +472,13 @@ static const char *find_refusal(PyThreadState *ts, compat_frame *frame, PyObject
     if (compat_is_finalizing()) /* sys.modules may be gone while the interpreter exits */
         return "";
     register_array_types();
-    why = find_refusal_of_code(frame, callback);
+    why = find_reason_never_to_watch(frame, callback);
     *for_code = why != NULL;
     if (why)
         return why;
     if (compat_is_thread_traced(ts))
         return "";
-    if (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) != Py_None && !uses_arrays(frame))
+    if (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) != Py_None && !does_function_use_arrays(frame))
         return "";
     return NULL;
 }
@@ -487,7 +487,7 @@ bool capture_refuses(PyThreadState *ts, PyObject *callback, compat_frame *frame,
                      struct watched_answer *answer)
 {
     bool for_code;
-    const char *why = find_refusal(ts, frame, callback, &for_code);
+    const char *why = find_reason_not_to_watch(ts, frame, callback, &for_code);
 
     /* import dyntrace._polyfills before the function runs: the builtins of the function's frame may
      * lack __import__ */
@@ -499,7 +499,7 @@ bool capture_refuses(PyThreadState *ts, PyObject *callback, compat_frame *frame,
 
 /* Set c->numbers and c->sizes to the integers and sizes that earlier captures of this code had.
  * Leaves both NULL if integers may not be inputs of the graph. */
-static void set_earlier_numbers(struct capture *c, PyObject *frame_state)
+static void load_numbers_of_earlier_captures(struct capture *c, PyObject *frame_state)
 {
     OWNED PyObject *numbers = NULL;
 
@@ -524,13 +524,13 @@ int capture_call(PyThreadState *ts, PyObject *callback, compat_frame *frame, PyO
     enum ended ended;
     int status;
 
-    if (!capture_open(&c, ts, callback, frame) || watched_open(&c, &w, frame)) {
+    if (!open_capture(&c, ts, callback, frame) || watched_open(&c, &w, frame)) {
         set_answer_without_code(answer, "", false);
-        capture_close(&c);
+        close_capture(&c);
         PyErr_Clear();
         return 0;
     }
-    set_earlier_numbers(&c, frame_state);
+    load_numbers_of_earlier_captures(&c, frame_state);
     around = shim->set_watching(ts, &c);
     if (!make_initial_shadows(&c, &w))
         c.failed = true;
@@ -538,6 +538,6 @@ int capture_call(PyThreadState *ts, PyObject *callback, compat_frame *frame, PyO
     shim->set_watching(ts, around);
     status = compile_watched_call(&c, &w, ended, began, frame_state, answer, rest);
     watched_close(&c, &w);
-    capture_close(&c);
+    close_capture(&c);
     return status;
 }

@@ -482,7 +482,7 @@ static inline bool is_sequence(PyObject *value)
 }
 
 /* Count one more visited item of a container. Returns false if too many items have been visited. */
-static inline bool may_visit_item(struct capture *c)
+static inline bool count_visited_item(struct capture *c)
 {
     return ++c->items < 1 << 18;
 }
@@ -490,13 +490,13 @@ static inline bool may_visit_item(struct capture *c)
 /* Has the instruction been handled: it was executed, it raised, or it broke the graph? If not
  * (ENDED_BEFORE without a kind of break), nothing has changed, and the caller tries another way to
  * execute the instruction. */
-static inline bool is_decided(const struct capture *c, enum ended ended)
+static inline bool is_instruction_handled(const struct capture *c, enum ended ended)
 {
     return ended != ENDED_BEFORE || c->kind;
 }
 
 /* Has the instruction left its result on the stack? */
-static inline bool is_done(enum ended ended)
+static inline bool is_instruction_done(enum ended ended)
 {
     return ended == ENDED_NOT || ended == ENDED_BEHIND;
 }
@@ -551,10 +551,10 @@ bool value_has_array(PyObject *value, int depth);
 bool value_is_library_array(PyObject *value);
 /* Is VALUE an array of torch's own class? Operations on such an array cause no warning; operations
  * on numpy's arrays may, e.g. a division by zero. */
-bool value_never_warns(PyObject *value);
+bool value_is_silent_when_used(PyObject *value);
 bool value_may_run_code(PyObject *value); /* May an operation on VALUE run code of the program? */
 /* Can VALUE be released without running code of the program? */
-bool value_dies_quietly(PyObject *value);
+bool value_can_die_quietly(PyObject *value);
 /* Is VALUE a method that is bound to an object, not to a module or class? */
 bool value_is_bound_method(PyObject *value);
 bool is_nested(PyObject *value); /* Is VALUE a function that was defined inside another function? */
@@ -582,7 +582,7 @@ struct shadow *make_method_shadow(struct capture *c, struct shadow *owner, PyObj
                                   PyObject *function, struct shadow *source, struct shadow *bound);
 /* Does VALUE have the type that SHADOW expects? If not, code of the program has replaced the value
  * unnoticed: through f_locals, a cell, or a list. */
-bool shadow_fits(const struct shadow *shadow, PyObject *value);
+bool shadow_matches_value(const struct shadow *shadow, PyObject *value);
 /* Append ITEM; KEY is its key in a dict, else NULL. Returns -1 if there is no memory. */
 int shadow_add(struct capture *c, struct shadow *container, PyObject *key, struct shadow *item);
 /* Append the shadows of all items of VALUE, a tuple or list. Returns -1 if an item is unknown or
@@ -612,7 +612,7 @@ struct shadow *source_find_changed(const struct shadow *parent, char step, PyObj
  * a guard source of this path. */
 PyObject *source_make_path(struct capture *c, struct shadow *source);
 extern PyObject *capture_modules; /* a function that returns sys.modules; guards call it */
-int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value);
+int guard_add(struct capture *c, struct shadow *source, const char *kind, PyObject *value);
 void guard_length(struct capture *c, struct shadow *source, const char *kind, Py_ssize_t length);
 /* Add a guard that keeps the value of SHADOW the same in later calls. Returns false if no guard can
  * ensure this. */
@@ -659,7 +659,7 @@ bool ensure_not_aliased(struct capture *c, struct shadow *shadow);
 bool can_release(struct capture *c, PyObject *old, struct shadow *shadow);
 /* May the container of SHADOW be changed now? KIND is the kind that SHADOW must have. If SHADOW is
  * the source of a list, it becomes a SHADOW_LIST. */
-bool may_change(struct capture *c, struct shadow *shadow, enum shadow_kind kind);
+bool may_change_container(struct capture *c, struct shadow *shadow, enum shadow_kind kind);
 /* May an effect change the object of CONTAINER and store the COUNT values there? Marks these values
  * as visible outside the function. Adds guards. */
 bool prepare_effect(struct capture *c, struct shadow *container, int count,
@@ -761,7 +761,7 @@ int add_node(struct capture *c, PyObject *node);
 bool code_handles_exception(PyCodeObject *code, const uint8_t *bytes, int32_t unit);
 /* Return ENDED_NOT if an operation may run here; otherwise break the graph. PURE: the operation
  * only computes a result, so it may run again. */
-enum ended may_operate(struct capture *c, bool pure);
+enum ended may_add_operation(struct capture *c, bool pure);
 /* Replace the top COUNT values by RESULT of OPERATION. RESULT is NULL if the operation raised.
  * Steals RESULT and the references that OPERATION owns. */
 enum ended stack_replace_node(struct capture *c, struct watched *w, int count,
@@ -785,26 +785,26 @@ enum ended call_array_function(struct capture *c, struct watched *w, const struc
 
 /* ---- functions of inline.c ---- */
 /* Can capture step through FUNCTION, whose source is OF? Adds guards. */
-bool can_step(struct capture *c, PyObject *function, struct shadow *of);
+bool can_step_through(struct capture *c, PyObject *function, struct shadow *of);
 /* Call FUNCTION as CALL says, and step through it. */
-enum ended step_function(struct capture *c, struct watched *w, const struct call *call,
-                         PyFunctionObject *function, struct shadow *of);
+enum ended step_through_function(struct capture *c, struct watched *w, const struct call *call,
+                                 PyFunctionObject *function, struct shadow *of);
 /* Step through the function NAME of dyntrace._polyfills instead of calling CALL's callable. */
-enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
-                         const struct call *call);
+enum ended step_through_polyfill(struct capture *c, struct watched *w, const char *name,
+                                 const struct call *call);
 
 /* ---- functions of object.c ----
  *
  * If the class has no Python method of this kind, or capture cannot step through the method, the
- * functions below leave the outcome undecided (see is_decided). */
+ * functions below leave the outcome undecided (see is_instruction_handled). */
 /* Return the source of VALUE's class, with guards; NULL if there is none. */
 struct shadow *find_class_source(struct capture *c, PyObject *value, struct shadow *of);
 /* Does `object` create and release the instances of TYPE, and find their attributes? OF is the
  * source of TYPE. Adds guards. */
 bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of);
 /* Step through FUNCTION (or NULL), which is attribute NAME of the class whose source is OF. */
-enum ended step_method(struct capture *c, struct watched *w, const struct call *call,
-                       PyObject *function, struct shadow *of, const char *name);
+enum ended step_through_method(struct capture *c, struct watched *w, const struct call *call,
+                               PyObject *function, struct shadow *of, const char *name);
 /* Step through the method NAME of the first argument's class. */
 enum ended step_special_method(struct capture *c, struct watched *w, const char *name,
                                const struct call *call);
@@ -846,8 +846,9 @@ enum ended import_module(struct capture *c, struct watched *w, PyObject *name);
 /* ---- functions of store.c ---- */
 /* Set the attribute (STEP '.') or item (STEP '[') KEY of the object of OF to VALUE, and add the
  * effect. OLD is the former value, or NULL. Drops COUNT values of the stack. */
-enum ended set_place(struct capture *c, struct watched *w, int count, struct shadow *of, char step,
-                     PyObject *key, PyObject *old, PyObject *value, struct shadow *of_value);
+enum ended set_value_at_place(struct capture *c, struct watched *w, int count, struct shadow *of,
+                              char step, PyObject *key, PyObject *old, PyObject *value,
+                              struct shadow *of_value);
 enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name);
 /* Handle the program's `d[KEY] = VALUE`, where OF stands for the dict d, or for the globals. */
 enum ended set_in_dict(struct capture *c, struct watched *w, int count, struct shadow *of,
@@ -888,12 +889,12 @@ enum ended iterator_push_next(struct capture *c, struct watched *w, PyObject *it
  * `a, *b, c = value`, with BEFORE targets before the starred one and BEHIND targets after it. */
 enum ended execute_unpack(struct capture *c, struct watched *w, Py_ssize_t before,
                           Py_ssize_t behind);
-enum ended call_iter(struct capture *c, struct watched *w, const struct call *call);
-enum ended call_reversed(struct capture *c, struct watched *w, const struct call *call);
+enum ended execute_iter_call(struct capture *c, struct watched *w, const struct call *call);
+enum ended execute_reversed_call(struct capture *c, struct watched *w, const struct call *call);
 
 /* ---- functions of known.c ---- */
-/* Call a builtin, or a method of a built-in type. Leaves the outcome undecided (see is_decided) if
- * CALL is neither. */
+/* Call a builtin, or a method of a built-in type. Leaves the outcome undecided (see
+ * is_instruction_handled) if CALL is neither. */
 enum ended call_known(struct capture *c, struct watched *w, const struct call *call);
 
 /* ---- functions of operate.c ---- */
@@ -921,7 +922,7 @@ void watched_close(struct capture *c, struct watched *w);
 int hand_frame_to_cpython(struct capture *c, struct watched *w, enum ended ended,
                           struct tracer_exception *pending);
 /* The members `awaits`, `step` and `go_on` of struct watcher (tracer/evaluator/watcher.h). */
-bool capture_awaits(struct capture *c, compat_frame *frame);
+bool capture_expects_frame(struct capture *c, compat_frame *frame);
 PyObject *capture_step(struct capture *c, PyThreadState *ts, compat_frame *frame);
 PyObject *capture_go_on(PyThreadState *ts, compat_frame *frame, int throws);
 

@@ -16,7 +16,7 @@ enum { DEEPEST = 16 /* deepest nesting of a container that an effect makes visib
 
 /* Is SHADOW a constant, a source or a graph node? A plan can make the value of these again without
  * visiting items. */
-static bool can_make_again_as_is(const struct shadow *shadow)
+static bool can_plan_make_again_directly(const struct shadow *shadow)
 {
     switch (shadow->kind) {
     case SHADOW_CONST:
@@ -45,12 +45,12 @@ static bool mark_visible_outside(struct capture *c, struct shadow *shadow, int d
 {
     struct shadow *made;
 
-    if (!shadow || !may_visit_item(c) || depth > DEEPEST)
+    if (!shadow || !count_visited_item(c) || depth > DEEPEST)
         return false;
     if (inside && (shadow->kind == SHADOW_FUNCTION || shadow->kind == SHADOW_CALL))
         return true;
     if (shadow->kind <= SHADOW_NODE)
-        return can_make_again_as_is(shadow);
+        return can_plan_make_again_directly(shadow);
     if (shadow->kind == SHADOW_METHOD)
         return mark_visible_outside(c, shadow->method.owner, depth + 1, false);
     if (shadow->kind > SHADOW_CALL)
@@ -72,7 +72,7 @@ bool can_release(struct capture *c, PyObject *old, struct shadow *shadow)
 {
     if (!old)
         return true;
-    if (!shadow || !value_dies_quietly(old))
+    if (!shadow || !value_can_die_quietly(old))
         return false;
     if (PyTuple_Check(old) || PyList_Check(old) || PyDict_Check(old))
         return false;
@@ -82,7 +82,7 @@ bool can_release(struct capture *c, PyObject *old, struct shadow *shadow)
         /* the array may hold objects of the program, whose death runs code: guard the array's
          * type */
         return ensure_type_known(c, old, shadow);
-    guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(old));
+    guard_add(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(old));
     if (!value_is_array(old))
         shadow->source.guarded = GUARDED_TYPE;
     return !c->failed;
@@ -100,15 +100,15 @@ struct shadow *resolve_alias(struct capture *c, struct shadow *shadow)
             continue;
         path = source_make_path(c, changed);
         if (path)
-            return guard_on(c, shadow, "ALIASING", path) ? NULL : changed;
+            return guard_add(c, shadow, "ALIASING", path) ? NULL : changed;
     }
     return shadow;
 }
 
 /* Are SHADOW and CHANGED two different objects? An effect has changed the object of CHANGED. VALUE
  * is SHADOW's object; if this object is a module, VALUE is the module's dict. Adds guards. */
-static bool guard_is_other_object(struct capture *c, struct shadow *shadow, PyObject *value,
-                                  struct shadow *changed)
+static bool guard_that_objects_differ(struct capture *c, struct shadow *shadow, PyObject *value,
+                                      struct shadow *changed)
 {
     PyObject *path;
 
@@ -121,7 +121,7 @@ static bool guard_is_other_object(struct capture *c, struct shadow *shadow, PyOb
     if (Py_TYPE(changed->value) != Py_TYPE(shadow->value))
         return true;
     path = source_make_path(c, changed);
-    if (path && !guard_on(c, shadow, "NO_ALIASING", path))
+    if (path && !guard_add(c, shadow, "NO_ALIASING", path))
         return true;
     PyErr_Clear();
     return false;
@@ -138,7 +138,7 @@ bool ensure_not_aliased(struct capture *c, struct shadow *shadow)
     while (shadow->source.apart < c->effects->count) {
         const struct shadow *effect = c->effects->items[shadow->source.apart];
 
-        if (!guard_is_other_object(c, shadow, value, effect->effect.container))
+        if (!guard_that_objects_differ(c, shadow, value, effect->effect.container))
             return false;
         shadow->source.apart++;
     }
@@ -185,7 +185,7 @@ struct shadow *add_creation_effect(struct capture *c, struct shadow *callable, i
 
 /* Turn SHADOW, the source of a list, into a SHADOW_LIST with the shadows of the list's items.
  * Returns false if an item is unknown. */
-static bool turn_into_list(struct capture *c, struct shadow *shadow)
+static bool turn_source_into_list(struct capture *c, struct shadow *shadow)
 {
     struct shadow *origin, *items;
 
@@ -207,7 +207,7 @@ static bool turn_into_list(struct capture *c, struct shadow *shadow)
     return true;
 }
 
-bool may_change(struct capture *c, struct shadow *shadow, enum shadow_kind kind)
+bool may_change_container(struct capture *c, struct shadow *shadow, enum shadow_kind kind)
 {
     if (!shadow || shadow->frozen || shadow->mirrors)
         return false;
@@ -215,7 +215,7 @@ bool may_change(struct capture *c, struct shadow *shadow, enum shadow_kind kind)
         return false;
     if (is_source(shadow) && kind == SHADOW_LIST && shadow->value &&
         PyList_CheckExact(shadow->value))
-        return turn_into_list(c, shadow);
+        return turn_source_into_list(c, shadow);
     return shadow->kind == kind;
 }
 
@@ -239,7 +239,7 @@ bool add_item_change_effect(struct capture *c, struct shadow *shadow, struct sha
 }
 
 /* Does EFFECT set attribute NAME of a class? */
-static bool sets_class_attribute(const struct shadow *effect, PyObject *name)
+static bool does_effect_set_class_attribute(const struct shadow *effect, PyObject *name)
 {
     PyObject *owner = effect->effect.container->value;
 
@@ -254,7 +254,7 @@ bool was_class_attribute_set(struct capture *c, const struct shadow *but, PyObje
     for (Py_ssize_t i = 0; i < c->effects->count; i++) {
         const struct shadow *effect = c->effects->items[i];
 
-        if (effect->effect.container != but && sets_class_attribute(effect, name))
+        if (effect->effect.container != but && does_effect_set_class_attribute(effect, name))
             return true;
     }
     return false;

@@ -192,11 +192,11 @@ static int count_callers(const struct watched *w)
     return depth;
 }
 
-/* Tell capture_awaits() that CALL is about to begin a frame of CODE, through which capture will
- * step. */
-static void expect_inner_frame(struct capture *c, struct watched *w, const struct call *call,
-                               PyCodeObject *code, struct shadow *of, struct shadow **shadows,
-                               int count)
+/* Tell capture_expects_frame() that CALL is about to begin a frame of CODE, through which capture
+ * will step. */
+static void announce_inner_frame(struct capture *c, struct watched *w, const struct call *call,
+                                 PyCodeObject *code, struct shadow *of, struct shadow **shadows,
+                                 int count)
 {
     c->awaited = shadows;
     c->awaited_count = count;
@@ -234,8 +234,8 @@ static bool is_iteration_end(const struct capture *c, const struct watched *w)
     return PyErr_ExceptionMatches(PyExc_StopIteration);
 }
 
-enum ended step_function(struct capture *c, struct watched *w, const struct call *call,
-                         PyFunctionObject *function, struct shadow *of)
+enum ended step_through_function(struct capture *c, struct watched *w, const struct call *call,
+                                 PyFunctionObject *function, struct shadow *of)
 {
     PyCodeObject *code = (PyCodeObject *)function->func_code;
     const int stars = !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
@@ -254,7 +254,7 @@ enum ended step_function(struct capture *c, struct watched *w, const struct call
     bind_arguments(c, call, function, of, shadows);
     if (code->co_flags & CO_GENERATOR)
         return call_generator_function(c, w, call, code, of, shadows, count);
-    expect_inner_frame(c, w, call, code, of, shadows, count);
+    announce_inner_frame(c, w, call, code, of, shadows, count);
     /* hold references: during the call the program may set the function's __code__, which frees
      * CODE */
     kept_code = Py_NewRef((PyObject *)code);
@@ -280,7 +280,8 @@ enum ended step_function(struct capture *c, struct watched *w, const struct call
     return ENDED_BEHIND;
 }
 
-/* Add guards on the globals and builtins of FUNCTION, because can_step() guards only the code. */
+/* Add guards on the globals and builtins of FUNCTION, because can_step_through() guards only the
+ * code. */
 static bool guard_globals_of_function(struct capture *c, PyFunctionObject *function,
                                       struct shadow *of)
 {
@@ -293,13 +294,13 @@ static bool guard_globals_of_function(struct capture *c, PyFunctionObject *funct
     for (size_t i = 0; i < Py_ARRAY_LENGTH(parts); i++) {
         struct shadow *part = source_read_attribute(c, of, parts[i].name, parts[i].value);
 
-        if (!part || guard_on(c, part, "ID_MATCH", parts[i].value))
+        if (!part || guard_add(c, part, "ID_MATCH", parts[i].value))
             return false;
     }
     return true;
 }
 
-static bool can_step_code(const PyCodeObject *code)
+static bool can_step_through_code(const PyCodeObject *code)
 {
     const int needed = CO_OPTIMIZED | CO_NEWLOCALS;
     const int refused = CO_COROUTINE | CO_ASYNC_GENERATOR;
@@ -307,7 +308,7 @@ static bool can_step_code(const PyCodeObject *code)
     return (code->co_flags & (needed | refused)) == needed;
 }
 
-bool can_step(struct capture *c, PyObject *function, struct shadow *of)
+bool can_step_through(struct capture *c, PyObject *function, struct shadow *of)
 {
     PyCodeObject *code;
     struct shadow *source;
@@ -316,7 +317,7 @@ bool can_step(struct capture *c, PyObject *function, struct shadow *of)
     if (!of || !PyFunction_Check(function))
         return false;
     code = (PyCodeObject *)((PyFunctionObject *)function)->func_code;
-    if (!can_step_code(code))
+    if (!can_step_through_code(code))
         return false;
     if (of->kind == SHADOW_FUNCTION) /* the program may have set the function's __code__ */
         return !of->function.code || of->function.code == (PyObject *)code;
@@ -331,7 +332,7 @@ bool can_step(struct capture *c, PyObject *function, struct shadow *of)
         return false;
     if (source->source.guarded == GUARDED_VALUE)
         return !c->failed;
-    guard_on(c, of, "CLOSURE_MATCH", function);
+    guard_add(c, of, "CLOSURE_MATCH", function);
     if (of->source.guarded == GUARDED_TYPE &&
         !guard_globals_of_function(c, (PyFunctionObject *)function, of))
         return false;
@@ -351,8 +352,8 @@ static bool can_pass_to_polyfill(PyObject *value, const struct shadow *of, bool 
     return is_kind(of, SHADOW_ITERATOR) || is_kind(of, SHADOW_GENERATOR);
 }
 
-enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
-                         const struct call *call)
+enum ended step_through_polyfill(struct capture *c, struct watched *w, const char *name,
+                                 const struct call *call)
 {
     PyObject *function = get_polyfill(name);
     PyObject *iterated = get_table_entry("iterated", name);
@@ -371,5 +372,5 @@ enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
     of->function.keyword_defaults = shadow_new_const(c, PyFunction_GET_KW_DEFAULTS(function));
     instead.callable = function;
     instead.of = of;
-    return step_function(c, w, &instead, (PyFunctionObject *)function, of);
+    return step_through_function(c, w, &instead, (PyFunctionObject *)function, of);
 }

@@ -3,13 +3,13 @@
 
 enum { MOST_ARGUMENTS = 256 };
 
-static PyObject *graph_break(PyObject *module, PyObject *ignored)
+static PyObject *request_graph_break(PyObject *module, PyObject *ignored)
 {
     Py_RETURN_NONE;
 }
 
 PyMethodDef graph_break_methods[] = {
-    {"graph_break", graph_break, METH_NOARGS,
+    {"graph_break", request_graph_break, METH_NOARGS,
      "graph_break($module, /)\n--\n\n"
      "End the graph that is being captured here. Elsewhere it does nothing."},
     {NULL, NULL, 0, NULL},
@@ -112,7 +112,7 @@ static struct shadow *make_bound_shadow(struct capture *c, PyObject *callable, s
      * pass a longer list */
     if (is_c && !value_is_array(self))
         return NULL;
-    if (guard_on(c, of, "TYPE_MATCH", (PyObject *)Py_TYPE(callable)))
+    if (guard_add(c, of, "TYPE_MATCH", (PyObject *)Py_TYPE(callable)))
         return NULL;
     of_self = source_read_attribute(c, of, "__self__", self);
     if (!of_self)
@@ -158,7 +158,7 @@ static bool is_array_method(PyObject *self, const struct shadow *of)
     return (is_source(owner) || is_kind(owner, SHADOW_NODE)) && is_graph_value(self, owner);
 }
 
-static enum callee classify_bound(struct capture *c, const struct call *call)
+static enum callee classify_bound_method(struct capture *c, const struct call *call)
 {
     PyObject *self = get_method_self(call->callable);
     const struct shadow *of = call->of;
@@ -166,7 +166,7 @@ static enum callee classify_bound(struct capture *c, const struct call *call)
     if (is_array_method(self, of))
         return CALLEE_ARRAY_METHOD;
     if (self && of->value && PyMethod_Check(call->callable) &&
-        can_step(c, of->value, of->method.source))
+        can_step_through(c, of->value, of->method.source))
         return CALLEE_METHOD;
     return CALLEE_OBJECT;
 }
@@ -187,22 +187,23 @@ static enum callee classify_callee(struct capture *c, const struct watched *w,
     callee = PyType_Check(callable) ? CALLEE_CLASS : CALLEE_OBJECT;
     switch (of->kind) {
     case SHADOW_METHOD:
-        return classify_bound(c, call);
+        return classify_bound_method(c, call);
     case SHADOW_FUNCTION:
-        return can_step(c, callable, of) ? CALLEE_MADE : callee;
+        return can_step_through(c, callable, of) ? CALLEE_MADE : callee;
     case SHADOW_CONST:
         return is_array_function(callable) ? CALLEE_ARRAY_FUNCTION : callee;
     case SHADOW_SOURCE:
         if (is_array_function(callable))
             return CALLEE_ARRAY_FUNCTION;
-        return can_step(c, callable, of) ? CALLEE_FUNCTION : callee;
+        return can_step_through(c, callable, of) ? CALLEE_FUNCTION : callee;
     default:
         return callee;
     }
 }
 
 /* Call a class, an object with __call__, or a builtin. */
-static enum ended call_object(struct capture *c, struct watched *w, const struct call *call)
+static enum ended call_callable_object(struct capture *c, struct watched *w,
+                                       const struct call *call)
 {
     const struct call whole = prepend_self(call, call->callable, call->of);
     enum ended ended;
@@ -212,7 +213,7 @@ static enum ended call_object(struct capture *c, struct watched *w, const struct
         ended = call_class(c, w, call);
     else
         ended = step_special_method(c, w, "__call__", &whole);
-    if (is_decided(c, ended))
+    if (is_instruction_handled(c, ended))
         return ended;
     return call_known(c, w, call);
 }
@@ -257,24 +258,24 @@ static enum ended dispatch_call(struct capture *c, struct watched *w, struct cal
         return call_array_method(c, w, &call, get_method_self(callable));
     case CALLEE_METHOD:
         whole = prepend_self(&call, get_method_self(callable), call.of->method.bound);
-        return step_function(c, w, &whole, (PyFunctionObject *)call.of->value,
-                             call.of->method.source);
+        return step_through_function(c, w, &whole, (PyFunctionObject *)call.of->value,
+                                     call.of->method.source);
     case CALLEE_MADE:
     case CALLEE_FUNCTION:
-        return step_function(c, w, &call, (PyFunctionObject *)callable, call.of);
+        return step_through_function(c, w, &call, (PyFunctionObject *)callable, call.of);
     case CALLEE_ARRAY_FUNCTION:
         if (!ensure_value_known(c, callable, call.of))
             return break_at_unknown_argument(c, &call);
         return call_array_function(c, w, &call);
     case CALLEE_CLASS:
     case CALLEE_OBJECT:
-        ended = call_object(c, w, &call);
+        ended = call_callable_object(c, w, &call);
         break;
     case CALLEE_UNKNOWN:
         c->kind = NULL;
         break;
     }
-    return is_decided(c, ended) ? ended : break_at_call(c, callable);
+    return is_instruction_handled(c, ended) ? ended : break_at_call(c, callable);
 }
 
 enum ended execute_call(struct capture *c, struct watched *w, int count, PyObject *names,
@@ -313,8 +314,8 @@ enum ended execute_call(struct capture *c, struct watched *w, int count, PyObjec
 }
 
 /* Are the items of TUPLE and DICT known in the call f(*TUPLE, **DICT)? DICT may be NULL. */
-static bool are_starred_known(struct capture *c, PyObject *tuple, struct shadow *of, PyObject *dict,
-                              struct shadow *of_dict)
+static bool are_starred_arguments_known(struct capture *c, PyObject *tuple, struct shadow *of,
+                                        PyObject *dict, struct shadow *of_dict)
 {
     if (!PyTuple_CheckExact(tuple) || !ensure_type_known(c, tuple, of))
         return false;
@@ -325,7 +326,7 @@ static bool are_starred_known(struct capture *c, PyObject *tuple, struct shadow 
     return PyDict_GET_SIZE(dict) == of_dict->count;
 }
 
-static enum ended break_at_starred(struct capture *c)
+static enum ended break_at_starred_call(struct capture *c)
 {
     PyErr_Clear();
     return break_at(c, "call", "a call with *arguments that are not known");
@@ -349,12 +350,12 @@ enum ended execute_starred_call(struct capture *c, struct watched *w, bool keywo
                         .shadows = shadows + 1};
     Py_ssize_t positional, named;
 
-    if (stack_value(w, at_null) || !are_starred_known(c, tuple, of, dict, of_dict))
-        return break_at_starred(c);
+    if (stack_value(w, at_null) || !are_starred_arguments_known(c, tuple, of, dict, of_dict))
+        return break_at_starred_call(c);
     positional = PyTuple_GET_SIZE(tuple);
     named = dict ? of_dict->count : 0;
     if (positional + named > MOST_ARGUMENTS)
-        return break_at_starred(c);
+        return break_at_starred_call(c);
     names = named ? PySequence_Tuple(dict) : NULL;
     items = named ? PyDict_Values(dict) : PyList_New(0);
     if (!items || (named && !names))

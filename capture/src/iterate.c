@@ -79,7 +79,7 @@ static enum ended may_iterate_result(struct capture *c, PyObject *value, struct 
 
     if (!has_known_length(value, of) || !ensure_type_known(c, value, of))
         return break_at(c, "data", "a loop over a result whose length may depend on its data");
-    ended = may_operate(c, true);
+    ended = may_add_operation(c, true);
     if (!ended)
         c->shapes_read = true;
     return ended;
@@ -102,7 +102,7 @@ enum ended make_iterator(struct capture *c, PyObject *value, struct shadow *of, 
     }
     /* break the graph, because the iterator's shadow would keep VALUE alive until the capture ends,
      * and VALUE's death runs code */
-    if (is_container(of) && c->mortal->count && !value_dies_quietly(value))
+    if (is_container(of) && c->mortal->count && !value_can_die_quietly(value))
         return break_at(c, "value", "an iterator that may keep what runs code when it dies");
     if (iterable == ITERABLE_ITSELF)
         *shadow = of;
@@ -118,14 +118,14 @@ enum ended make_iterator(struct capture *c, PyObject *value, struct shadow *of, 
     return *iterator ? ENDED_NOT : ENDED_RAISED;
 }
 
-static bool is_iterator_kind(const struct shadow *of, enum iteration how)
+static bool is_iterator_of_kind(const struct shadow *of, enum iteration how)
 {
     return of && of->kind == SHADOW_ITERATOR && of->iterator.how == how;
 }
 
 /* Is the next item of the iterator computed only by CPython's own iterators and by generators?
  * False if other Python code runs, e.g. the function of map(). */
-static bool is_computed_by_cpython(const struct shadow *of)
+static bool is_next_item_computed_by_cpython(const struct shadow *of)
 {
     if (!of)
         return false;
@@ -147,17 +147,18 @@ static bool is_computed_by_cpython(const struct shadow *of)
         return false;
     }
     for (Py_ssize_t i = 0; i < of->count; i++)
-        if (!is_computed_by_cpython(of->items[i]))
+        if (!is_next_item_computed_by_cpython(of->items[i]))
             return false;
     return true;
 }
 
-static struct shadow *make_given_shadow(struct capture *c, struct shadow *of, PyObject *iterator,
-                                        PyObject *item);
+static struct shadow *make_shadow_of_returned_item(struct capture *c, struct shadow *of,
+                                                   PyObject *iterator, PyObject *item);
 
 /* Make the shadow of ITEM, a tuple that zip() or enumerate() returned. If OF is an enumerate(), the
  * first item of the tuple is a number. */
-static struct shadow *make_given_tuple_shadow(struct capture *c, struct shadow *of, PyObject *item)
+static struct shadow *make_shadow_of_returned_tuple(struct capture *c, struct shadow *of,
+                                                    PyObject *item)
 {
     const int numbers = of->iterator.how == ITERATES_ENUMERATE ? 1 : 0;
     struct shadow *made;
@@ -172,15 +173,15 @@ static struct shadow *make_given_tuple_shadow(struct capture *c, struct shadow *
     for (Py_ssize_t i = 0; i < of->count; i++) {
         PyObject *part = PyTuple_GET_ITEM(item, i + numbers);
 
-        shadow_add(c, made, NULL, make_given_shadow(c, of->items[i], of->keys[i], part));
+        shadow_add(c, made, NULL, make_shadow_of_returned_item(c, of->items[i], of->keys[i], part));
     }
     return made;
 }
 
 /* Make the shadow of ITEM, which ITERATOR took from the container that it iterates over. OF is the
  * shadow of the iterator. */
-static struct shadow *make_given_item_shadow(struct capture *c, struct shadow *of,
-                                             PyObject *iterator, PyObject *item)
+static struct shadow *make_shadow_of_container_item(struct capture *c, struct shadow *of,
+                                                    PyObject *iterator, PyObject *item)
 {
     Py_ssize_t at;
 
@@ -196,8 +197,8 @@ static struct shadow *make_given_item_shadow(struct capture *c, struct shadow *o
 }
 
 /* Make the shadow of ITEM, which ITERATOR returned. OF is the shadow of the iterator. */
-static struct shadow *make_given_shadow(struct capture *c, struct shadow *of, PyObject *iterator,
-                                        PyObject *item)
+static struct shadow *make_shadow_of_returned_item(struct capture *c, struct shadow *of,
+                                                   PyObject *iterator, PyObject *item)
 {
     if (!shadow_save_for_undo(c, of))
         return NULL;
@@ -206,8 +207,8 @@ static struct shadow *make_given_shadow(struct capture *c, struct shadow *of, Py
     if (of->iterator.how == ITERATES_MIRROR)
         return advance_mirror(c, of);
     if (of->iterator.how == ITERATES_ENUMERATE || of->iterator.how == ITERATES_ZIP)
-        return make_given_tuple_shadow(c, of, item);
-    return make_given_item_shadow(c, of, iterator, item);
+        return make_shadow_of_returned_tuple(c, of, item);
+    return make_shadow_of_container_item(c, of, iterator, item);
 }
 
 /* Update shadows after iterator OF has ended: allow changes of the containers that OF iterates over
@@ -257,7 +258,7 @@ static enum ended push_next_by_polyfill(struct capture *c, struct watched *w, st
         operands.values[0] = Py_None;
     if (!of->iterator.of)
         operands.of[0] = shadow_new_const(c, Py_None);
-    return step_polyfill(c, w, filters ? "_next_filter" : "_next_map", &call);
+    return step_through_polyfill(c, w, filters ? "_next_filter" : "_next_map", &call);
 }
 
 /* Who computes the next item of an iterator. */
@@ -269,15 +270,15 @@ enum giver {
     GIVER_NATIVE, /* the iterator's own tp_iternext, or the frame of a generator */
 };
 
-static enum giver classify_item_giver(PyObject *iterator, const struct shadow *of)
+static enum giver classify_source_of_items(PyObject *iterator, const struct shadow *of)
 {
     if (is_kind(of, SHADOW_OBJECT) || is_source(of))
         return GIVER_METHOD;
     /* next() of a view of a dict raises: the view has a SHADOW_ITERATOR, but is no iterator */
-    if (is_computed_by_cpython(of))
+    if (is_next_item_computed_by_cpython(of))
         return PyIter_Check(iterator) ? GIVER_NATIVE : GIVER_UNKNOWN;
-    if (is_iterator_kind(of, ITERATES_MAP) || is_iterator_kind(of, ITERATES_FILTER) ||
-        is_iterator_kind(of, ITERATES_ZIP))
+    if (is_iterator_of_kind(of, ITERATES_MAP) || is_iterator_of_kind(of, ITERATES_FILTER) ||
+        is_iterator_of_kind(of, ITERATES_ZIP))
         return GIVER_POLYFILL;
     return GIVER_UNKNOWN;
 }
@@ -317,7 +318,7 @@ static enum ended push_next_of_object(struct capture *c, struct watched *w, PyOb
     c->ends = false;
     ended = step_special_method(c, w, "__next__", &call);
     c->may_end = false;
-    if (!is_decided(c, ended))
+    if (!is_instruction_handled(c, ended))
         return break_at_unknown_iterator(c, iterator);
     if (ended != ENDED_RAISED || !PyErr_ExceptionMatches(PyExc_StopIteration))
         return ended;
@@ -335,8 +336,8 @@ static enum ended push_next_of_native(struct capture *c, struct watched *w, PyOb
     enum ended ended;
     PyObject *item;
 
-    if (is_iterator_kind(of, ITERATES_ITEMS) && is_graph_value(of->value, of->iterator.of)) {
-        ended = may_operate(c, true);
+    if (is_iterator_of_kind(of, ITERATES_ITEMS) && is_graph_value(of->value, of->iterator.of)) {
+        ended = may_add_operation(c, true);
         if (ended)
             return ended;
     }
@@ -350,7 +351,7 @@ static enum ended push_next_of_native(struct capture *c, struct watched *w, PyOb
         attempt_undo(c, &attempt);
     if (item) {
         if (!c->inner_broke)
-            shadow = make_given_shadow(c, of, iterator, item);
+            shadow = make_shadow_of_returned_item(c, of, iterator, item);
         stack_replace(c, w, slots, item, shadow);
         return c->inner_broke ? ENDED_BEHIND : ENDED_NOT;
     }
@@ -363,7 +364,7 @@ static enum ended push_next_of_native(struct capture *c, struct watched *w, PyOb
 enum ended iterator_push_next(struct capture *c, struct watched *w, PyObject *iterator,
                               struct shadow *of, int slots)
 {
-    switch (classify_item_giver(iterator, of)) {
+    switch (classify_source_of_items(iterator, of)) {
     case GIVER_METHOD:
         return push_next_of_object(c, w, iterator, of, slots);
     case GIVER_POLYFILL:
@@ -403,7 +404,7 @@ static enum ended unpack_by_polyfill(struct capture *c, struct watched *w, Py_ss
                                 shadow_new_const(c, last), shadow_new_const(c, values[3])};
     const struct call call = {.args = values, .shadows = shadows, .count = 4, .slots = 1};
 
-    return step_polyfill(c, w, "_unpack", &call);
+    return step_through_polyfill(c, w, "_unpack", &call);
 }
 
 enum ended execute_unpack(struct capture *c, struct watched *w, Py_ssize_t before,
@@ -417,7 +418,7 @@ enum ended execute_unpack(struct capture *c, struct watched *w, Py_ssize_t befor
 
     if (behind >= 0 || !has_item_shadows(c, items, of, whole)) {
         ended = unpack_by_polyfill(c, w, before, behind, whole);
-        if (!is_done(ended))
+        if (!is_instruction_done(ended))
             return ended;
         Py_SETREF(items, Py_NewRef(stack_value(w, 0)));
         of = stack_shadow(w, 0);
@@ -437,13 +438,13 @@ enum ended execute_unpack(struct capture *c, struct watched *w, Py_ssize_t befor
 
 /* ---- iter(), reversed() ---- */
 
-enum ended call_iter(struct capture *c, struct watched *w, const struct call *call)
+enum ended execute_iter_call(struct capture *c, struct watched *w, const struct call *call)
 {
     enum ended ended = step_operator_method(c, w, "iter", call);
     struct shadow *shadow;
     PyObject *iterator;
 
-    if (is_decided(c, ended))
+    if (is_instruction_handled(c, ended))
         return ended;
     ended = make_iterator(c, call->args[0], call->shadows[0], &iterator, &shadow);
     if (ended)
@@ -451,7 +452,7 @@ enum ended call_iter(struct capture *c, struct watched *w, const struct call *ca
     return stack_replace(c, w, call->slots, iterator, shadow);
 }
 
-enum ended call_reversed(struct capture *c, struct watched *w, const struct call *call)
+enum ended execute_reversed_call(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *value = call->args[0];
     struct shadow *of = call->shadows[0];

@@ -11,7 +11,8 @@ enum { MOST_ITERATORS = 16, MOST_MADE_ARGUMENTS = 7 };
 
 /* Execute len() of an array, or of the result of a graph node. The length is an input of the graph
  * or a constant. */
-static enum ended call_len_of_result(struct capture *c, struct watched *w, const struct call *call)
+static enum ended execute_len_of_result(struct capture *c, struct watched *w,
+                                        const struct call *call)
 {
     PyObject *value = call->args[0];
     struct shadow *of = call->shadows[0];
@@ -59,16 +60,16 @@ static bool is_length_known(struct capture *c, PyObject *value, struct shadow *o
     return ensure_set_known(c, value, of);
 }
 
-static enum ended call_len(struct capture *c, struct watched *w, const struct call *call)
+static enum ended execute_len(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *value = call->args[0];
     struct shadow *of = call->shadows[0];
     enum ended ended = step_operator_method(c, w, "len", call);
 
-    if (is_decided(c, ended))
+    if (is_instruction_handled(c, ended))
         return ended;
     if (is_graph_value(value, of))
-        return call_len_of_result(c, w, call);
+        return execute_len_of_result(c, w, call);
     if (!is_length_known(c, value, of))
         return ENDED_BEFORE;
     return stack_replace_known(c, w, call->slots, run_call(call));
@@ -114,8 +115,8 @@ static int check_subclass(PyTypeObject *sub, PyObject *any, bool is_class)
     return 0;
 }
 
-static enum ended call_isinstance(struct capture *c, struct watched *w, const struct call *call,
-                                  bool is_class)
+static enum ended execute_isinstance(struct capture *c, struct watched *w, const struct call *call,
+                                     bool is_class)
 {
     PyObject *value = call->args[0];
     PyTypeObject *sub = is_class ? (PyTypeObject *)value : Py_TYPE(value);
@@ -134,7 +135,7 @@ static enum ended call_isinstance(struct capture *c, struct watched *w, const st
     return stack_replace_known(c, w, call->slots, PyBool_FromLong(is));
 }
 
-static enum ended call_type(struct capture *c, struct watched *w, const struct call *call)
+static enum ended execute_type(struct capture *c, struct watched *w, const struct call *call)
 {
     struct shadow *of = find_class_source(c, call->args[0], call->shadows[0]);
 
@@ -148,7 +149,7 @@ static enum ended call_type(struct capture *c, struct watched *w, const struct c
 /* ---- iterators ---- */
 
 /* Is the start value of enumerate() known, and not too large? */
-static bool is_start_known(struct capture *c, PyObject *start, struct shadow *of)
+static bool is_start_value_known(struct capture *c, PyObject *start, struct shadow *of)
 {
     int large = 0;
     long number;
@@ -195,7 +196,7 @@ static enum ended make_iterating_object(struct capture *c, struct watched *w,
     shadow = make_iterator_shadow(c, how, function, of_function);
     if (!shadow)
         return ENDED_BEFORE;
-    if (last < call->count && !is_start_known(c, call->args[1], call->shadows[1]))
+    if (last < call->count && !is_start_value_known(c, call->args[1], call->shadows[1]))
         return ENDED_BEFORE;
     memcpy(args, call->args, sizeof *args * (size_t)call->count);
     if (!make_iterators(c, call, first, last, shadow, args))
@@ -205,7 +206,7 @@ static enum ended make_iterating_object(struct capture *c, struct watched *w,
 }
 
 /* Execute next(iterator) or next(iterator, default). */
-static enum ended call_next(struct capture *c, struct watched *w, const struct call *call)
+static enum ended execute_next(struct capture *c, struct watched *w, const struct call *call)
 {
     const bool has_default = call->count == 2;
     OWNED PyObject *otherwise = has_default ? Py_NewRef(call->args[1]) : NULL;
@@ -213,7 +214,7 @@ static enum ended call_next(struct capture *c, struct watched *w, const struct c
     const struct attempt attempt = attempt_begin(c);
     enum ended ended = iterator_push_next(c, w, call->args[0], call->shadows[0], call->slots);
 
-    if (!is_done(ended) || stack_value(w, 0) != get_polyfill("end"))
+    if (!is_instruction_done(ended) || stack_value(w, 0) != get_polyfill("end"))
         return ended;
     if (has_default) {
         if (ended == ENDED_BEHIND)
@@ -229,7 +230,7 @@ static enum ended call_next(struct capture *c, struct watched *w, const struct c
 }
 
 /* Execute generator.send(value). */
-static enum ended call_send(struct capture *c, struct watched *w, const struct call *call)
+static enum ended execute_send(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *generator = PyCFunction_GET_SELF(call->callable);
     struct shadow *of = call->of->method.owner;
@@ -237,7 +238,7 @@ static enum ended call_send(struct capture *c, struct watched *w, const struct c
     enum ended ended;
 
     c->sent = call;
-    ended = call_next(c, w, &next);
+    ended = execute_next(c, w, &next);
     c->sent = NULL;
     return ended;
 }
@@ -245,7 +246,7 @@ static enum ended call_send(struct capture *c, struct watched *w, const struct c
 /* ---- getattr() ---- */
 
 /* Execute getattr() with a known name, like the instruction LOAD_ATTR. */
-static enum ended call_getattr(struct capture *c, struct watched *w, const struct call *call)
+static enum ended execute_getattr(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *owner = call->args[0];
     PyObject *otherwise = call->count == 3 ? call->args[2] : NULL;
@@ -309,17 +310,17 @@ static enum made classify_made_object(const struct call *call)
 
 /* Make a functools.partial. If the function that it calls is a functools.partial, too, the watched
  * call must have made that one: the program may change a partial that existed before. */
-static enum ended call_partial_class(struct capture *c, struct watched *w, const struct call *call)
+static enum ended execute_partial(struct capture *c, struct watched *w, const struct call *call)
 {
     if (!call->count || !call->shadows[0])
         return ENDED_BEFORE;
     if (call->shadows[0]->kind != SHADOW_CALL &&
         (PyObject *)Py_TYPE(call->args[0]) == call->callable)
         return ENDED_BEFORE;
-    return step_polyfill(c, w, "_make_partial", call);
+    return step_through_polyfill(c, w, "_make_partial", call);
 }
 
-static bool can_make_again(struct capture *c, const struct call *call, enum made made)
+static bool can_plan_make_object_again(struct capture *c, const struct call *call, enum made made)
 {
     if (call->names || call->count > MOST_MADE_ARGUMENTS)
         return false;
@@ -341,21 +342,21 @@ static bool can_make_again(struct capture *c, const struct call *call, enum made
     return false;
 }
 
-static enum ended make_object(struct capture *c, struct watched *w, const struct call *call)
+static enum ended execute_class_call(struct capture *c, struct watched *w, const struct call *call)
 {
     const enum made made = classify_made_object(call);
     struct shadow *shadow;
 
     if (made == MADE_PARTIAL)
-        return call_partial_class(c, w, call);
-    if (!can_make_again(c, call, made))
+        return execute_partial(c, w, call);
+    if (!can_plan_make_object_again(c, call, made))
         return ENDED_BEFORE;
     shadow =
         add_creation_effect(c, shadow_new_const(c, call->callable), call->count, call->shadows);
     return shadow ? stack_replace(c, w, call->slots, run_call(call), shadow) : ENDED_BEFORE;
 }
 
-/* Call an object that make_object() made, by stepping through the polyfill of its class. The
+/* Call an object that execute_class_call() made, by stepping through the polyfill of its class. The
  * polyfill gets the arguments with which the object was made, then the arguments of CALL. */
 static enum ended call_made_object(struct capture *c, struct watched *w, const struct call *call)
 {
@@ -387,14 +388,14 @@ static enum ended call_made_object(struct capture *c, struct watched *w, const s
     }
     made.args = args;
     made.shadows = shadows;
-    return step_polyfill(c, w, PyUnicode_AsUTF8(name), &made);
+    return step_through_polyfill(c, w, PyUnicode_AsUTF8(name), &made);
 }
 
 /* ---- polyfills ---- */
 
 /* Do the first arguments of CALL fulfil NEEDS? This is the condition at the end of an entry of the
  * table `instead`. */
-static bool fulfils_condition(const struct call *call, const char *needs)
+static bool do_arguments_fulfil_condition(const struct call *call, const char *needs)
 {
     PyObject *first = call->count ? call->args[0] : NULL;
     PyObject *second = call->count == 2 ? call->args[1] : NULL;
@@ -417,7 +418,7 @@ static bool fulfils_condition(const struct call *call, const char *needs)
 }
 
 /* Does the polyfill of ENTRY, an entry of the table `instead`, accept the arguments of CALL? */
-static bool polyfill_accepts_arguments(const struct call *call, PyObject *entry)
+static bool does_polyfill_accept_arguments(const struct call *call, PyObject *entry)
 {
     const int named = count_names(call);
     const int positional = call->count - named;
@@ -432,23 +433,23 @@ static bool polyfill_accepts_arguments(const struct call *call, PyObject *entry)
     for (int i = 0; i < named; i++)
         if (PySequence_Contains(keywords, PyTuple_GET_ITEM(call->names, i)) != 1)
             return false;
-    return fulfils_condition(call, needs);
+    return do_arguments_fulfil_condition(call, needs);
 }
 
 /* Handle a builtin that only moves items, or a builtin that has a polyfill because it iterates or
- * calls functions. Leaves the outcome of other builtins undecided (see is_decided). */
-static enum ended step_polyfill_of(struct capture *c, struct watched *w, const struct call *call,
-                                   const char *builtin)
+ * calls functions. Leaves the outcome of other builtins undecided (see is_instruction_handled). */
+static enum ended step_polyfill_of_builtin(struct capture *c, struct watched *w,
+                                           const struct call *call, const char *builtin)
 {
     enum ended ended = call->count ? execute_move(c, w, builtin, call) : ENDED_BEFORE;
     char name[16];
 
-    if (is_decided(c, ended))
+    if (is_instruction_handled(c, ended))
         return ended;
-    if (!polyfill_accepts_arguments(call, get_table_entry("instead", builtin)))
+    if (!does_polyfill_accept_arguments(call, get_table_entry("instead", builtin)))
         return ENDED_BEFORE;
     snprintf(name, sizeof name, "_%s", builtin);
-    return step_polyfill(c, w, name, call);
+    return step_through_polyfill(c, w, name, call);
 }
 
 /* ---- builtins ---- */
@@ -521,7 +522,7 @@ static enum builtin find_builtin(const char *name)
     return BUILTIN_OTHER;
 }
 
-static struct callee find_callee(const struct call *call)
+static struct callee find_name_of_callee(const struct call *call)
 {
     PyObject *callable = call->callable;
     struct callee callee = {.name = get_callee_name(callable)};
@@ -548,15 +549,15 @@ static enum ended dispatch_builtin(struct capture *c, struct watched *w, const s
 {
     switch (which) {
     case BUILTIN_LEN:
-        return call_len(c, w, call);
+        return execute_len(c, w, call);
     case BUILTIN_SUPER:
         return call_super(c, w, call);
     case BUILTIN_ISINSTANCE:
-        return call_isinstance(c, w, call, false);
+        return execute_isinstance(c, w, call, false);
     case BUILTIN_ISSUBCLASS:
-        return call_isinstance(c, w, call, true);
+        return execute_isinstance(c, w, call, true);
     case BUILTIN_TYPE:
-        return call_type(c, w, call);
+        return execute_type(c, w, call);
     case BUILTIN_ZIP:
         return make_iterating_object(c, w, call, ITERATES_ZIP);
     case BUILTIN_ENUMERATE:
@@ -566,13 +567,13 @@ static enum ended dispatch_builtin(struct capture *c, struct watched *w, const s
     case BUILTIN_FILTER:
         return make_iterating_object(c, w, call, ITERATES_FILTER);
     case BUILTIN_ITER:
-        return call_iter(c, w, call);
+        return execute_iter_call(c, w, call);
     case BUILTIN_REVERSED:
-        return call_reversed(c, w, call);
+        return execute_reversed_call(c, w, call);
     case BUILTIN_NEXT:
-        return call_next(c, w, call);
+        return execute_next(c, w, call);
     case BUILTIN_GETATTR:
-        return call_getattr(c, w, call);
+        return execute_getattr(c, w, call);
     case BUILTIN_OTHER:
         break;
     }
@@ -595,8 +596,8 @@ static bool can_call_with_known(struct capture *c, const struct call *call,
 }
 
 /* Is the function an operation on arrays, and one of its first two arguments an array? */
-static bool operates_on_arrays(struct capture *c, const struct call *call,
-                               const struct callee *callee)
+static bool does_operate_on_arrays(struct capture *c, const struct call *call,
+                                   const struct callee *callee)
 {
     bool is_operation;
 
@@ -620,10 +621,10 @@ static bool is_moving_class(PyObject *callable)
 
 static enum ended call_builtin(struct capture *c, struct watched *w, const struct call *call)
 {
-    const struct callee callee = find_callee(call);
+    const struct callee callee = find_name_of_callee(call);
     enum ended ended = dispatch_builtin(c, w, call, callee.which);
 
-    if (is_decided(c, ended))
+    if (is_instruction_handled(c, ended))
         return ended;
     if (can_call_with_known(c, call, &callee))
         return stack_replace_known(c, w, call->slots, run_call(call));
@@ -631,12 +632,12 @@ static enum ended call_builtin(struct capture *c, struct watched *w, const struc
         return call_itertools_class(c, w, call);
     c->kind = NULL;
     if (!callee.is_handled)
-        ended = make_object(c, w, call);
-    if (is_decided(c, ended))
+        ended = execute_class_call(c, w, call);
+    if (is_instruction_handled(c, ended))
         return ended;
-    if (operates_on_arrays(c, call, &callee))
+    if (does_operate_on_arrays(c, call, &callee))
         return run_array_call(c, w, call, callee.name);
-    return callee.steps ? step_polyfill_of(c, w, call, callee.name) : ENDED_BEFORE;
+    return callee.steps ? step_polyfill_of_builtin(c, w, call, callee.name) : ENDED_BEFORE;
 }
 
 /* ---- dispatching a call ---- */
@@ -644,7 +645,7 @@ static enum ended call_builtin(struct capture *c, struct watched *w, const struc
 enum known {
     KNOWN_NOT,
     KNOWN_OBJECT_INIT,      /* super().__init__() that calls the __init__ of `object` */
-    KNOWN_MADE,             /* a call of an object that make_object() has made */
+    KNOWN_MADE,             /* a call of an object that execute_class_call() has made */
     KNOWN_SEND,             /* a call of generator.send() */
     KNOWN_CONTAINER_METHOD, /* a method of a list, dict or set */
     KNOWN_SIMPLE_METHOD,    /* a method of a string, a number or another simple value */
@@ -669,7 +670,7 @@ static enum known classify_method(const struct call *call)
     return value_is_simple(self) ? KNOWN_SIMPLE_METHOD : KNOWN_NOT;
 }
 
-static bool is_builtin_like(PyObject *callable)
+static bool is_builtin_or_c_function(PyObject *callable)
 {
     if (is_array_function(callable))
         return false;
@@ -678,7 +679,7 @@ static bool is_builtin_like(PyObject *callable)
     return callable == get_polyfill("order") || callable == get_polyfill("made_partial");
 }
 
-static enum known classify_known(const struct call *call)
+static enum known classify_known_callable(const struct call *call)
 {
     if (!call->of)
         return KNOWN_NOT;
@@ -689,7 +690,7 @@ static enum known classify_known(const struct call *call)
         return KNOWN_MADE;
     case SHADOW_SOURCE:
     case SHADOW_CONST:
-        return is_builtin_like(call->callable) ? KNOWN_BUILTIN : KNOWN_NOT;
+        return is_builtin_or_c_function(call->callable) ? KNOWN_BUILTIN : KNOWN_NOT;
     default:
         return KNOWN_NOT;
     }
@@ -711,13 +712,13 @@ static enum ended call_container_method(struct capture *c, struct watched *w,
 
 enum ended call_known(struct capture *c, struct watched *w, const struct call *call)
 {
-    switch (classify_known(call)) {
+    switch (classify_known_callable(call)) {
     case KNOWN_OBJECT_INIT:
         return stack_replace_known(c, w, call->slots, run_call(call));
     case KNOWN_MADE:
         return call_made_object(c, w, call);
     case KNOWN_SEND:
-        return call_send(c, w, call);
+        return execute_send(c, w, call);
     case KNOWN_CONTAINER_METHOD:
         return call_container_method(c, w, call);
     case KNOWN_SIMPLE_METHOD:

@@ -93,7 +93,7 @@ static int make_shared_objects(PyObject *module)
 }
 
 /* Add types and functions to MODULE. Returns -1 with an exception. */
-static int add_members(PyObject *module)
+static int add_module_members(PyObject *module)
 {
     if (PyModule_AddFunctions(module, capture_methods))
         return -1;
@@ -106,13 +106,13 @@ static int add_members(PyObject *module)
     return PyModule_AddObject(module, "_globals", plan_new("globals"));
 }
 
-static PyObject *attach(PyObject *module, PyObject *capsule)
+static PyObject *attach_to_shim(PyObject *module, PyObject *capsule)
 {
     struct watcher watcher = {
         .backend = CAPTURE_BACKEND,
         .refuses = capture_refuses,
         .watch = capture_call,
-        .awaits = capture_awaits,
+        .awaits = capture_expects_frame,
         .step = capture_step,
         .go_on = capture_go_on,
     };
@@ -123,7 +123,7 @@ static PyObject *attach(PyObject *module, PyObject *capsule)
     if (services->size != sizeof *services)
         return PyErr_Format(PyExc_ImportError, "_dyntrace and _dyntrace_capture are of different "
                                                "builds of dyntrace: reinstall it");
-    if (add_members(module))
+    if (add_module_members(module))
         return NULL;
     shim = services;
     watcher.type = capture_type;
@@ -132,7 +132,7 @@ static PyObject *attach(PyObject *module, PyObject *capsule)
 }
 
 static PyMethodDef methods[] = {
-    {"_attach", attach, METH_O,
+    {"_attach", attach_to_shim, METH_O,
      "_attach($module, capsule, /)\n--\n\nAttach capture to the shim in CAPSULE."},
     {NULL, NULL, 0, NULL},
 };

@@ -148,7 +148,7 @@ bool is_c_function_of(PyObject *callable, const char *module)
 }
 
 /* Is this a C function of numpy or torch, or a method of one of their types? */
-static bool is_array_c_function(PyObject *callable)
+static bool is_c_function_of_array_package(PyObject *callable)
 {
     PyObject *self = PyCFunction_GET_SELF(callable);
     const PyTypeObject *type;
@@ -179,7 +179,7 @@ bool is_array_function(PyObject *callable)
     if (PyFunction_Check(callable))
         return is_array_package(get_module_name(((PyFunctionObject *)callable)->func_module));
     if (PyCFunction_Check(callable))
-        return is_array_c_function(callable);
+        return is_c_function_of_array_package(callable);
     if (type == &PyMethodDescr_Type)
         return is_array_package(PyDescr_TYPE(callable)->tp_name);
     if (PyType_Check(callable))

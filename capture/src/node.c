@@ -20,7 +20,7 @@ bool has_graph_value(struct capture *c, PyObject *value, const struct shadow *sh
     for (Py_ssize_t i = 0; is_container(shadow) && i < shadow->count; i++) {
         const struct shadow *item = shadow->items[i];
 
-        if (!may_visit_item(c) || has_graph_value(c, item ? item->value : NULL, item))
+        if (!count_visited_item(c) || has_graph_value(c, item ? item->value : NULL, item))
             return true;
     }
     if (is_graph_value(value, shadow))
@@ -33,7 +33,7 @@ bool has_fixed_shape(struct capture *c, PyObject *value, const struct shadow *sh
     for (Py_ssize_t i = 0; is_container(shadow) && i < shadow->count; i++) {
         const struct shadow *item = shadow->items[i];
 
-        if (!may_visit_item(c) || !has_fixed_shape(c, item ? item->value : NULL, item))
+        if (!count_visited_item(c) || !has_fixed_shape(c, item ? item->value : NULL, item))
             return false;
     }
     if (!is_graph_value(value, shadow) || is_source(shadow))
@@ -143,7 +143,7 @@ bool code_handles_exception(PyCodeObject *code, const uint8_t *bytes, int32_t un
 
 /* Would the function, or one of its callers up to the captured function, handle an exception of the
  * current instruction? */
-static bool is_exception_handled(const struct capture *c)
+static bool would_exception_be_handled(const struct capture *c)
 {
     for (const struct watched *w = c->innermost; w; w = w->outer)
         if (code_handles_exception(w->code, w->bytes, w->unit))
@@ -155,9 +155,9 @@ static bool is_exception_handled(const struct capture *c)
  * so its exceptions would not reach a handler there. But if a graph only computes results, it can
  * be abandoned when it raises: the function's own code then runs from its beginning. PURE: the
  * operation only computes a result; it changes nothing and causes no warning. */
-enum ended may_operate(struct capture *c, bool pure)
+enum ended may_add_operation(struct capture *c, bool pure)
 {
-    const bool handled = is_exception_handled(c);
+    const bool handled = would_exception_be_handled(c);
 
     c->handled = handled && (!pure || c->impure || c->foreign);
     if (c->handled)
@@ -256,7 +256,7 @@ bool are_varying_numbers(struct capture *c, const struct call *call)
 
 /* Return the description of an integer that is an operand in an expression (see make_expression()):
  * a new reference; NULL if the integer is unknown. */
-static PyObject *make_expression_part(struct capture *c, struct shadow *of)
+static PyObject *describe_integer_operand(struct capture *c, struct shadow *of)
 {
     if (!of)
         return NULL;
@@ -274,7 +274,7 @@ PyObject *make_expression(struct capture *c, const struct call *call)
     if (made)
         PyTuple_SET_ITEM(made, 0, Py_NewRef(call->callable));
     for (int i = 0; made && i < call->count; i++) {
-        PyObject *one = make_expression_part(c, call->shadows[i]);
+        PyObject *one = describe_integer_operand(c, call->shadows[i]);
 
         PyTuple_SET_ITEM(made, 1 + i, one);
         if (!one)
@@ -366,14 +366,14 @@ bool keeps_shape(const char *name, int count, bool first, bool rest)
 
 /* Does the name of the dtype of the array VALUE begin with NAME? If VALUE is a list or tuple,
  * nested at most DEPTH levels deep, this asks whether it holds such an array. */
-static bool has_dtype_named(PyObject *value, const char *name, int depth)
+static bool has_dtype_with_prefix(PyObject *value, const char *name, int depth)
 {
     OWNED PyObject *dtype = NULL, *text = NULL;
     bool is;
 
     if (depth && is_sequence(value))
         for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value) && i < MOST_TENSORS; i++)
-            if (has_dtype_named(PySequence_Fast_GET_ITEM(value, i), name, depth - 1))
+            if (has_dtype_with_prefix(PySequence_Fast_GET_ITEM(value, i), name, depth - 1))
                 return true;
     if (!value_is_library_array(value))
         return false;
@@ -386,13 +386,13 @@ static bool has_dtype_named(PyObject *value, const char *name, int depth)
 
 /* Does torch warn when attribute NAME of the tensor VALUE is read, e.g. `T`, because VALUE does not
  * have two dimensions? */
-static bool warns_of_attribute(PyObject *value, PyObject *name)
+static bool does_torch_warn_of_attribute(PyObject *value, PyObject *name)
 {
     const char *text = PyUnicode_AsUTF8(name);
     OWNED PyObject *dimensions = NULL;
     bool is;
 
-    if (!text || !is_in_set(text, "turned") || !has_dtype_named(value, "torch.", 0)) {
+    if (!text || !is_in_set(text, "turned") || !has_dtype_with_prefix(value, "torch.", 0)) {
         PyErr_Clear();
         return false;
     }
@@ -413,13 +413,13 @@ static bool may_torch_warn(const struct call *call, const char *name)
     if (is_in_set(name, "of_dimension"))
         return call->count < 2;
     if (!strcmp(name, "getattr"))
-        return warns_of_attribute(call->args[0], call->args[1]);
+        return does_torch_warn_of_attribute(call->args[0], call->args[1]);
     for (int i = 0; i < call->count; i++) {
         PyObject *value = call->args[i];
 
-        if (masks && has_dtype_named(value, "torch.uint8", 2))
+        if (masks && has_dtype_with_prefix(value, "torch.uint8", 2))
             return true;
-        if (casts && has_dtype_named(value, "torch.complex", 0))
+        if (casts && has_dtype_with_prefix(value, "torch.complex", 0))
             return true;
         if (is_padded && PyUnicode_Check(value))
             return true;
@@ -457,7 +457,8 @@ static bool is_pure_operator(const struct call *call, const char *name, enum ope
 
         if (!value_is_array(value))
             continue;
-        pure = effect == OPERATOR_READS ? value_is_library_array(value) : value_never_warns(value);
+        pure = effect == OPERATOR_READS ? value_is_library_array(value)
+                                        : value_is_silent_when_used(value);
     }
     return pure && !may_torch_warn(call, name);
 }
@@ -493,7 +494,7 @@ enum ended run_graph_operator(struct capture *c, struct watched *w, const char *
     enum ended ended;
     PyObject *result;
 
-    ended = may_operate(c, is_pure_operator(call, name, effect, numbers));
+    ended = may_add_operation(c, is_pure_operator(call, name, effect, numbers));
     if (ended)
         return ended;
     if (!make_operation(c, call, strstr(name, "item"), &operation))
@@ -559,7 +560,7 @@ static bool is_numpy_function(PyObject *callable)
 
 /* Does each keyword argument of CALL influence only the result? This is so for dim, dtype and some
  * others. */
-static bool are_keywords_harmless(const struct call *call)
+static bool do_keywords_affect_only_result(const struct call *call)
 {
     for (int i = 0; i < count_names(call); i++) {
         const char *keyword = PyUnicode_AsUTF8(PyTuple_GET_ITEM(call->names, i));
@@ -586,10 +587,10 @@ static bool is_pure_call(const struct call *call, const char *name)
 
         if (value == Py_True)
             return false;
-        if (value_has_array(value, 2) && !value_never_warns(value))
+        if (value_has_array(value, 2) && !value_is_silent_when_used(value))
             return false;
     }
-    return are_keywords_harmless(call);
+    return do_keywords_affect_only_result(call);
 }
 
 /* Return the shadow of the argument that the call returned: `self` of an in-place method such as
@@ -637,7 +638,7 @@ enum ended run_array_call(struct capture *c, struct watched *w, const struct cal
     enum ended ended = ENDED_NOT;
 
     if (!is_fact)
-        ended = may_operate(c, is_pure_call(call, name));
+        ended = may_add_operation(c, is_pure_call(call, name));
     if (ended)
         return ended;
     if (!make_operation(c, call, true, &operation))

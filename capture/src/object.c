@@ -44,16 +44,16 @@ struct shadow *find_class_source(struct capture *c, PyObject *value, struct shad
     return source_read_attribute(c, of, "__class__", (PyObject *)type);
 }
 
-enum ended step_method(struct capture *c, struct watched *w, const struct call *call,
-                       PyObject *function, struct shadow *of, const char *name)
+enum ended step_through_method(struct capture *c, struct watched *w, const struct call *call,
+                               PyObject *function, struct shadow *of, const char *name)
 {
     struct shadow *source = NULL;
 
     if (function && of)
         source = source_read_attribute(c, of, name, function);
-    if (!source || !can_step(c, function, source))
+    if (!source || !can_step_through(c, function, source))
         return ENDED_BEFORE;
-    return step_function(c, w, call, (PyFunctionObject *)function, source);
+    return step_through_function(c, w, call, (PyFunctionObject *)function, source);
 }
 
 enum ended step_special_method(struct capture *c, struct watched *w, const char *name,
@@ -70,13 +70,14 @@ enum ended step_special_method(struct capture *c, struct watched *w, const char 
     /* if the call has no `self` of its own, its callable is the operation, e.g. operator.add, which
      * calls the method */
     made.operates = !call->bound;
-    return step_method(c, w, &made, function, find_class_source(c, call->args[0], call->shadows[0]),
-                       name);
+    return step_through_method(c, w, &made, function,
+                               find_class_source(c, call->args[0], call->shadows[0]), name);
 }
 
 /* Does the class of the first argument inherit from `object` the __ne__ that negates __eq__? Sets
  * *OF to the source of this class. Adds guards. */
-static bool inherits_ne(struct capture *c, const struct call *call, struct shadow **of)
+static bool is_ne_inherited_from_object(struct capture *c, const struct call *call,
+                                        struct shadow **of)
 {
     PyObject *word = intern_word("__ne__");
     PyObject *object_ne = _PyType_Lookup(&PyBaseObject_Type, word);
@@ -94,11 +95,11 @@ enum ended step_operator_method(struct capture *c, struct watched *w, const char
     char text[24];
 
     snprintf(text, sizeof text, "__%s%.*s__", call->reflected ? "r" : "", length, name);
-    if (!strcmp(text, "__ne__") && inherits_ne(c, call, &of)) {
+    if (!strcmp(text, "__ne__") && is_ne_inherited_from_object(c, call, &of)) {
         PyObject *object_ne = _PyType_Lookup(&PyBaseObject_Type, intern_word("__ne__"));
 
         of = source_read_attribute(c, of, text, object_ne);
-        if (!of || guard_on(c, of, "ID_MATCH", object_ne))
+        if (!of || guard_add(c, of, "ID_MATCH", object_ne))
             return ENDED_BEFORE;
         return step_special_method(c, w, "__eq__", call);
     }
@@ -109,7 +110,7 @@ enum ended step_operator_method(struct capture *c, struct watched *w, const char
 
 /* Do the functions of `object` create the instances of this class, set their attributes and release
  * them? */
-static bool has_ordinary_slots(const PyTypeObject *type)
+static bool has_class_ordinary_slots(const PyTypeObject *type)
 {
     const bool is_programs_class = type->tp_flags & Py_TPFLAGS_HEAPTYPE;
 
@@ -126,7 +127,7 @@ static bool has_ordinary_slots(const PyTypeObject *type)
 
 /* Add guards that TYPE inherits the methods in `inherited` from `object`, and has no method in
  * `absent`. OF is the source of TYPE. */
-static bool guard_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of)
+static bool guard_ordinary_class(struct capture *c, PyTypeObject *type, struct shadow *of)
 {
     static const char *const inherited[] = {"__new__", "__setattr__", "__getattribute__",
                                             "__delattr__"};
@@ -136,14 +137,14 @@ static bool guard_ordinary(struct capture *c, PyTypeObject *type, struct shadow 
         PyObject *value = _PyType_Lookup(&PyBaseObject_Type, intern_word(inherited[i]));
         struct shadow *source = source_read_attribute(c, of, inherited[i], value);
 
-        if (!source || guard_on(c, source, "ID_MATCH", value))
+        if (!source || guard_add(c, source, "ID_MATCH", value))
             return false;
         source->source.guarded = GUARDED_VALUE;
     }
     for (size_t i = 0; i < Py_ARRAY_LENGTH(absent); i++) {
         PyObject *word = intern_word(absent[i]);
 
-        if (_PyType_Lookup(type, word) || guard_on(c, of, "NO_HASATTR", word))
+        if (_PyType_Lookup(type, word) || guard_add(c, of, "NO_HASATTR", word))
             return false;
     }
     return true;
@@ -151,25 +152,26 @@ static bool guard_ordinary(struct capture *c, PyTypeObject *type, struct shadow 
 
 bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of)
 {
-    if (!is_plain_class(type) || !has_ordinary_slots(type))
+    if (!is_plain_class(type) || !has_class_ordinary_slots(type))
         return false;
     if (!ensure_value_known(c, (PyObject *)type, of))
         return false;
     if (!of->source.is_ordinary)
-        of->source.is_ordinary = guard_ordinary(c, type, of);
+        of->source.is_ordinary = guard_ordinary_class(c, type, of);
     return of->source.is_ordinary;
 }
 
 /* Does CALL call a class without arguments, and does this class inherit __init__ from `object`?
  * Adds guards. */
-static bool inherits_init(struct capture *c, const struct call *call, PyObject *init)
+static bool is_init_inherited_from_object(struct capture *c, const struct call *call,
+                                          PyObject *init)
 {
     struct shadow *of;
 
     if (init != _PyType_Lookup(&PyBaseObject_Type, intern_word("__init__")) || call->count)
         return false;
     of = source_read_attribute(c, call->of, "__init__", init);
-    return of && !guard_on(c, of, "ID_MATCH", init);
+    return of && !guard_add(c, of, "ID_MATCH", init);
 }
 
 enum ended call_class(struct capture *c, struct watched *w, const struct call *call)
@@ -188,9 +190,9 @@ enum ended call_class(struct capture *c, struct watched *w, const struct call *c
     making.made = made;
     made->object.of_class = call->of;
     function = find_python_method(type, "__init__");
-    if (!function && inherits_init(c, call, init))
+    if (!function && is_init_inherited_from_object(c, call, init))
         return stack_replace(c, w, call->slots, run_call(call), made);
-    return step_method(c, w, &making, function, call->of, "__init__");
+    return step_through_method(c, w, &making, function, call->of, "__init__");
 }
 
 /* ---- properties, truth values ---- */
@@ -212,8 +214,8 @@ enum ended call_property(struct capture *c, struct watched *w, PyObject *name, P
         of = source_read(c, of, '.', name, property);
     c->kind = NULL;
     made.callable = function;
-    ended = step_method(c, w, &made, function, of, which);
-    if (is_decided(c, ended))
+    ended = step_through_method(c, w, &made, function, of, which);
+    if (is_instruction_handled(c, ended))
         return ended;
     return break_at(c, "attribute", "a property that cannot be followed");
 }
@@ -229,9 +231,9 @@ static bool is_always_true(struct capture *c, PyObject *value, struct shadow *of
     if (type->tp_as_mapping->mp_length)
         return false;
     of_class = find_class_source(c, value, of);
-    if (!of_class || guard_on(c, of_class, "NO_HASATTR", intern_word("__bool__")))
+    if (!of_class || guard_add(c, of_class, "NO_HASATTR", intern_word("__bool__")))
         return false;
-    return !guard_on(c, of_class, "NO_HASATTR", intern_word("__len__"));
+    return !guard_add(c, of_class, "NO_HASATTR", intern_word("__len__"));
 }
 
 enum ended convert_object_to_bool(struct capture *c, struct watched *w)
@@ -249,9 +251,9 @@ enum ended convert_object_to_bool(struct capture *c, struct watched *w)
     if (!is_programs_class || is_graph_value(value, of))
         return ENDED_BEFORE;
     ended = step_operator_method(c, w, "bool", &call);
-    if (!is_decided(c, ended))
+    if (!is_instruction_handled(c, ended))
         ended = step_operator_method(c, w, "len", &call);
-    if (is_decided(c, ended) || !is_always_true(c, value, of))
+    if (is_instruction_handled(c, ended) || !is_always_true(c, value, of))
         return ended;
     return stack_replace_known(c, w, 1, Py_NewRef(Py_True));
 }
@@ -324,7 +326,8 @@ enum ended call_super(struct capture *c, struct watched *w, const struct call *c
 /* super() searches for the attribute NAME in MRO, from index AT on. Does a plain lookup of NAME in
  * NEXT, the class at this index, find the same attribute? It does if NEXT itself has the attribute,
  * or if NEXT's own MRO equals the part of MRO from AT on. */
-static bool finds_same_as_super(PyTypeObject *next, PyObject *name, PyObject *mro, Py_ssize_t at)
+static bool does_lookup_find_same_as_super(PyTypeObject *next, PyObject *name, PyObject *mro,
+                                           Py_ssize_t at)
 {
     const bool is_programs_class = next->tp_flags & Py_TPFLAGS_HEAPTYPE;
     const Py_ssize_t rest = PyTuple_GET_SIZE(mro) - at;
@@ -368,7 +371,7 @@ struct shadow *find_super_method(struct capture *c, PyObject *type, PyObject *se
     if (!source || at >= count)
         return NULL;
     next = (PyTypeObject *)PyTuple_GET_ITEM(mro, at);
-    if (!finds_same_as_super(next, name, mro, at))
+    if (!does_lookup_find_same_as_super(next, name, mro, at))
         return NULL;
     found = _PyType_Lookup(next, name);
     if (!found)
@@ -383,7 +386,7 @@ struct shadow *find_super_method(struct capture *c, PyObject *type, PyObject *se
     }
     if (found != _PyType_Lookup(&PyBaseObject_Type, intern_word("__init__")))
         return NULL;
-    if (guard_on(c, source, "ID_MATCH", found))
+    if (guard_add(c, source, "ID_MATCH", found))
         return NULL;
     return make_method_shadow(c, of, name, NULL, NULL, NULL);
 }

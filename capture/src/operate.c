@@ -28,7 +28,7 @@ static struct call describe_top_call(const struct watched *w, const char *name, 
 
 /* For `b + a`, does CPython try A's reflected method, e.g. A.__radd__, before B's method? It does
  * if A's class is a subclass of B's class and has a reflected method of its own. */
-static bool tries_reflected_first(PyObject *a, PyObject *b, const char *name)
+static bool is_reflected_method_tried_first(PyObject *a, PyObject *b, const char *name)
 {
     const int length = (int)strcspn(name, "_");
     OWNED PyObject *word = NULL;
@@ -50,7 +50,7 @@ static enum ended finish_truth_test(struct capture *c, struct watched *w, enum e
 {
     PyObject *is;
 
-    if (!is_done(ended))
+    if (!is_instruction_done(ended))
         return ended;
     if (!ended && !ensure_value_known(c, stack_value(w, 0), stack_shadow(w, 0))) {
         break_at(c, "value", "whether an object is true that is not known");
@@ -64,7 +64,7 @@ static enum ended finish_truth_test(struct capture *c, struct watched *w, enum e
 /* Does operator.NAME give an integer in every later call, whatever values the inputs among its
  * integer operands have? A shift does not, because it may raise; nor does a power whose exponent is
  * an input or is negative. */
-static bool gives_integer(struct capture *c, const char *name, const struct call *call)
+static bool does_operator_give_integer(struct capture *c, const char *name, const struct call *call)
 {
     int large;
 
@@ -97,7 +97,7 @@ static enum operation_kind classify_operation(struct capture *c, const char *nam
                                               const struct call *call)
 {
     if (is_operand_in_graph(call, 0) || is_operand_in_graph(call, 1) ||
-        gives_integer(c, name, call))
+        does_operator_give_integer(c, name, call))
         return OPERATION_NODE;
     return ensure_arguments_known(c, call, false) ? OPERATION_KNOWN : OPERATION_OF_CLASSES;
 }
@@ -108,26 +108,26 @@ static bool is_equality(const char *name)
 }
 
 /* Execute an operator of lists or tuples by stepping through a polyfill. */
-static enum ended operate_by_polyfill(struct capture *c, struct watched *w, const char *name,
-                                      const struct call *call)
+static enum ended execute_operator_by_polyfill(struct capture *c, struct watched *w,
+                                               const char *name, const struct call *call)
 {
     PyObject *first = call->args[0];
 
     if (!strcmp(name, "iadd") && PyList_CheckExact(first))
-        return step_polyfill(c, w, "_iadd", call);
+        return step_through_polyfill(c, w, "_iadd", call);
     if (!is_sequence(first))
         return ENDED_BEFORE;
     if (!strcmp(name, "contains"))
-        return step_polyfill(c, w, "_contains", call);
+        return step_through_polyfill(c, w, "_contains", call);
     if (is_equality(name) && Py_TYPE(first) == Py_TYPE(call->args[1]))
-        return finish_truth_test(c, w, step_polyfill(c, w, "_eq", call), name[0] == 'n');
+        return finish_truth_test(c, w, step_through_polyfill(c, w, "_eq", call), name[0] == 'n');
     return ENDED_BEFORE;
 }
 
 /* Step through a special method of an operand's class. Tries the methods in the order in which
  * CPython tries them. */
-static enum ended operate_by_class(struct capture *c, struct watched *w, const char *name,
-                                   const struct call *call)
+static enum ended execute_operator_by_method(struct capture *c, struct watched *w, const char *name,
+                                             const struct call *call)
 {
     const bool two = call->count == 2, in_place = two && name[0] == 'i';
     /* the name of the plain operator: "add" for the in-place operator "iadd" */
@@ -143,13 +143,13 @@ static enum ended operate_by_class(struct capture *c, struct watched *w, const c
     swapped.args = operands.values;
     swapped.shadows = operands.of;
     swapped.reflected = true;
-    if (!in_place && tries_reflected_first(call->args[1], call->args[0], name))
+    if (!in_place && is_reflected_method_tried_first(call->args[1], call->args[0], name))
         ended = step_operator_method(c, w, name, &swapped);
-    if (!is_decided(c, ended))
+    if (!is_instruction_handled(c, ended))
         ended = step_operator_method(c, w, name, call);
-    if (in_place && !is_decided(c, ended))
+    if (in_place && !is_instruction_handled(c, ended))
         ended = step_operator_method(c, w, plain, call);
-    if (!is_decided(c, ended))
+    if (!is_instruction_handled(c, ended))
         ended = step_operator_method(c, w, plain, &swapped);
     return ended;
 }
@@ -175,16 +175,16 @@ static enum ended execute_operation(struct capture *c, struct watched *w, const 
     if (ended != ENDED_BEFORE)
         return ended;
     ended = execute_move(c, w, name, call);
-    if (is_decided(c, ended))
+    if (is_instruction_handled(c, ended))
         return ended;
-    ended = operate_by_polyfill(c, w, name, call);
-    if (is_decided(c, ended))
+    ended = execute_operator_by_polyfill(c, w, name, call);
+    if (is_instruction_handled(c, ended))
         return ended;
-    ended = operate_by_class(c, w, name, call);
-    return is_decided(c, ended) ? ended : break_at_unknown_operand(c, call, name);
+    ended = execute_operator_by_method(c, w, name, call);
+    return is_instruction_handled(c, ended) ? ended : break_at_unknown_operand(c, call, name);
 }
 
-static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t which)
+static enum ended execute_binary_operator(struct capture *c, struct watched *w, uint32_t which)
 {
     struct operands operands;
     struct call call = describe_top_call(w, binary_names[which], 2, &operands);
@@ -212,7 +212,7 @@ static bool guard_comparison(struct capture *c, const struct call *call, PyObjec
     OWNED PyObject *expression = make_expression(c, call);
     OWNED PyObject *guard = expression ? PyTuple_Pack(2, expression, result) : NULL;
 
-    return guard && !c->foreign && !guard_on(c, c->locals, "COMPARISON", guard);
+    return guard && !c->foreign && !guard_add(c, c->locals, "COMPARISON", guard);
 }
 
 static enum ended execute_comparison(struct capture *c, struct watched *w,
@@ -231,7 +231,7 @@ static enum ended execute_comparison(struct capture *c, struct watched *w,
             return stack_replace_known(c, w, call.slots, Py_NewRef(result));
     }
     ended = execute_operation(c, w, name, &call);
-    c->make_bool = action.flag && is_done(ended) && !PyBool_Check(stack_value(w, 0));
+    c->make_bool = action.flag && is_instruction_done(ended) && !PyBool_Check(stack_value(w, 0));
     return ended;
 }
 
@@ -255,7 +255,7 @@ static bool is_cached_integer(PyObject *number)
 
 /* Are A and B certainly the same object if they are equal? They are if they are None, bools or
  * small integers. */
-static bool are_singletons(PyObject *a, PyObject *b)
+static bool are_cached_singletons(PyObject *a, PyObject *b)
 {
     if (a == Py_None || b == Py_None || PyBool_Check(a) || PyBool_Check(b))
         return true;
@@ -265,8 +265,8 @@ static bool are_singletons(PyObject *a, PyObject *b)
 }
 
 /* Do the shadows of A and B tell without a guard whether A and B are the same object? */
-static bool is_identity_in_shadows(PyObject *b, const struct shadow *of_a,
-                                   const struct shadow *of_b)
+static bool is_identity_known_from_shadows(PyObject *b, const struct shadow *of_a,
+                                           const struct shadow *of_b)
 {
     if (b == get_polyfill("end"))
         return true;
@@ -279,14 +279,14 @@ static bool is_identity_in_shadows(PyObject *b, const struct shadow *of_a,
 
 /* Can guards on the values of A and B ensure that `A is B` gives the same result in later calls?
  * Adds these guards. */
-static bool guard_for_identity(struct capture *c, PyObject *a, PyObject *b, struct shadow *of_a,
-                               struct shadow *of_b)
+static bool guard_values_for_identity(struct capture *c, PyObject *a, PyObject *b,
+                                      struct shadow *of_a, struct shadow *of_b)
 {
     if (!ensure_type_known(c, a, of_a) || !ensure_type_known(c, b, of_b))
         return false;
     if (Py_TYPE(a) != Py_TYPE(b))
         return true;
-    if (!are_singletons(a, b) && (value_is_simple(a) || is_graph_value(a, of_a)))
+    if (!are_cached_singletons(a, b) && (value_is_simple(a) || is_graph_value(a, of_a)))
         return false;
     return ensure_value_known(c, a, of_a) && ensure_value_known(c, b, of_b);
 }
@@ -301,7 +301,7 @@ static bool guard_identity(struct capture *c, PyObject *a, PyObject *b, struct s
     if (!is_source(of_a) || !is_source(of_b) || !of_b->source.key || c->foreign)
         return false;
     path = source_make_path(c, of_b);
-    return path && !guard_on(c, of_a, a == b ? "ALIASING" : "NO_ALIASING", path);
+    return path && !guard_add(c, of_a, a == b ? "ALIASING" : "NO_ALIASING", path);
 }
 
 /* Execute `a is b` or, if NEGATED, `a is not b`, for the top two values. */
@@ -310,10 +310,10 @@ static enum ended compare_identity(struct capture *c, struct watched *w, bool ne
     PyObject *a = stack_value(w, 1), *b = stack_value(w, 0);
     struct shadow *of_a = skip_in_place_results(stack_shadow(w, 1)),
                   *of_b = skip_in_place_results(stack_shadow(w, 0));
-    bool is_sure = is_identity_in_shadows(b, of_a, of_b);
+    bool is_sure = is_identity_known_from_shadows(b, of_a, of_b);
 
     if (!is_sure)
-        is_sure = guard_for_identity(c, a, b, of_a, of_b);
+        is_sure = guard_values_for_identity(c, a, b, of_a, of_b);
     if (!is_sure)
         is_sure = guard_identity(c, a, b, of_a, of_b);
     PyErr_Clear();
@@ -337,7 +337,7 @@ static bool is_presence_of_key_known(struct capture *c, PyObject *dict, struct s
         return false;
     if (!source_find_changed(of, '[', item)) {
         kind = PyDict_Contains(dict, item) == 1 ? "DICT_CONTAINS" : "DICT_NOT_CONTAINS";
-        guard_on(c, of, kind, item);
+        guard_add(c, of, kind, item);
     }
     return true;
 }
@@ -416,7 +416,7 @@ enum ended convert_to_bool(struct capture *c, struct watched *w)
     enum ended ended = convert_object_to_bool(c, w);
     int is;
 
-    if (is_decided(c, ended))
+    if (is_instruction_handled(c, ended))
         return finish_truth_test(c, w, ended, false);
     if (is_graph_value(value, of))
         return break_at(c, "data", "whether a %.100s is true decides what runs", type);
@@ -426,7 +426,7 @@ enum ended convert_to_bool(struct capture *c, struct watched *w)
     return stack_replace_known(c, w, 1, is < 0 ? NULL : PyBool_FromLong(is));
 }
 
-static enum ended operate_unary(struct capture *c, struct watched *w, const char *name)
+static enum ended execute_unary_operator(struct capture *c, struct watched *w, const char *name)
 {
     struct operands operands;
     const struct call call = describe_top_call(w, name, 1, &operands);
@@ -434,13 +434,13 @@ static enum ended operate_unary(struct capture *c, struct watched *w, const char
     return execute_operation(c, w, name, &call);
 }
 
-static enum ended get_iterator(struct capture *c, struct watched *w)
+static enum ended execute_get_iter(struct capture *c, struct watched *w)
 {
     struct operands operands;
     const struct call call = describe_top_call(w, "iter", 1, &operands);
-    enum ended ended = call_iter(c, w, &call);
+    enum ended ended = execute_iter_call(c, w, &call);
 
-    if (COMPAT_ABOVE_ITERATOR && is_done(ended))
+    if (COMPAT_ABOVE_ITERATOR && is_instruction_done(ended))
         stack_push(w, NULL, NULL);
     return ended;
 }
@@ -449,15 +449,15 @@ enum ended execute_operator(struct capture *c, struct watched *w, struct compat_
 {
     switch (action.op) {
     case BINARY_OP:
-        return operate_binary(c, w, action.arg);
+        return execute_binary_operator(c, w, action.arg);
     case UNARY_NEGATIVE:
-        return operate_unary(c, w, "neg");
+        return execute_unary_operator(c, w, "neg");
     case UNARY_POSITIVE:
-        return operate_unary(c, w, "pos");
+        return execute_unary_operator(c, w, "pos");
     case UNARY_INVERT:
-        return operate_unary(c, w, "invert");
+        return execute_unary_operator(c, w, "invert");
     case GET_ITER:
-        return get_iterator(c, w);
+        return execute_get_iter(c, w);
     case TO_BOOL:
         return convert_to_bool(c, w);
     case UNARY_NOT:

@@ -141,7 +141,7 @@ static PyObject *make_part(struct capture *c, struct shadow *shadow)
     if (!part.what || (is_constant && !part.thing))
         return NULL;
     if (is_constant && is_builtin && shadow->source.guarded != GUARDED_VALUE &&
-        guard_on(c, shadow, "ID_MATCH", part.thing))
+        guard_add(c, shadow, "ID_MATCH", part.thing))
         return NULL;
     items = make_plan_parts(c, part.count, shadow->items);
     keys = copy_first_keys(shadow, part.has_keys ? part.count : 0);
@@ -183,7 +183,7 @@ PyObject *make_plan_parts(struct capture *c, Py_ssize_t count, struct shadow *co
     return made;
 }
 
-static bool is_cell(const struct watched *w, int variable)
+static bool is_cell_variable(const struct watched *w, int variable)
 {
     const int kind = _PyLocals_GetKind(w->code->co_localspluskinds, variable);
     PyObject *value = compat_get_local(w->frame, variable);
@@ -193,7 +193,7 @@ static bool is_cell(const struct watched *w, int variable)
 
 /* Did the captured function itself make the cell? The compiled code may set only cells of this
  * kind. */
-static bool is_own_cell(const struct shadow *shadow)
+static bool is_cell_made_by_function(const struct shadow *shadow)
 {
     return is_kind(shadow, SHADOW_CELL) && !shadow->cell.is_outside;
 }
@@ -207,8 +207,8 @@ static PyObject *describe_variable(struct capture *c, const struct watched *w, i
     PyObject *value = compat_get_local(w->frame, i);
     bool is_unchanged;
 
-    if (is_cell(w, i)) {
-        if (!is_own_cell(shadow))
+    if (is_cell_variable(w, i)) {
+        if (!is_cell_made_by_function(shadow))
             return Py_NewRef(Py_None);
         value = compat_cell_content(value);
         shadow = shadow->items[0];
@@ -263,9 +263,9 @@ PyObject *describe_plan_state(struct capture *c, const struct watched *w,
         PyObject *cell = Py_None;
 
         /* the compiled code passes cells that the captured function made to the plan */
-        if (is_own_cell(shadow) && !shadow->plan_part)
+        if (is_cell_made_by_function(shadow) && !shadow->plan_part)
             shadow->plan_part = capture_keep(c, own);
-        if (!w->resumed && is_cell(w, i))
+        if (!w->resumed && is_cell_variable(w, i))
             cell = compat_get_local(w->frame, i);
         PyTuple_SET_ITEM(cells, i, Py_NewRef(cell));
     }
@@ -303,7 +303,7 @@ static PyObject *take_first_result(struct plan *plan, PyThreadState *ts, compat_
 
 /* Link the first COUNT frames of the traceback TRACE: each then seems to have called the next. The
  * first is FRAME, a frame of the program; dyntrace._plan has made the others. */
-static void link_frames(PyObject *trace, long count, compat_frame *frame)
+static void link_frames_of_traceback(PyObject *trace, long count, compat_frame *frame)
 {
     PyTracebackObject *at = (PyTracebackObject *)trace;
     PyFrameObject *outer = at->tb_frame;
@@ -358,7 +358,7 @@ static PyObject *handle_exception(struct plan *plan, PyThreadState *ts, compat_f
     if (trace && PyTuple_CheckExact(trace)) {
         PyObject *made = PyTuple_GET_ITEM(trace, 0);
         Py_XSETREF(raised.traceback, Py_NewRef(made));
-        link_frames(made, PyLong_AsLong(PyTuple_GET_ITEM(trace, 1)), frame);
+        link_frames_of_traceback(made, PyLong_AsLong(PyTuple_GET_ITEM(trace, 1)), frame);
     }
     tracer_restore_exception(&raised);
     return NULL;
@@ -438,7 +438,7 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
     return result;
 }
 
-static void plan_free(PyObject *object)
+static void free_plan(PyObject *object)
 {
     struct plan *plan = (struct plan *)object;
 
@@ -475,7 +475,7 @@ PyTypeObject plan_type = {
     .tp_basicsize = sizeof(struct plan),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_doc = "Runs a graph for the compiled code, and returns the values after the graph.",
-    .tp_dealloc = plan_free,
+    .tp_dealloc = free_plan,
     .tp_call = PyVectorcall_Call,
     .tp_vectorcall_offset = offsetof(struct plan, call),
     .tp_members = plan_members,

@@ -68,7 +68,7 @@ void stack_push(struct watched *w, PyObject *value, struct shadow *shadow)
 {
     if (!value)
         shadow = &shadow_of_null;
-    else if (shadow && !shadow_fits(shadow, value))
+    else if (shadow && !shadow_matches_value(shadow, value))
         shadow = NULL;
     w->depth++;
     w->shadow[get_stack_slot(w, 0)] = shadow;

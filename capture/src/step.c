@@ -12,7 +12,7 @@ enum { MOST_JUMPS = 40000, MOST_NODES = 40000 };
 /* Would CPython, without the capture, release OBJECT now? It would if the only references to OBJECT
  * are those of the capture and MORE others. With OBJECT NULL: would CPython release any object of
  * c->mortal? */
-static bool would_have_died(const struct capture *c, PyObject *object, Py_ssize_t more)
+static bool would_object_have_died(const struct capture *c, PyObject *object, Py_ssize_t more)
 {
     for (Py_ssize_t i = 0; i < c->mortal->count; i++) {
         const struct shadow *one = c->mortal->items[i];
@@ -54,7 +54,8 @@ static bool may_variable_be_unbound(struct capture *c, const struct watched *w, 
     return !ensure_type_known(c, compat_get_local(w->frame, (int)variable), of);
 }
 
-static enum ended check_load(struct capture *c, const struct watched *w, uint32_t variable)
+static enum ended check_can_load_variable(struct capture *c, const struct watched *w,
+                                          uint32_t variable)
 {
     if (!compat_get_local(w->frame, (int)variable)) {
         /* discard the capture, because the call raises UnboundLocalError, and capture compiles no
@@ -69,9 +70,9 @@ static enum ended check_load(struct capture *c, const struct watched *w, uint32_
     return ENDED_NOT;
 }
 
-static enum ended load_fast(struct capture *c, struct watched *w, uint32_t variable)
+static enum ended execute_load_fast(struct capture *c, struct watched *w, uint32_t variable)
 {
-    enum ended ended = check_load(c, w, variable);
+    enum ended ended = check_can_load_variable(c, w, variable);
     PyObject *value = compat_get_local(w->frame, (int)variable);
 
     if (value != w->stored[variable])
@@ -104,22 +105,23 @@ static PyObject *pop_value(struct watched *w, struct shadow **shadow)
     return compat_take_local(w->frame, at);
 }
 
-static enum ended check_store(struct capture *c, const struct watched *w, uint32_t variable)
+static enum ended check_can_store_variable(struct capture *c, const struct watched *w,
+                                           uint32_t variable)
 {
     PyObject *old = compat_get_local(w->frame, (int)variable);
 
     if (!old)
         return ENDED_NOT;
-    if (would_have_died(c, old, 1))
+    if (would_object_have_died(c, old, 1))
         return break_at_death(c);
-    if (c->mortal->count && Py_REFCNT(old) == 1 && !value_dies_quietly(old))
+    if (c->mortal->count && Py_REFCNT(old) == 1 && !value_can_die_quietly(old))
         return break_at_death(c);
     return ENDED_NOT;
 }
 
-static enum ended store_fast(struct capture *c, struct watched *w, uint32_t variable)
+static enum ended execute_store_fast(struct capture *c, struct watched *w, uint32_t variable)
 {
-    enum ended ended = check_store(c, w, variable);
+    enum ended ended = check_can_store_variable(c, w, variable);
     struct shadow *shadow;
     PyObject *value;
 
@@ -141,9 +143,9 @@ static enum ended check_double_instruction(struct capture *c, const struct watch
         const bool is_stored_first = i && half[0] == STORE_FAST && variable[0] == variable[1];
 
         if (half[i] == STORE_FAST)
-            ended = check_store(c, w, variable[i]);
+            ended = check_can_store_variable(c, w, variable[i]);
         else if (!is_stored_first)
-            ended = check_load(c, w, variable[i]);
+            ended = check_can_load_variable(c, w, variable[i]);
     }
     return ended;
 }
@@ -156,9 +158,9 @@ static enum ended execute_double_instruction(struct capture *c, struct watched *
 
     for (int i = 0; i < 2 && !ended; i++) {
         if (half[i] == STORE_FAST)
-            ended = store_fast(c, w, variable[i]);
+            ended = execute_store_fast(c, w, variable[i]);
         else
-            ended = load_fast(c, w, variable[i]);
+            ended = execute_load_fast(c, w, variable[i]);
     }
     return ended;
 }
@@ -181,7 +183,7 @@ static struct shadow *make_cell_shadow(struct capture *c, struct shadow *content
     return made;
 }
 
-static enum ended make_cell(struct capture *c, struct watched *w, uint32_t variable)
+static enum ended execute_make_cell(struct capture *c, struct watched *w, uint32_t variable)
 {
     PyObject *value = compat_take_local(w->frame, (int)variable);
     PyObject *cell = PyCell_New(value);
@@ -242,7 +244,7 @@ static struct shadow *find_free_cell_shadow(struct capture *c, struct watched *w
     return make_cell_shadow(c, NULL, cell, NULL, true);
 }
 
-static enum ended copy_free_vars(struct capture *c, struct watched *w, int count)
+static enum ended execute_copy_free_vars(struct capture *c, struct watched *w, int count)
 {
     PyObject *closure = compat_get_function(w->frame)->func_closure;
     const int first = w->variables - count;
@@ -292,7 +294,7 @@ static void check_cell_unchanged(struct capture *c, const struct shadow *of,
         c->failed |= content->value != value;
 }
 
-static enum ended load_deref(struct capture *c, struct watched *w, uint32_t variable)
+static enum ended execute_load_deref(struct capture *c, struct watched *w, uint32_t variable)
 {
     PyObject *value = compat_cell_content(compat_get_local(w->frame, (int)variable));
     struct shadow *of = w->shadow[variable];
@@ -307,7 +309,7 @@ static enum ended load_deref(struct capture *c, struct watched *w, uint32_t vari
     return ENDED_NOT;
 }
 
-static enum ended store_deref(struct capture *c, struct watched *w, uint32_t variable)
+static enum ended execute_store_deref(struct capture *c, struct watched *w, uint32_t variable)
 {
     PyObject *cell = compat_get_local(w->frame, (int)variable);
     struct shadow *of = w->shadow[variable];
@@ -321,12 +323,12 @@ static enum ended store_deref(struct capture *c, struct watched *w, uint32_t var
     if (content)
         check_cell_unchanged(c, of, content, old);
     if (content && of->cell.is_outside && of->cell.source)
-        return set_place(c, w, 1, of->cell.source, '.', intern_word("cell_contents"), old,
-                         stack_value(w, 0), stack_shadow(w, 0));
+        return set_value_at_place(c, w, 1, of->cell.source, '.', intern_word("cell_contents"), old,
+                                  stack_value(w, 0), stack_shadow(w, 0));
     if (!is_kind(of, SHADOW_CELL) || of->cell.is_outside || !shadow_save_for_undo(c, of))
         return break_at(c, "mutation", "variable %.100s of another function is set",
                         get_variable_name(w, variable));
-    if (old && would_have_died(c, old, 1))
+    if (old && would_object_have_died(c, old, 1))
         return break_at_death(c);
     value = pop_value(w, &shadow);
     of->items[0] = shadow;
@@ -364,7 +366,8 @@ static void set_function_part(struct watched *w, PyFunctionObject *function, str
 
 /* Execute MAKE_FUNCTION, which takes a code object from the top of the stack, and below it the
  * defaults, keyword defaults and closure. */
-static enum ended make_function(struct capture *c, struct watched *w, struct compat_action action)
+static enum ended execute_make_function(struct capture *c, struct watched *w,
+                                        struct compat_action action)
 {
     const unsigned understood = CLOSURE | KEYWORDS | DEFAULTS;
     const bool makes = action.op == MAKE_FUNCTION;
@@ -415,7 +418,7 @@ static PyObject *read_builtin(struct capture *c, struct watched *w, PyObject *na
         return NULL;
     }
     if (!missing->source.guarded)
-        guard_on(c, w->globals, "DICT_NOT_CONTAINS", name);
+        guard_add(c, w->globals, "DICT_NOT_CONTAINS", name);
     missing->source.guarded = GUARDED_VALUE;
     Py_INCREF(value);
     if (builtins == PyEval_GetBuiltins())
@@ -423,7 +426,8 @@ static PyObject *read_builtin(struct capture *c, struct watched *w, PyObject *na
     return value;
 }
 
-static enum ended load_global(struct capture *c, struct watched *w, PyObject *name, bool null)
+static enum ended execute_load_global(struct capture *c, struct watched *w, PyObject *name,
+                                      bool null)
 {
     PyObject *globals = w->frame->f_globals;
     OWNED PyObject *value = NULL;
@@ -445,7 +449,7 @@ static enum ended load_global(struct capture *c, struct watched *w, PyObject *na
     return push_callable(w, null, Py_NewRef(value), shadow);
 }
 
-static void swap_on_stack(struct watched *w, int count)
+static void swap_stack_values(struct watched *w, int count)
 {
     const int a = w->variables + w->depth - 1;
     const int b = w->variables + w->depth - count;
@@ -459,7 +463,7 @@ static void swap_on_stack(struct watched *w, int count)
     w->shadow[b] = shadow;
 }
 
-static enum ended jump_to(struct capture *c, struct watched *w, uint32_t to)
+static enum ended jump_to_unit(struct capture *c, struct watched *w, uint32_t to)
 {
     const bool is_loop = to <= (uint32_t)w->unit && !compat_are_frames_hidden(w->code);
 
@@ -494,13 +498,13 @@ static enum ended jump_on_condition(struct capture *c, struct watched *w,
         is = value == Py_None;
     } else {
         ended = convert_to_bool(c, w);
-        if (!is_done(ended))
+        if (!is_instruction_done(ended))
             return ended;
         is = stack_value(w, 0) == Py_True;
     }
     /* leave the bool on the stack: if CPython ran the truth test again, it would run code of the
      * program twice */
-    if (is == wanted && jump_to(c, w, action.arg) && !ended)
+    if (is == wanted && jump_to_unit(c, w, action.arg) && !ended)
         return ENDED_BEFORE;
     stack_drop(w, 1);
     /* JUMP_IF_FALSE_OR_POP keeps the value on the stack if it jumps */
@@ -517,18 +521,18 @@ static bool is_python_method(PyObject *method)
 
 /* Step through __enter__ of MANAGER, a context manager. Its __exit__ is on top of the stack,
  * MANAGER below. */
-static enum ended step_enter(struct capture *c, struct watched *w, struct operands *manager,
-                             PyObject *enter)
+static enum ended step_enter_method(struct capture *c, struct watched *w, struct operands *manager,
+                                    PyObject *enter)
 {
     const struct call call = {
         .callable = enter, .args = manager->values, .shadows = manager->of, .count = 1, .slots = 1};
     struct shadow *of_class = find_class_source(c, manager->values[0], manager->of[0]);
     enum ended ended;
 
-    swap_on_stack(w, 2);
-    ended = step_method(c, w, &call, enter, of_class, "__enter__");
+    swap_stack_values(w, 2);
+    ended = step_through_method(c, w, &call, enter, of_class, "__enter__");
     if (ended == ENDED_BEFORE)
-        swap_on_stack(w, 2);
+        swap_stack_values(w, 2);
     return ended;
 }
 
@@ -551,7 +555,7 @@ static enum ended execute_before_with(struct capture *c, struct watched *w)
         /* the `with` statement takes __exit__ from the class, so refuse a manager that has an
          * __exit__ of its own */
         if (is_kind(of, SHADOW_METHOD) && of->value == exit)
-            ended = step_enter(c, w, &manager, enter);
+            ended = step_enter_method(c, w, &manager, enter);
         if (ended != ENDED_BEFORE)
             return ended;
         stack_drop(w, 1);
@@ -560,19 +564,19 @@ static enum ended execute_before_with(struct capture *c, struct watched *w)
     return break_at(c, "call", "with a %.100s, which is not known", type->tp_name);
 }
 
-static enum ended delete_fast(struct capture *c, struct watched *w, uint32_t variable)
+static enum ended execute_delete_fast(struct capture *c, struct watched *w, uint32_t variable)
 {
     enum ended ended;
 
     if (!compat_get_local(w->frame, (int)variable))
         return break_at_unbound(c, w, variable);
-    ended = check_store(c, w, variable);
+    ended = check_can_store_variable(c, w, variable);
     if (!ended)
         set_variable(w, variable, NULL, NULL);
     return ended;
 }
 
-static enum ended load_fast_and_clear(struct watched *w, uint32_t variable)
+static enum ended execute_load_fast_and_clear(struct watched *w, uint32_t variable)
 {
     struct shadow *shadow = w->shadow[variable];
 
@@ -582,7 +586,7 @@ static enum ended load_fast_and_clear(struct watched *w, uint32_t variable)
     return ENDED_NOT;
 }
 
-static enum ended load_const(struct capture *c, struct watched *w, uint32_t number)
+static enum ended execute_load_const(struct capture *c, struct watched *w, uint32_t number)
 {
     PyObject *value = compat_constant(w->code, w->op, number);
 
@@ -596,24 +600,25 @@ static enum ended break_at_unknown_instruction(struct capture *c)
 }
 
 /* Execute LOAD_BUILD_CLASS. CPython takes __build_class__ from the builtins, even if there is a
- * global of this name; load_global() would take this global, so the graph breaks in that case. */
-static enum ended load_build_class(struct capture *c, struct watched *w)
+ * global of this name; execute_load_global() would take this global, so the graph breaks in that
+ * case. */
+static enum ended execute_load_build_class(struct capture *c, struct watched *w)
 {
     PyObject *name = intern_word("__build_class__");
 
     if (PyDict_Contains(w->frame->f_globals, name))
         return break_at_unknown_instruction(c);
-    return load_global(c, w, name, false);
+    return execute_load_global(c, w, name, false);
 }
 
-static enum ended store_global(struct capture *c, struct watched *w, PyObject *name)
+static enum ended execute_store_global(struct capture *c, struct watched *w, PyObject *name)
 {
     if (!w->globals || !PyDict_CheckExact(w->frame->f_globals))
         return break_at_unknown_instruction(c);
     return set_in_dict(c, w, 1, w->globals, name, stack_value(w, 0), stack_shadow(w, 0));
 }
 
-static enum ended import_from(struct capture *c, struct watched *w, PyObject *name)
+static enum ended execute_import_from(struct capture *c, struct watched *w, PyObject *name)
 {
     if (!PyModule_CheckExact(stack_value(w, 0)))
         return break_at_unknown_instruction(c);
@@ -621,20 +626,20 @@ static enum ended import_from(struct capture *c, struct watched *w, PyObject *na
 }
 
 /* Execute FOR_ITER. If the iterator has ended, jump to END. */
-static enum ended for_iter(struct capture *c, struct watched *w, uint32_t end)
+static enum ended execute_for_iter(struct capture *c, struct watched *w, uint32_t end)
 {
     PyObject *iterator = stack_value(w, COMPAT_ABOVE_ITERATOR);
     struct shadow *of = stack_shadow(w, COMPAT_ABOVE_ITERATOR);
     enum ended ended = iterator_push_next(c, w, iterator, of, 0);
 
-    if (is_done(ended) && stack_value(w, 0) == get_polyfill("end")) {
+    if (is_instruction_done(ended) && stack_value(w, 0) == get_polyfill("end")) {
         stack_drop(w, 2 + COMPAT_ABOVE_ITERATOR);
         w->next = (int32_t)end;
     }
     return ended;
 }
 
-static enum ended return_const(struct capture *c, struct watched *w, uint32_t number)
+static enum ended execute_return_const(struct capture *c, struct watched *w, uint32_t number)
 {
     c->returned_shadow = shadow_new_const(c, PyTuple_GET_ITEM(w->code->co_consts, number));
     return c->returned_shadow ? ENDED_RETURN : break_at_no_memory(c);
@@ -656,35 +661,35 @@ static enum ended execute_instruction(struct capture *c, struct watched *w,
         w->names = PyTuple_GET_ITEM(w->code->co_consts, arg);
         return ENDED_NOT;
     case LOAD_FAST:
-        return load_fast(c, w, arg);
+        return execute_load_fast(c, w, arg);
     case STORE_FAST:
-        return store_fast(c, w, arg);
+        return execute_store_fast(c, w, arg);
     case LOAD_FAST_LOAD_FAST:
         return execute_double_instruction(c, w, arg);
     case DELETE_FAST:
-        return delete_fast(c, w, arg);
+        return execute_delete_fast(c, w, arg);
     case LOAD_FAST_AND_CLEAR:
-        return load_fast_and_clear(w, arg);
+        return execute_load_fast_and_clear(w, arg);
     case LOAD_CONST:
-        return load_const(c, w, arg);
+        return execute_load_const(c, w, arg);
     case LOAD_DEREF:
-        return load_deref(c, w, arg);
+        return execute_load_deref(c, w, arg);
     case STORE_DEREF:
-        return store_deref(c, w, arg);
+        return execute_store_deref(c, w, arg);
     case MAKE_CELL:
-        return make_cell(c, w, arg);
+        return execute_make_cell(c, w, arg);
     case COPY_FREE_VARS:
-        return copy_free_vars(c, w, (int)arg);
+        return execute_copy_free_vars(c, w, (int)arg);
     case LOAD_GLOBAL:
-        return load_global(c, w, name, action.flag);
+        return execute_load_global(c, w, name, action.flag);
     case LOAD_BUILD_CLASS:
-        return load_build_class(c, w);
+        return execute_load_build_class(c, w);
     case STORE_GLOBAL:
-        return store_global(c, w, name);
+        return execute_store_global(c, w, name);
     case IMPORT_NAME:
         return import_module(c, w, name);
     case IMPORT_FROM:
-        return import_from(c, w, name);
+        return execute_import_from(c, w, name);
     case LOAD_ATTR:
         return read_attribute(c, w, 1, stack_value(w, 0), stack_shadow(w, 0), name, action.flag);
     case LOAD_SUPER_ATTR:
@@ -705,16 +710,16 @@ static enum ended execute_instruction(struct capture *c, struct watched *w,
         return ENDED_NOT;
     case SWAP:
         if (arg > 1)
-            swap_on_stack(w, (int)arg);
+            swap_stack_values(w, (int)arg);
         return ENDED_NOT;
     case UNPACK_SEQUENCE:
         return execute_unpack(c, w, (Py_ssize_t)arg, -1);
     case UNPACK_EX:
         return execute_unpack(c, w, (Py_ssize_t)(arg & 0xff), (Py_ssize_t)(arg >> 8));
     case FOR_ITER:
-        return for_iter(c, w, arg);
+        return execute_for_iter(c, w, arg);
     case JUMP_FORWARD:
-        return jump_to(c, w, arg);
+        return jump_to_unit(c, w, arg);
     case POP_JUMP_IF_FALSE:
     case JUMP_IF_FALSE_OR_POP:
         return jump_on_condition(c, w, action);
@@ -725,7 +730,7 @@ static enum ended execute_instruction(struct capture *c, struct watched *w,
         return execute_starred_call(c, w, action.flag);
     case MAKE_FUNCTION:
     case SET_FUNCTION_ATTRIBUTE:
-        return make_function(c, w, action);
+        return execute_make_function(c, w, action);
     case BEFORE_WITH:
         return execute_before_with(c, w);
     case YIELD_VALUE:
@@ -735,7 +740,7 @@ static enum ended execute_instruction(struct capture *c, struct watched *w,
         c->returned_shadow = stack_shadow(w, 0);
         return ENDED_RETURN;
     case RETURN_CONST:
-        return return_const(c, w, arg);
+        return execute_return_const(c, w, arg);
     default:
         return execute_operator(c, w, action);
     }
@@ -810,7 +815,7 @@ static enum ended step_instruction(struct capture *c, struct watched *w,
     /* drop the effects of this instruction: in later calls CPython executes it itself */
     if (ended == ENDED_RAISED || ended == ENDED_BEFORE)
         c->effects->count = before.effects;
-    if (!ended && !w->outer && would_have_died(c, NULL, 0)) {
+    if (!ended && !w->outer && would_object_have_died(c, NULL, 0)) {
         attempt_undo(c, &before);
         break_at_death(c);
         return ENDED_BEHIND;
@@ -967,7 +972,7 @@ static bool make_cell_shadows(struct capture *c, struct watched *w)
         if (op == MAKE_CELL)
             w->shadow[arg] =
                 make_cell_shadow(c, w->shadow[arg], compat_get_local(w->frame, arg), NULL, false);
-        if (op == COPY_FREE_VARS && copy_free_vars(c, w, arg))
+        if (op == COPY_FREE_VARS && execute_copy_free_vars(c, w, arg))
             return false;
     }
     return true;
@@ -1023,7 +1028,7 @@ static struct shadow *find_generator(const struct capture *c, compat_frame *fram
     return NULL;
 }
 
-bool capture_awaits(struct capture *c, compat_frame *frame)
+bool capture_expects_frame(struct capture *c, compat_frame *frame)
 {
     const bool is_called = c->awaited_code == compat_get_code(frame) && !compat_has_started(frame);
     const bool is_awaited = is_called || find_generator(c, frame);
@@ -1118,7 +1123,7 @@ static PyObject *release_returned_frame(struct capture *c, PyThreadState *ts, st
 }
 
 /* Is W about to execute `raise StopIteration`, outside of any `try`? */
-static bool is_raising_stop(struct capture *c, const struct watched *w)
+static bool is_raising_stop_iteration(struct capture *c, const struct watched *w)
 {
     if (w->op != RAISE_VARARGS || !w->depth || stack_value(w, 0) != PyExc_StopIteration)
         return false;
@@ -1153,7 +1158,7 @@ PyObject *capture_step(struct capture *c, PyThreadState *ts, compat_frame *frame
         save_generator_state(c, &w, generator, ended);
     else if (!broke)
         return release_returned_frame(c, ts, &w);
-    ends = ended == ENDED_BEFORE && is_raising_stop(c, &w);
+    ends = ended == ENDED_BEFORE && is_raising_stop_iteration(c, &w);
     throws = hand_frame_to_cpython(c, &w, ended, &pending);
     watched_close(c, &w);
     tracer_restore_exception(&pending);

@@ -23,8 +23,9 @@ static struct shadow *make_changed_shadow(struct capture *c, struct shadow *of, 
     return made;
 }
 
-enum ended set_place(struct capture *c, struct watched *w, int count, struct shadow *of, char step,
-                     PyObject *key, PyObject *old, PyObject *value, struct shadow *of_value)
+enum ended set_value_at_place(struct capture *c, struct watched *w, int count, struct shadow *of,
+                              char step, PyObject *key, PyObject *old, PyObject *value,
+                              struct shadow *of_value)
 {
     const bool is_attribute = step == '.';
     struct shadow *const args[] = {of, shadow_new_const(c, key), of_value};
@@ -35,7 +36,7 @@ enum ended set_place(struct capture *c, struct watched *w, int count, struct sha
     if (!can_release(c, old, of_old) || !prepare_effect(c, of, 2, args + 1))
         return break_at_mutation(c, of->value);
     if (!old && !source_find_changed(of, step, key))
-        guard_on(c, of, is_attribute ? "NO_HASATTR" : "DICT_NOT_CONTAINS", key);
+        guard_add(c, of, is_attribute ? "NO_HASATTR" : "DICT_NOT_CONTAINS", key);
     callable = shadow_new_const(c, get_operator(is_attribute ? "setattr" : "setitem"));
     made = make_changed_shadow(c, of, step, key, old, value, of_value);
     if (!callable || !made || !shadow_save_for_undo(c, of))
@@ -60,7 +61,7 @@ enum ended set_in_dict(struct capture *c, struct watched *w, int count, struct s
 {
     PyObject *old = capture_keep(c, PyDict_GetItemWithError(of->value, key));
 
-    return set_place(c, w, count, of, '[', key, old, value, of_value);
+    return set_value_at_place(c, w, count, of, '[', key, old, value, of_value);
 }
 
 /* ---- attributes ----
@@ -119,8 +120,8 @@ static enum ended set_class_attribute(struct capture *c, struct watched *w,
         return break_at(c, "mutation", "an attribute of a class is set");
     }
     old = PyDict_GetItemWithError(((PyTypeObject *)set->owner)->tp_dict, set->name);
-    return set_place(c, w, 2, set->of, '.', set->name, capture_keep(c, old), set->value,
-                     set->of_value);
+    return set_value_at_place(c, w, 2, set->of, '.', set->name, capture_keep(c, old), set->value,
+                              set->of_value);
 }
 
 static bool is_slot_descriptor(const PyObject *descriptor)
@@ -166,7 +167,7 @@ static bool guard_descriptor(struct capture *c, const struct attribute_set *set,
     struct shadow *source;
 
     if (!set->descriptor)
-        return !guard_on(c, of_class, "NO_HASATTR", set->name);
+        return !guard_add(c, of_class, "NO_HASATTR", set->name);
     source = source_read(c, of_class, '.', set->name, set->descriptor);
     return ensure_type_known(c, set->descriptor, source);
 }
@@ -237,7 +238,8 @@ static enum ended set_attribute_of_existing_object(struct capture *c, struct wat
         return break_at_class(c, set);
     if (!guard_descriptor(c, set, of_class))
         return break_at_class(c, set);
-    return set_place(c, w, 2, set->of, '.', set->name, set->old, set->value, set->of_value);
+    return set_value_at_place(c, w, 2, set->of, '.', set->name, set->old, set->value,
+                              set->of_value);
 }
 
 /* Step through the setter of a property. The call replaces the two operands on the stack by the
@@ -248,7 +250,7 @@ static enum ended set_by_property(struct capture *c, struct watched *w, struct a
     const struct call call = describe_operator_call("setattr", 2, 2, &operands);
     enum ended ended = call_property(c, w, set->name, set->descriptor, &call);
 
-    if (is_done(ended))
+    if (is_instruction_done(ended))
         stack_drop(w, 1);
     return ended;
 }

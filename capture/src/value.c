@@ -114,7 +114,7 @@ bool value_is_library_array(PyObject *value)
            is_array_package_type(Py_TYPE(value));
 }
 
-bool value_never_warns(PyObject *value)
+bool value_is_silent_when_used(PyObject *value)
 {
     return value_is_library_array(value) && strncmp(get_type_module(Py_TYPE(value)), "numpy", 5);
 }
@@ -165,7 +165,7 @@ bool value_has_array(PyObject *value, int depth)
 
 /* Is VALUE None, Ellipsis, a number, a string or a range? NotImplemented does not count, because
  * its truth value causes a warning. */
-static bool is_plain_constant(PyObject *value)
+static bool is_constant_of_plain_type(PyObject *value)
 {
     static const PyTypeObject *const simple[] = {&PyLong_Type,    &PyBool_Type,  &PyFloat_Type,
                                                  &PyUnicode_Type, &PyBytes_Type, &PyComplex_Type,
@@ -225,9 +225,9 @@ static bool can_release_array(PyObject *value)
     return false;
 }
 
-static bool leaf_dies_quietly(PyObject *value)
+static bool does_leaf_die_quietly(PyObject *value)
 {
-    if (is_plain_constant(value) || PyModule_Check(value))
+    if (is_constant_of_plain_type(value) || PyModule_Check(value))
         return true;
     if (PyType_Check(value))
         return !has_weak_reference(value);
@@ -274,12 +274,12 @@ static bool is_true_of_all_items(bool (*leaf)(PyObject *value), PyObject *value,
 /* Is VALUE immutable, and do operations on it run no code of the program? */
 bool value_is_simple(PyObject *value)
 {
-    return is_true_of_all_items(is_plain_constant, value, 0, &(int){1000});
+    return is_true_of_all_items(is_constant_of_plain_type, value, 0, &(int){1000});
 }
 
-bool value_dies_quietly(PyObject *value)
+bool value_can_die_quietly(PyObject *value)
 {
-    return is_true_of_all_items(leaf_dies_quietly, value, 4, &(int){1000});
+    return is_true_of_all_items(does_leaf_die_quietly, value, 4, &(int){1000});
 }
 
 /* ---- shadows ---- */
@@ -351,7 +351,7 @@ struct shadow *shadow_new_node(struct capture *c, PyObject *node, bool fixed, bo
     return made;
 }
 
-bool shadow_fits(const struct shadow *shadow, PyObject *value)
+bool shadow_matches_value(const struct shadow *shadow, PyObject *value)
 {
     PyTypeObject *type = Py_TYPE(value);
 
@@ -466,7 +466,7 @@ struct shadow *object_find(const struct shadow *object, PyObject *key)
 
 /* Is SOURCE the source of the value at STEP KEY of its parent, e.g. of its attribute KEY if STEP is
  * '.'? */
-static bool is_source_at(const struct shadow *source, char step, PyObject *key)
+static bool is_source_of_step(const struct shadow *source, char step, PyObject *key)
 {
     return source->source.step == step && is_same_value(source->source.key, key);
 }
@@ -474,7 +474,7 @@ static bool is_source_at(const struct shadow *source, char step, PyObject *key)
 struct shadow *source_find_changed(const struct shadow *parent, char step, PyObject *key)
 {
     for (struct shadow *one = parent->source.child; one; one = one->source.next)
-        if (one->kind == SHADOW_CHANGED && is_source_at(one, step, key))
+        if (one->kind == SHADOW_CHANGED && is_source_of_step(one, step, key))
             return one;
     return NULL;
 }
@@ -508,7 +508,7 @@ PyObject *capture_modules;
 
 /* Can no code of the program change the value that is read from PARENT at STEP? This holds for the
  * value of a variable, and for the items of a tuple in a variable. */
-static bool is_unchangeable(const struct shadow *parent, char step)
+static bool is_read_value_unchangeable(const struct shadow *parent, char step)
 {
     if (step == 'l')
         return true;
@@ -516,7 +516,7 @@ static bool is_unchangeable(const struct shadow *parent, char step)
         return false;
     if (!parent->value || !PyTuple_CheckExact(parent->value))
         return false;
-    return is_unchangeable(parent->source.parent, parent->source.step);
+    return is_read_value_unchangeable(parent->source.parent, parent->source.step);
 }
 
 /* Is it certain that VALUE, which was read from source SHADOW, has not changed since the call
@@ -527,13 +527,13 @@ static bool is_still_valid(const struct capture *c, PyObject *value, const struc
         return true;
     if (PyList_CheckExact(value) || PyDict_CheckExact(value))
         return false;
-    return is_unchangeable(shadow->source.parent, shadow->source.step);
+    return is_read_value_unchangeable(shadow->source.parent, shadow->source.step);
 }
 
 /* Handle a second read of source ONE, which found VALUE (NULL if unknown). Returns the shadow of
  * the value. If the value is another one than at the first read, fails the capture and returns
  * NULL. */
-static struct shadow *reuse_source(struct capture *c, struct shadow *one, PyObject *value)
+static struct shadow *read_source_again(struct capture *c, struct shadow *one, PyObject *value)
 {
     const bool is_changed = one->kind == SHADOW_CHANGED;
 
@@ -554,7 +554,7 @@ static bool may_read_source(struct capture *c, struct shadow *parent, char step,
         return false;
     if (value && compat_is_lazy(value))
         return false;
-    if (c->foreign && !is_unchangeable(parent, step))
+    if (c->foreign && !is_read_value_unchangeable(parent, step))
         return false;
     return ensure_not_aliased(c, parent);
 }
@@ -568,8 +568,8 @@ struct shadow *source_read(struct capture *c, struct shadow *parent, char step, 
     if (!may_read_source(c, parent, step, value))
         return NULL;
     for (; *last; last = &(*last)->source.next)
-        if (is_source_at(*last, step, key))
-            return reuse_source(c, *last, value);
+        if (is_source_of_step(*last, step, key))
+            return read_source_again(c, *last, value);
     one = shadow_new(c, SHADOW_SOURCE, 0);
     if (!one)
         return NULL;
@@ -622,7 +622,7 @@ static bool has_root_source(const struct shadow *source)
     return source->source.step != 0;
 }
 
-int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value)
+int guard_add(struct capture *c, struct shadow *source, const char *kind, PyObject *value)
 {
     /* a constant has no path, nor has a value that was read from a constant */
     PyObject *path = has_root_source(source) ? source_make_path(c, source) : NULL;
@@ -642,7 +642,7 @@ void guard_length(struct capture *c, struct shadow *source, const char *kind, Py
     OWNED PyObject *number = PyLong_FromSsize_t(length);
 
     if (number)
-        guard_on(c, source, kind, number);
+        guard_add(c, source, kind, number);
 }
 
 bool value_is_description(PyObject *value)
@@ -672,7 +672,7 @@ bool is_plain_slice(PyObject *value)
 static bool ensure_items_known(struct capture *c, const struct shadow *shadow)
 {
     for (Py_ssize_t i = 0; i < shadow->count; i++)
-        if (!may_visit_item(c) || !ensure_value_known(c, NULL, shadow->items[i]))
+        if (!count_visited_item(c) || !ensure_value_known(c, NULL, shadow->items[i]))
             return false;
     return true;
 }
@@ -708,7 +708,7 @@ static bool guard_value(struct capture *c, struct shadow *shadow)
     kind = choose_value_guard_kind(value);
     if (!kind)
         return false;
-    guard_on(c, shadow, kind, value);
+    guard_add(c, shadow, kind, value);
     shadow->source.guarded = GUARDED_VALUE;
     return !c->failed;
 }
@@ -759,12 +759,12 @@ static void guard_type(struct capture *c, PyObject *value, struct shadow *shadow
     const char *length = PyTuple_CheckExact(value) ? "TUPLE_LENGTH" : "LIST_LENGTH";
 
     if (value_is_array(value))
-        guard_on(c, shadow, "TENSOR_MATCH", value);
+        guard_add(c, shadow, "TENSOR_MATCH", value);
     /* guard only the function's code: its cells get guards when they are read */
     else if (is_nested(value))
-        guard_on(c, shadow, "CLOSURE_MATCH", value);
+        guard_add(c, shadow, "CLOSURE_MATCH", value);
     else
-        guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(value));
+        guard_add(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(value));
     if (is_sequence(value))
         guard_length(c, shadow, length, PySequence_Fast_GET_SIZE(value));
 }
@@ -883,7 +883,7 @@ bool numbers_may_vary(void)
 
 /* Return VARIES_INPUT if NUMBER differs from the integer that earlier captures had at PATH,
  * otherwise VARIES_NOT. Stores NUMBER for later captures, or None if the integers differ. */
-static enum varying compare_number(struct capture *c, PyObject *path, PyObject *number)
+static enum varying compare_with_earlier_number(struct capture *c, PyObject *path, PyObject *number)
 {
     PyObject *before = PyDict_GetItemWithError(c->numbers, path);
     enum varying varies = VARIES_NOT;
@@ -911,7 +911,7 @@ bool is_varying(struct capture *c, struct shadow *shadow)
         root = root->source.parent;
     path = root == c->locals ? source_make_path(c, shadow) : NULL;
     if (path)
-        shadow->source.varies = compare_number(c, path, shadow->value);
+        shadow->source.varies = compare_with_earlier_number(c, path, shadow->value);
     PyErr_Clear();
     return shadow->source.varies == VARIES_INPUT;
 }
@@ -1019,7 +1019,7 @@ enum { MOST_NESTED = 8, MOST_GUARDS = 10000 };
 static struct shadow *find_argument_item_shadow(struct capture *c, PyObject *value,
                                                 struct shadow *shadow, Py_ssize_t i)
 {
-    if (!may_visit_item(c))
+    if (!count_visited_item(c))
         return NULL;
     if (shadow->kind != SHADOW_SOURCE)
         return shadow->items[i];
@@ -1056,7 +1056,7 @@ static PyObject *make_items_argument(struct capture *c, PyObject *value, struct 
 static PyObject *make_number_argument(struct capture *c, struct shadow *shadow)
 {
     if (!shadow->source.guarded)
-        guard_on(c, shadow, "TYPE_MATCH", (PyObject *)&PyLong_Type);
+        guard_add(c, shadow, "TYPE_MATCH", (PyObject *)&PyLong_Type);
     shadow->source.guarded = GUARDED_TYPE;
     return Py_XNewRef(get_placeholder(c, shadow));
 }
@@ -1154,7 +1154,7 @@ static void guard_type_of_owner(struct capture *c, struct shadow *owner)
     if (value_is_array(owner->value))
         ensure_type_known(c, owner->value, owner);
     else if (!owner->source.guarded)
-        guard_on(c, owner, "TYPE_MATCH", (PyObject *)Py_TYPE(owner->value));
+        guard_add(c, owner, "TYPE_MATCH", (PyObject *)Py_TYPE(owner->value));
 }
 
 struct shadow *make_method_shadow(struct capture *c, struct shadow *owner, PyObject *name,
@@ -1191,7 +1191,7 @@ static bool guard_items_of_set(struct capture *c, PyObject *value, struct shadow
     if (!items)
         return false;
     if (value_is_simple(items) && !of->source.listed)
-        of->source.listed = !guard_on(c, of, "EQUALS_MATCH", value);
+        of->source.listed = !guard_add(c, of, "EQUALS_MATCH", value);
     return of->source.listed && !c->failed;
 }
 
