@@ -91,7 +91,7 @@ def test_arguments_and_results_of_chosen_functions_are_recorded(called):
 
 
 @pytest.mark.one_python
-def test_patterns_of_args_match_function_names_and_file_names(called, tmp_path):
+def test_patterns_of_the_option_args_match_function_and_file_names(called, tmp_path):
     assert {name for name, *_ in called(PROGRAM, "--args", "*.method", "--args", "left*")[1]} == {"Mine.method", "left_out"}
     assert {name for name, *_ in called(PROGRAM, "--args", "<string>")[1]} >= {"f", "plain", "left_out", "Mine.__init__"}
     trace, rows = called(PROGRAM, "--args", "f", "--args", "left_out", "--exclude", "left_out")
@@ -232,7 +232,7 @@ def test_why_and_tree_say_what_a_coroutine_returned(called, run):
     assert "ended here, and returned [5]\n" in run("tree", "co", trace.path, "--slowest").stdout
 
 
-def test_dyntrace_record_takes_args(python, dyntrace, run, tmp_path):
+def test_dyntrace_record_accepts_the_option_args(python, dyntrace, run, tmp_path):
     path = tmp_path / "t.db"
     code = f"""
         import dyntrace

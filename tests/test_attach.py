@@ -64,7 +64,7 @@ def rows(path, sql):
 
 
 @pytest.mark.newest_too
-def test_the_first_attach_fixes_the_chosen_functions_and_a_later_one_says_so(dyntrace, python, tmp_path):
+def test_a_later_attach_that_chooses_other_functions_says_that_the_first_choice_holds(dyntrace, python, tmp_path):
     body = """
         import time
         def hidden(): return 1
@@ -84,7 +84,7 @@ def test_the_first_attach_fixes_the_chosen_functions_and_a_later_one_says_so(dyn
 
 @needs_gdb
 @pytest.mark.newest_too
-def test_attach_and_detach_under_load_lose_nothing_and_leave_nothing(dyntrace, python, tmp_path):
+def test_attach_and_detach_under_load_lose_no_frames_and_leave_no_files(dyntrace, python, tmp_path):
     """Traces have no losses, the process has no new files and mappings, and the program computes the same."""
     with running(tmp_path, python, WORK) as process:
         before, first = state(process.pid), None
@@ -193,7 +193,7 @@ def test_children_of_a_program_on_standby_are_on_standby(dyntrace, python, tmp_p
 
 @needs_gdb
 @pytest.mark.one_python
-def test_the_option_for_and_the_option_calls_end_an_attached_recording(dyntrace, python, tmp_path):
+def test_the_options_for_and_calls_end_an_attached_recording(dyntrace, python, tmp_path):
     with running(tmp_path, python, WORK) as process:
         for words in (["--for", "300ms"], ["--calls", "leaf:1000"]):
             done = subprocess.run([dyntrace, "attach", str(process.pid), "-o", "t.db", "--force", *words], cwd=tmp_path, capture_output=True,

@@ -42,7 +42,7 @@ set_eval_frame(None)
 """
 
 
-def test_a_cause_has_an_aspect_and_a_dimension(dyntrace, python, tmp_path):
+def test_a_recompile_cause_names_the_aspect_and_dimension_that_changed(dyntrace, python, tmp_path):
     (tmp_path / "p.py").write_text(PROGRAM)
     for trace in ("a.db", "b.db"):
         subprocess.run([dyntrace, "run", "-o", tmp_path / trace, "--python", python, tmp_path / "p.py"], check=True)

@@ -61,7 +61,7 @@ def test_check_passes_and_fails_each_limit_where_it_should(run, sized, limits, b
     assert {c["check"]: c["row_count"] for c in found["checks"] if not c["ok"]} == bad
 
 
-def test_rows_of_a_failed_limit_name_the_cause(run, sized):
+def test_rows_of_an_exceeded_limit_name_the_cause(run, sized):
     rows = table(run("check", sized, "--max-recompiles", "0", "--max-graph-breaks", "0", "--max-eager-share", "0",
                      "--require-compiled", "nix").stdout)
     first, = [r for r in rows if r["compile"] == "0/1" and r["check"] == "max-recompiles"]
@@ -219,7 +219,7 @@ LIMITS = [["--max-recompiles", "0"], ["--max-compiles", "0"], ["--max-graph-brea
 
 
 @pytest.mark.parametrize("frames, why", [("all", "no compiler was loaded"), ("user", "no compiler was loaded"), ("none", "--frames none")])
-def test_a_trace_without_a_compiler_passes_no_limit(record, run, python, tmp_path, frames, why):
+def test_check_fails_on_a_trace_without_a_compiler(record, run, python, tmp_path, frames, why):
     (tmp_path / "plain.py").write_text(PLAIN)
     path = record(["plain.py"], "--frames", frames, python=python).path
     for limits in LIMITS:
@@ -253,7 +253,7 @@ def test_check_names_each_trace_that_had_no_compiler_and_returns_3(record, run, 
     assert done.returncode == 3 and "a.db: not checked" in done.stderr
 
 
-def test_a_launcher_without_decisions_is_left_out_of_a_job(record, run, python, tmp_path):
+def test_check_ignores_a_jobs_launcher_that_compiled_nothing(record, run, python, tmp_path):
     """torchrun's own process has no decisions and no rank. It is left out silently if the job has ranks. A rank without
     decisions, or a launcher alone, is reported."""
     for name, text in (("plain", PLAIN), ("rank", COMPILER)):

@@ -305,7 +305,7 @@ def tree(path):
 @pytest.mark.one_python
 @pytest.mark.parametrize("link", [False, True], ids=["directory", "link"])
 @pytest.mark.parametrize("way", ["shell daemon", "python daemon", "recorder killed"])
-def test_surviving_processes_run_nothing_made_by_another_user(dyntrace, python, tmp_path, public, way, link):
+def test_processes_that_outlive_a_recording_run_no_file_of_another_user(dyntrace, python, tmp_path, public, way, link):
     """Root records a program, and a part of it lives on. Another user makes all files that its environment or memory
     names. None of them is run or joined, and interpreters started later see no trace of us."""
     loot = Path(tempfile.mkdtemp(prefix="door-"))
@@ -512,7 +512,7 @@ def write_names(session, spill, trace):
 @pytest.mark.one_python
 @pytest.mark.parametrize("by", ["run", "fsck FILE"])
 @pytest.mark.parametrize("place", ["dyntrace-notes", "dyntrace-0-zzzzzz", "dyntrace-0-zzzzzz/", "link"])
-def test_a_session_cannot_make_us_empty_a_users_directory(dyntrace, python, tmp_path, killed, by, place):
+def test_a_forged_session_does_not_make_us_empty_a_users_directory(dyntrace, python, tmp_path, killed, by, place):
     """The session file names a directory of the user's as its second directory. That is not emptied."""
     session, work = killed()
     mine = tmp_path / place.rstrip("/")
@@ -532,7 +532,7 @@ def test_a_session_cannot_make_us_empty_a_users_directory(dyntrace, python, tmp_
 @pytest.mark.one_python
 @pytest.mark.parametrize("by", ["run", "fsck FILE"])
 @pytest.mark.parametrize("what", ["text", "database", "another trace", "a recording", "link", "half"])
-def test_a_session_cannot_make_us_write_a_users_file(dyntrace, python, tmp_path, killed, by, what):
+def test_a_forged_session_does_not_make_us_write_a_users_file(dyntrace, python, tmp_path, killed, by, what):
     """The session file names a file of the user's as its trace. That is not written, and files beside it are not deleted."""
     mine, beside = tmp_path / "mine.db", tmp_path / "mine.db-frames"
     if what == "another trace":
@@ -565,7 +565,7 @@ def test_a_session_cannot_make_us_write_a_users_file(dyntrace, python, tmp_path,
 
 
 @pytest.mark.one_python
-def test_a_named_pipe_in_the_session_is_not_waited_for(dyntrace, python, tmp_path):
+def test_a_named_pipe_in_the_session_does_not_block_us(dyntrace, python, tmp_path):
     """The session has a named pipe with the name of a ring. Opening it must not block."""
     code = "import os, sqlite3\nplace = sqlite3.connect('t.db').execute(\"SELECT value FROM meta WHERE key = 'session'\").fetchone()[0]\n" \
            "for name in ('1-1-0.ring', '2-1.lost', '3.unsupported'): os.mkfifo(place + '/' + name)"

@@ -101,7 +101,7 @@ def answers_hold(engine, place, own):
 
 @needs_pyarrow
 @pytest.mark.parametrize("engine", ["duckdb", "chdb", "pyspark"])
-def test_each_engine_answers_five_questions_as_dyntrace_does(run, traces, dataset, tmp_path, engine):
+def test_each_database_engine_answers_five_questions_as_dyntrace_does(run, traces, dataset, tmp_path, engine):
     """They do so even after the dataset was moved, because all of its paths are relative."""
     own = own_answers(run, traces, tmp_path)
     moved = tmp_path / "elsewhere" / "data"
@@ -123,7 +123,7 @@ def test_engines_answer_five_questions_on_a_merged_trace(run, traces, tmp_path, 
 @needs_pyarrow
 @pytest.mark.parametrize("engine", ["duckdb", "chdb", "pyspark"])
 @pytest.mark.parametrize("harm", ["cut", "missing"])
-def test_questions_about_the_whole_files_of_a_damaged_dataset_are_answered(run, traces, dataset, tmp_path, engine, harm):
+def test_queries_on_the_intact_files_of_a_damaged_parquet_dataset_work(run, traces, dataset, tmp_path, engine, harm):
     """A line names the damaged file and each question that needs it."""
     own = own_answers(run, traces, tmp_path)
     path = dataset / "guard_check.parquet"
@@ -136,7 +136,7 @@ def test_questions_about_the_whole_files_of_a_damaged_dataset_are_answered(run, 
 
 @needs_pyarrow
 @pytest.mark.parametrize("address", ["place", "parts"])
-def test_paths_in_a_datasets_sql_can_be_replaced_by_another_address(run, traces, dataset, tmp_path, address):
+def test_paths_in_a_parquet_datasets_sql_can_be_replaced(run, traces, dataset, tmp_path, address):
     """Paths begin with ./ in the SQL of each engine. `sed` can replace ./ by an object store, or by several datasets."""
     if not has("duckdb"):
         pytest.skip("no duckdb: `make engines` installs it")
@@ -187,7 +187,7 @@ def test_the_parquet_folder_has_its_documented_layout(run, traces, dataset, tmp_
 
 
 @needs_pyarrow
-def test_ranks_are_exported_in_order_and_traces_without_rank_get_negative_ones(run, recorded, tmp_path):
+def test_parquet_export_gives_traces_without_rank_negative_ranks(run, recorded, tmp_path):
     """The files' names are not in the order of ranks. Two traces without a rank get different ones, so that ids stay unique."""
     folder = job(tmp_path / "job", recorded, 12)
     for rank in range(12):

@@ -192,7 +192,7 @@ def test_the_sql_prompt_prints_no_terminal_escapes(dyntrace, place, monkeypatch)
         assert not found, (words, text[max(0, found.start() - 100):found.end() + 50])
 
 
-def test_a_file_and_a_pipe_get_every_byte(dyntrace, place):
+def test_csv_export_keeps_texts_unescaped_in_files_and_pipes(dyntrace, place):
     """Programs get the texts of the trace unchanged: CSV escapes nothing."""
     out = place / "frames.csv"
     to_file = subprocess.run([dyntrace, "export", "t.db", "--format", "csv", "--table", "code", "-o", out, "--force"], cwd=place, capture_output=True)

@@ -111,7 +111,7 @@ def test_speedscope_has_every_frame(run, trace):
     assert names == ["<module>O", "workO", "workC", "workO", "workO", "workC", "workC", "<module>C"]
 
 
-def test_folded_stacks_sum_self_times(run, trace):
+def test_folded_stacks_have_the_sum_of_self_times(run, trace):
     assert folded(exported(run, trace, "folded")) == {
         ("python app.py --fast [100]", "MainThread", "<module> (app.py:1)"): 4300,
         ("python app.py --fast [100]", "MainThread", "<module> (app.py:1)", "work (app.py:10)"): 500,
@@ -403,7 +403,7 @@ def test_the_estimated_bytes_of_a_frame_are_a_lower_bound(run, record, tmp_path,
     assert f"export_{form}, {'true' if form in ('csv', 'jsonl') else 'false'}, {least}" in (ROOT / "src/cmd/export.c").read_text().replace("export_chrome", f"export_{form}")
 
 
-def test_pictures_say_that_callers_have_the_time_of_counted_frames(run, dyntrace, tmp_path):
+def test_exports_say_that_callers_include_the_time_of_frames_without_rows(run, dyntrace, tmp_path):
     """Under --frames folded, library frames are counted and have no rows."""
     from terminal import dump
 

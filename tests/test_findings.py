@@ -163,7 +163,7 @@ def test_report_begins_with_findings_and_ends_with_the_recording(run, plain, tra
     assert "json" not in text.split("Other functions")[0] and "\tthreading\n" in text.split("Other functions")[1]
 
 
-def test_a_single_process_and_thread_are_printed_last(run, record):
+def test_report_prints_a_single_process_and_thread_last(run, record):
     text = run("report", record(["-c", "def f(): pass\nf()"]).path).stdout
     assert text.index("Functions of the program") < text.index("The recording") < text.index("Processes") < text.index("Threads")
 
@@ -183,7 +183,7 @@ def test_findings_count_the_calls_that_met_a_break(run, plant):
     assert query(path, "SELECT break_calls FROM findings") == [(calls,)] and f"\n{calls}\t2\tprint\t" in run("report", path).stdout
 
 
-def test_report_and_why_succeed_on_odd_traces(run, record, tmp_path):
+def test_report_and_why_work_on_unusual_traces(run, record, tmp_path):
     empty = make_trace(tmp_path / "empty.db", rows="")
     killed = record(["-c", "import os\nos.kill(os.getpid(), 9)"], status=None).path
     nothing = record(["-c", "pass"], "--frames", "none").path

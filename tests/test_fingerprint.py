@@ -44,6 +44,6 @@ def fingerprints(dyntrace, python, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_equal_code_has_equal_fingerprints_and_other_code_others(fingerprints, name):
+def test_equal_code_has_equal_and_different_code_different_fingerprints(fingerprints, name):
     one, other = (found[f"f_{name}"] for found in fingerprints)
     assert (one == other) == (name in ("same", "moved"))

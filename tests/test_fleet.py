@@ -538,7 +538,7 @@ def test_ray_workers_are_recorded(dyntrace, run, python, tmp_path):
     assert found["ranks"] == "3 of 3, on 1 host" and found["job"] and sorted(row["rank"] for row in found["table"]) == [0, 1, 2]
 
 
-def test_percent_letters_in_output_names_are_expanded(dyntrace, python, tmp_path, scratch):
+def test_percent_codes_in_output_names_are_expanded(dyntrace, python, tmp_path, scratch):
     def start(output, *more):
         return subprocess.run([dyntrace, "run", "-o", output, *more, "--python", python, "-c", "import sys; sys.exit(3)"], capture_output=True,
                               text=True, cwd=tmp_path, env={**os.environ, "RANK": "../7"})

@@ -114,7 +114,7 @@ def test_an_evaluator_set_before_ours_sees_the_same_calls_as_without_us(record, 
 
 
 @pytest.mark.newest_too
-def test_an_evaluator_set_after_ours_sees_every_call_and_so_do_we(record, base_python, foreign):
+def test_an_evaluator_set_after_ours_and_the_recording_both_have_every_call(record, base_python, foreign):
     """The other evaluator sees every call while it is set. We see the calls before, meanwhile and after."""
     base, _ = foreign
     env = dict(os.environ, PYTHONUSERBASE=str(base))

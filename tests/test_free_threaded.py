@@ -405,7 +405,7 @@ def test_record_begins_and_ends_while_threads_run(dyntrace, free, tmp_path):
 SENTENCE = "dyntrace's compilers need a CPython with the GIL: of this free-threaded one frames are recorded, nothing more"
 
 
-def test_compilers_are_refused_in_one_sentence(recorded):
+def test_free_threaded_python_refuses_compilers_in_one_sentence(recorded):
     trace = recorded("""
         import dyntrace, dyntrace.note
         def tried(what):

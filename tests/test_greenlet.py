@@ -106,7 +106,7 @@ def test_a_forked_child_continues_its_greenlets(record, environment, python, tmp
     holds(trace)
 
 
-def test_notes_belong_to_the_compile_on_their_stack(record, environment, python):
+def test_a_note_belongs_to_the_compile_on_its_greenlets_stack(record, environment, python):
     """A note belongs to the compile on the same stack, however stacks are switched. No stack that was moved away is read."""
     trace = record([PROGRAMS / "notes_greenlet.py"], python=environment(python))
     assert trace.rows("SELECT c.qualname, l.text FROM listing l JOIN compile m USING (compile_id) JOIN code c USING (code_id) WHERE l.kind = 'who' ORDER BY 2") == [
@@ -150,7 +150,7 @@ def test_greenlets_begun_deep_in_a_recursion_are_recorded(record, environment, p
     holds(trace)
 
 
-def test_a_new_collector_knows_the_open_frames_of_greenlets(dyntrace, environment, python, tmp_path):
+def test_a_replacement_collector_knows_the_open_frames_of_greenlets(dyntrace, environment, python, tmp_path):
     """The new collector knows which frames are open, also those of greenlets that have not run since."""
     random.seed(7)
     out = tmp_path / "noted"

@@ -84,7 +84,7 @@ RAN = """
 
 
 @pytest.mark.parametrize("seed, wide", [(1, 8), (2, 700)])
-def test_the_number_of_guards_that_ran_is_recorded(record, python, tmp_path, seed, wide):
+def test_a_guard_check_records_how_many_guards_ran(record, python, tmp_path, seed, wide):
     """Failures change the order of the guards. 700 guards are more than a short text can list."""
     (tmp_path / "p.py").write_text(PROGRAM.format(seed=seed, wide=wide, nested=0, calls=120))
     trace = holds(record(["p.py", tmp_path / "told"], "--frames", "decided", python=python))

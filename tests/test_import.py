@@ -192,7 +192,7 @@ QUICK = ("one character", "gone")
     "what",
     [pytest.param(what, marks=() if what in QUICK else pytest.mark.slow) for what in ALTERED],
 )
-def test_an_altered_text_is_recorded_as_a_loss_and_not_used(run, logs, tmp_path, what):
+def test_an_imported_text_with_a_wrong_digest_is_recorded_as_a_loss(run, logs, tmp_path, what):
     """A text line differs from the text's md5. The text is left out and counted once, and its compile is marked."""
     change = ALTERED[what]
     path = one(logs).write()

@@ -269,7 +269,7 @@ def test_a_full_disk_makes_keep_store_fewer_frames(dyntrace, python, tmp_path):
 
 @pytest.mark.parametrize("bound, why", [("5", "not a time such as 60s or 10min, or a size such as 500M or 2G"), ("1M", "less than 16M"),
                                         ("10ms", "less than a second"), ("-3G", "not a time"), ("G", "not a time"), ("", "not a time")])
-def test_a_bound_that_makes_no_sense_is_refused(run, tmp_path, bound, why):
+def test_an_invalid_value_of_keep_is_refused(run, tmp_path, bound, why):
     done = run("run", "-o", "t.db", "--keep", bound, "-c", "0")
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and why in done.stderr, done.stderr
     assert list(tmp_path.glob("t.db*")) == []

@@ -44,7 +44,7 @@ def program_of(place):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_prints_the_line_that_needs_the_guard(dyntrace, tmp_path, page):
+def test_why_prints_the_source_line_that_needs_the_guard(dyntrace, tmp_path, page):
     trace_of(tmp_path, program_of(tmp_path))
     out = asked(dyntrace, tmp_path, PAGES[page])
     assert f"{LINE}, deep/prog.py:4" in out, out
@@ -125,7 +125,7 @@ def test_a_file_of_another_machine_is_not_printed(dyntrace, tmp_path):
     no_text(dyntrace, tmp_path)
 
 
-def test_without_file_or_line_only_the_place_is_printed(dyntrace, tmp_path):
+def test_without_the_source_file_only_file_and_line_number_are_printed(dyntrace, tmp_path):
     file = program_of(tmp_path)
     trace_of(tmp_path, file)
     file.unlink()
@@ -174,7 +174,7 @@ def test_a_source_path_that_is_no_ordinary_file_is_not_read(dyntrace, tmp_path, 
     no_text(dyntrace, tmp_path)
 
 
-def test_a_device_is_not_even_opened(dyntrace, tmp_path):
+def test_a_source_path_that_is_a_device_is_not_opened(dyntrace, tmp_path):
     """Opening some devices has an effect: a watchdog starts, a tape is rewound. The test uses a FIFO, which shows that it
     was opened."""
     (tmp_path / "deep").mkdir()
@@ -200,7 +200,7 @@ def test_escapes_do_not_reach_the_terminal(dyntrace, tmp_path):
         assert page in ("overview", "recompiles") or LINE in out, (page, out)
 
 
-def test_a_stack_of_5000_frames_is_cut(dyntrace, tmp_path):
+def test_the_printed_stack_of_5000_frames_is_shortened(dyntrace, tmp_path):
     trace_of(tmp_path, program_of(tmp_path))
     stack = "\n".join(f'File "/a/b{i}.py", line {i}, in f{i}' for i in range(5000))
     with sqlite3.connect(tmp_path / "t.db") as db:

@@ -23,7 +23,7 @@ EVALUATOR = "tracer/evaluator/decide"
         ("lib/say", "main"),
     ],
 )
-def test_a_call_that_runs_upwards_is_named(caller, called):
+def test_a_call_from_a_lower_to_an_upper_folder_is_reported(caller, called):
     (wrong,) = lint.upward_calls({caller: {called: {"function"}}})
     assert wrong.startswith(f"src/{caller}.c: ")
     assert f"function of src/{called}.c" in wrong
@@ -42,7 +42,7 @@ def test_a_call_that_runs_upwards_is_named(caller, called):
         ("cmd/tui", "tui"),
     ],
 )
-def test_a_call_that_runs_downwards_passes(caller, called):
+def test_a_call_from_an_upper_to_a_lower_folder_passes(caller, called):
     assert not [*lint.upward_calls({caller: {called: {"function"}}})]
 
 
@@ -50,7 +50,7 @@ def circle(*files):
     return {file: {files[at - 1]: {"function"}} for at, file in enumerate(files)}
 
 
-def test_a_circle_of_three_files_in_a_folder_passes():
+def test_a_call_cycle_of_three_files_in_a_folder_passes():
     assert not [*lint.call_circles(circle("tui/a", "tui/b", "tui"))]
 
 
@@ -59,6 +59,6 @@ def test_a_call_cycle_of_four_files_is_reported():
     assert wrong.endswith("of more than 3 files: tui, tui/a, tui/b, tui/c")
 
 
-def test_a_circle_through_two_folders_is_named():
+def test_a_call_cycle_through_two_folders_is_reported():
     (wrong,) = lint.call_circles(circle("cmd/report", "cmd/report/html"))
     assert wrong.endswith("between folders: cmd/report, cmd/report/html")

@@ -418,7 +418,7 @@ print("done", flush=True)
 
 
 @pytest.mark.parametrize("value", ["", "x", "-1s", "61s", "5"])
-def test_max_stall_needs_a_time(dyntrace, python, value):
+def test_the_option_max_stall_refuses_values_that_are_no_time(dyntrace, python, value):
     done = subprocess.run([dyntrace, "run", "--max-stall", value, "-c", "1"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"dyntrace: run: --max-stall {value}: not a time from 0s to 60s such as 100ms\n"

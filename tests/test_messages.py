@@ -198,7 +198,7 @@ def test_run_says_that_the_destination_is_full(dyntrace, tmp_path):
 
 @pytest.mark.no_sanitizer
 @pytest.mark.parametrize("descriptors", range(8, 20, 2))
-def test_run_says_that_descriptors_ran_out(dyntrace, tmp_path, descriptors):
+def test_run_reports_that_file_descriptors_ran_out(dyntrace, tmp_path, descriptors):
     """`run` may refuse, or may not be able to finish. The message names the missing resource."""
     script(tmp_path / "p.py", "print('done')")
     done = subprocess.run([dyntrace, "run", "-o", tmp_path / "t.db", "--python", PY, tmp_path / "p.py"], capture_output=True, text=True,

@@ -143,7 +143,7 @@ def test_processes_in_nested_namespaces_are_recorded(record, dyntrace, python, t
 
 
 @needs_pid
-def test_a_whole_run_works_inside_a_namespace(dyntrace, python, tmp_path):
+def test_dyntrace_run_works_inside_a_namespace(dyntrace, python, tmp_path):
     """`run` is the first process of a namespace, as in a container, with or without a matching /proc; its program makes
     more namespaces."""
     program(tmp_path, """

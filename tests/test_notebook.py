@@ -131,7 +131,7 @@ def test_the_example_notebook_runs_and_shows_what_its_text_says(cells):
     assert "L['factor']: expected 0.5, actual 0.25" in texts(8)
 
 
-def test_a_recorded_cell_does_what_it_does_without_the_magic(cells):
+def test_a_recorded_notebook_cell_does_what_it_does_unrecorded(cells):
     plain, recorded, after = cells(
         "import sys\nx = [1]\n!echo shell\nprint('out'); print('err', file=sys.stderr)\nx",
         "%%dyntrace\nimport sys\nx = [1]\n!echo shell\nprint('out'); print('err', file=sys.stderr)\nx",
@@ -182,7 +182,7 @@ def test_a_cell_with_a_syntax_error_is_not_recorded(cells):
     assert after == [("execute_result", "False", None)]
 
 
-def test_the_magic_takes_the_options_of_run(cells):
+def test_the_notebook_magic_accepts_the_options_of_run(cells):
     named, there, replaced, typed, unknown, nowhere, found = cells(
         "%%dyntrace t.db -o mine\n(lambda: 1)()",
         "%%dyntrace t.db\n1",

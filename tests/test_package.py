@@ -66,7 +66,7 @@ print(json.dumps({
 """
 
 
-def test_package_is_the_same_under_run(alone, record, python):
+def test_the_package_has_the_same_attributes_under_run(alone, record, python):
     """The docstring, dir(), `import *`, help() and path of the package are equal, and it is loaded only when imported."""
     expected = json.loads(alone(LOOK))
     found = json.loads(record(["-c", LOOK], python=python).out)

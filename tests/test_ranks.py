@@ -52,7 +52,7 @@ def asked(run, folder, *words):
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("world", [2, 3, 8, 64])
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_planted_difference_of_one_rank_is_named(run, recorded, tmp_path, world, fault):
+def test_a_difference_of_one_rank_is_found_and_named(run, recorded, tmp_path, world, fault):
     odd = world - 1 if fault == "order" else world // 2
     found = asked(run, job(tmp_path / "job", recorded, world, **({fault: odd} if fault != "none" else {})))
     named = [row for row in found["table"] if row["note"]]
@@ -94,7 +94,7 @@ def test_several_differences_are_named_at_once(run, recorded, tmp_path):
     assert run("why", folder, "--ranks").returncode == 2
 
 
-def test_ranks_that_are_left_out_are_named(run, recorded, tmp_path):
+def test_ranks_that_cannot_be_compared_are_named(run, recorded, tmp_path):
     folder = job(tmp_path / "job", recorded, 4)
     with sqlite3.connect(folder / "003.db") as db:
         db.execute("UPDATE meta SET value = 'k' WHERE key = 'job'")

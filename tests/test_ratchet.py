@@ -40,7 +40,7 @@ def test_renewing_the_ratchet_lowers_and_never_raises_numbers(held):
     assert "tokens: 49\ncycles: 8 3\n" in file.read_text()
 
 
-def test_files_that_use_each_others_symbols_are_a_circle():
+def test_files_that_use_each_others_symbols_are_counted_as_a_cycle():
     assert ratchet.circles({"ring": {"file"}, "file": {"ring", "code"}, "code": set()}) == [["file", "ring"]]
 
 
@@ -63,5 +63,5 @@ def test_comments_and_blank_lines_are_not_counted_as_code(tmp_path, monkeypatch)
     ("condition", [], "void f(void) {\n    bool all = a && b && c;\n    if (a && g(b && c && d))\n        h();\n}"),
     ("condition", [], "/* if (a && b && c) */\nconst char *s = \"if (a && b && c)\";"),
 ])
-def test_joined_effects_and_long_conditions_are_found(pattern, lines, code):
+def test_the_ratchet_counts_comma_operators_and_long_conditions(pattern, lines, code):
     assert [line for found, line in ratchet.dense(code) if found == pattern] == lines

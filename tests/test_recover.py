@@ -275,7 +275,7 @@ def test_the_next_run_removes_a_session_that_was_never_whole(dyntrace, python, t
     assert not left.exists() and not spill.exists()
 
 
-def test_the_next_run_keeps_what_may_be_a_living_session(dyntrace, python, tmp_path, made):
+def test_the_next_run_keeps_a_session_that_may_still_be_in_use(dyntrace, python, tmp_path, made):
     """A session that is being made, one whose lock is held, one with a ring, and the second directory of another session."""
     kept = [leavings(made, "shm", "collector.lock", seconds=0), leavings(made, "shm", "collector.lock"),
             leavings(made, "shm", "collector.lock", "1-2-0.ring"), leavings(made, "tmp")]
@@ -402,7 +402,7 @@ def kill_and_wait(run):
     run.wait()
 
 
-def test_recovery_can_be_killed_again_and_again(dyntrace, python, tmp_path):
+def test_recovery_works_after_being_killed_repeatedly(dyntrace, python, tmp_path):
     """Each recovery is killed, and the next one continues."""
     run, trace = started(dyntrace, python, tmp_path, "a", SLOW)
     session = session_of(trace)

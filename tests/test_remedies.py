@@ -43,7 +43,7 @@ def counted(found):
 
 
 @pytest.mark.parametrize("function", EXPECTED)
-def test_predicted_counts_equal_those_with_the_remedy(dyntrace, traces, function):
+def test_predicted_counts_equal_those_measured_with_the_remedy(dyntrace, traces, function):
     name, words, figure = EXPECTED[function]
     found, mended = (json.loads(subprocess.run([dyntrace, "why", function, traces / f"{state}.db", "--json"], capture_output=True, check=True,
                                                timeout=60).stdout) for state in ("needs", "mended"))

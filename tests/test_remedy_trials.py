@@ -222,7 +222,7 @@ def of_rest(run, path):
     return [(one["setting"], one["measured_compiles"]) for one in json.loads(done.stdout)["remedies"] if one["status"] == "measured"]
 
 
-def test_a_break_that_moved_is_no_gain_of_the_resume_function(run, broken):
+def test_a_graph_break_that_moved_is_not_counted_as_a_gain(run, broken):
     broken.tried("", f=1, rest=2)
     broken.tried(CAPTURE, f=1, unnamed=3)
     path = broken.done()

@@ -95,7 +95,7 @@ set_eval_frame(None)
 """
 
 
-def test_verify_follows_a_cache_across_fork(record, replay):
+def test_replay_verify_follows_a_cache_across_a_fork(record, replay):
     trace = record(["-c", FORK])
     found = json.loads(replay(trace.path, "--verify", "--json").stdout)
     assert found["do_not_follow"] == 0 and found["whole"] == found["lookups"], found
@@ -153,7 +153,7 @@ LATER = ("a lookup that is gone", "an entry that died before its hit", "an entry
 
 
 @pytest.mark.parametrize("what", TAMPER)
-def test_verify_finds_each_tampering(replay, worked, tmp_path, what):
+def test_replay_verify_reports_each_changed_row(replay, worked, tmp_path, what):
     path = tmp_path / "t.db"
     shutil.copy(worked, path)
     (hit,), = rows(path, "SELECT lookup_id FROM lookup l WHERE outcome = 1 AND entries_checked >= 2 AND (SELECT COUNT(*) FROM lookup b"
@@ -170,7 +170,7 @@ def test_verify_finds_each_tampering(replay, worked, tmp_path, what):
         assert {f["lookup_id"] for f in told["findings"]} & {hit, miss, swap}, told["findings"]
 
 
-def test_verify_counts_lookups_that_do_not_follow(replay, worked, tmp_path):
+def test_replay_verify_counts_lookups_that_contradict_the_cache(replay, worked, tmp_path):
     path = tmp_path / "t.db"
     shutil.copy(worked, path)
     chosen = [at for at, in rows(path, "SELECT lookup_id FROM lookup WHERE outcome = 1 ORDER BY lookup_id")][10::60]
@@ -370,7 +370,7 @@ def test_a_graph_break_has_the_frame_of_its_compile(run, plant, dyntrace):
     assert "  call stack\n" in done.stdout and "main" in done.stdout, done.stdout
 
 
-def test_places_that_do_not_exist_are_errors(replay, planted):
+def test_the_option_to_refuses_places_that_do_not_exist(replay, planted):
     for bad in ("nowhere", "lookup 99", "lookup x", "99", "0", "first unicorn", "frame 1", "1.5 miles"):
         done = replay(planted, "--to", bad)
         assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith("dyntrace: replay: ") and done.stderr.count("\n") == 1, (bad, done)

@@ -91,7 +91,7 @@ def test_json_has_the_numbers_of_the_text(run, decided):
     db.close()
 
 
-def test_the_guard_bill_equals_the_view(run, plant):
+def test_the_guard_times_of_report_equal_the_view(run, plant):
     """The trace has several guards and several outcomes. The view has a row for each evaluation of a guard."""
     p = plant()
     guards = [("TYPE_MATCH", "L['x']", "a"), ("TENSOR_MATCH", "L['x']", "b"), ("EQUALS_MATCH", "L['k']", "c")]

@@ -189,7 +189,7 @@ def test_a_thread_started_before_the_hook_is_recorded(run, tmp_path, venv):
 
 # ---- the output file ----
 
-def test_existing_output_is_refused_and_untouched(run, tmp_path):
+def test_run_refuses_an_existing_output_file_and_leaves_it_unchanged(run, tmp_path):
     script(tmp_path / "s.py", "print('ran')")
     (tmp_path / "s.db").write_bytes(b"precious")
     done = run("s.py")
@@ -981,7 +981,7 @@ def test_process_pools_of_each_start_method_are_recorded(record, python, method)
     assert trace.rows("SELECT cause FROM losses WHERE NOT is_stall") == []
 
 
-def test_exec_keeps_the_pid(record, python):
+def test_a_program_that_calls_exec_keeps_its_pid_in_the_trace(record, python):
     """The command replaces itself by another program. The recorded status is that of the new program."""
     program = "import os, sys\ndef first(): pass\nfirst()\nos.execv(sys.executable, [sys.executable, '-c', 'def second(): pass\\nsecond(); raise SystemExit(8)'])"
     trace = holds(record(["-c", program], python=python, status=8))

@@ -83,7 +83,7 @@ def test_the_option_redact_adds_names_of_secrets(recorded):
 
 
 @pytest.mark.one_python
-def test_try_says_that_a_command_with_removed_secrets_cannot_run(recorded, run):
+def test_try_says_that_a_command_with_redacted_secrets_cannot_run_again(recorded, run):
     trace, words = recorded()
     done = run("try", "--yes", trace.path, "limit=2")
     assert done.returncode == 2 and done.stderr.count("\n") == 1
@@ -108,7 +108,7 @@ def test_redact_with_no_redact_or_without_a_pattern_is_an_error(run):
 
 
 @pytest.mark.one_python
-def test_dyntrace_record_takes_redact(dyntrace, python, tmp_path, run):
+def test_dyntrace_record_accepts_the_option_redact(dyntrace, python, tmp_path, run):
     """redact= may be True, False or patterns."""
     import subprocess
 

@@ -25,7 +25,7 @@ def run(request, python, record):
 
 
 @pytest.mark.parametrize("which", ["skip", "hit", "miss"])
-def test_each_seed_program_prints_what_its_page_says(run, tmp_path, which):
+def test_each_example_program_prints_what_its_page_says(run, tmp_path, which):
     program = tmp_path / "program.py"
     text = (SEEDS / "001.py").read_text()
     program.write_text(text + f"\n\ntest_always_{which}_callback()\n")

@@ -21,7 +21,7 @@ def test_the_evaluator_handles_every_kind_of_function(evaluate):
 
 
 @pytest.mark.sweep(3)  # alone with the first interpreter, recorded with the newest
-def test_bad_answers_of_callbacks_are_errors_not_crashes(evaluate):
+def test_invalid_results_of_callbacks_raise_errors_and_do_not_crash(evaluate):
     assert "\nOK" in evaluate("shim_bad.py")[1]
 
 
@@ -39,7 +39,7 @@ def test_threads_do_the_same_with_and_without_a_callback(evaluate):
     assert err == ""
 
 
-def test_frames_run_while_tracing_is_set_are_recorded_undecided(evaluate):
+def test_frames_that_run_inside_trace_functions_are_recorded_without_a_decision(evaluate):
     """Audit hooks and the like run inside the evaluator and the recorder. All are recorded, those with tracing set are
     not decided, and nothing hangs."""
     out, err, trace = evaluate("shim_tracing.py")

@@ -7,7 +7,7 @@ pytestmark = pytest.mark.newest_too
 
 
 @pytest.mark.slow
-def test_the_evaluator_survives_every_act_in_every_place(evaluate):
+def test_the_evaluator_survives_hostile_code_at_every_point_of_a_lookup(evaluate):
     """Resets, invalidations, refills, other code, death, a fork and more in the middle of a decision: the call returns
     the function's result, entries can be inspected, and later calls are decided as usual."""
     out, _, _ = evaluate("shim_hostile.py")
@@ -103,7 +103,7 @@ def test_a_signal_handler_during_an_explanation_raises_in_the_call(record, pytho
     assert trace.rows("SELECT outcome FROM call_ledger WHERE qualname = 'f'") == [("compiled",), ("callback_error",), ("compiled",), ("hit",)]
 
 
-def test_a_mapping_of_variables_runs_no_more_code_than_needed(evaluate):
+def test_checking_guards_against_a_mapping_runs_only_the_needed_code(evaluate):
     """A callback's f_locals may be any mapping. Using more than its items would run the program's code, or fail, because
     it need not have keys()."""
     assert evaluate("shim_mapping.py")[0] == "asked for len\nasked for str\nasked for n\n2\n"

@@ -32,7 +32,7 @@ def test_the_trace_has_as_many_calls_as_the_program_counted(trace):
     assert found == {what: counted[what] for what in QUERIES}
 
 
-def test_outcomes_of_lookups_add_up(trace):
+def test_numbers_of_lookup_outcomes_add_up_to_all_lookups(trace):
     db, counted = trace
     one = lambda query: db.execute(query).fetchone()[0]
     assert one("SELECT count(*) FROM frames WHERE qualname = 'compiled' AND outcome = 'hit'") == counted["guard pass"]

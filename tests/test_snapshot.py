@@ -110,7 +110,7 @@ int sqlite3_exec(void *db, const char *sql, void *each, void *data, char **error
 
 @pytest.mark.no_sanitizer
 @pytest.mark.parametrize("times", [2, 1000], ids=["twice", "always"])
-def test_a_snapshot_that_reads_too_late_begins_again(dyntrace, python, tmp_path, times):
+def test_a_snapshot_that_was_too_slow_starts_over(dyntrace, python, tmp_path, times):
     """The recorder waits 40 ms for it, and then goes on."""
     (tmp_path / "late.c").write_text(LATE)
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "late.so", tmp_path / "late.c"], check=True)
@@ -126,7 +126,7 @@ def test_a_snapshot_that_reads_too_late_begins_again(dyntrace, python, tmp_path,
 
 
 @pytest.mark.no_sanitizer
-def test_a_snapshot_that_reads_too_late_begins_again_beside_another(run, dyntrace, python, tmp_path):
+def test_a_snapshot_that_was_too_slow_starts_over_while_another_runs(run, dyntrace, python, tmp_path):
     """Meanwhile the recorder has waited for the other snapshot, too, and gone on."""
     (tmp_path / "late.c").write_text(LATE)
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "late.so", tmp_path / "late.c"], check=True)

@@ -25,7 +25,7 @@ MANY = textwrap.dedent("""
     """)
 
 
-def test_of_two_million_calls_the_slowest_and_a_sample_are_stored(dyntrace, record, python):
+def test_the_option_thin_stores_the_slowest_calls_and_a_sample(dyntrace, record, python):
     trace = record(["-c", MANY], "--thin", python=python)
     assert trace.err == ""
     count = "SELECT COUNT(*) FROM frame JOIN code USING (code_id) WHERE qualname = 'leaf'"
@@ -39,14 +39,14 @@ def test_of_two_million_calls_the_slowest_and_a_sample_are_stored(dyntrace, reco
     fsck(dyntrace, trace.path)
 
 
-def test_all_decisions_of_a_million_calls_are_stored(dyntrace, record, python):
+def test_the_option_thin_stores_every_decision(dyntrace, record, python):
     trace = record(["-c", DECIDED, "1200000"], "--thin", "--frames", "decided", python=python)
     assert trace.rows("SELECT COUNT(*) FROM lookup WHERE outcome = 1") == [(1_200_000,)]
     assert trace.rows("SELECT COUNT(*) FROM frame WHERE outcome = 1") == [(1_200_000,)]
     fsck(dyntrace, trace.path)
 
 
-def test_all_calls_of_a_function_called_under_a_million_times_are_stored(dyntrace, record, run, python):
+def test_the_option_thin_stores_all_calls_of_rarely_called_functions(dyntrace, record, run, python):
     trace = record(["-c", MANY.replace("2_000_000", "100_000")], "--thin", python=python)
     assert trace.rows("SELECT COUNT(*) FROM frame JOIN code USING (code_id) WHERE qualname = 'leaf'") == [(100_000,)]
     fsck(dyntrace, trace.path)

@@ -118,7 +118,7 @@ def test_an_optimizers_first_step_before_its_compile_is_advised(torch, why, rate
     assert all(word in found["remedies"][0]["text"] for word in words), found["remedies"][0]["text"]
 
 
-def test_a_value_that_comes_back_is_listed_once(torch, why):
+def test_why_lists_a_value_that_occurs_again_only_once(torch, why):
     p = torch()
     for i, value in enumerate(("False", "True", "False", "True")):
         older = [dict(guard=None, kind="GLOBAL_STATE", source="grad_mode", expected="True" if value == "False" else "False", actual=value)]

@@ -273,7 +273,7 @@ def test_a_stack_limit_holds_as_without_us(both, python, stack):
          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (stack, stack)))
 
 
-def test_ignored_and_blocked_signals_stay_so(both):
+def test_ignored_and_blocked_signals_stay_ignored_and_blocked(both):
     """nohup, for example, ignores SIGHUP, and a parent may have blocked other signals."""
     def prepare():
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
@@ -285,7 +285,7 @@ def test_ignored_and_blocked_signals_stay_so(both):
 # ---- descriptors ----
 
 @pytest.mark.parametrize("recorded", [False, True])
-def test_a_reader_sees_the_end_of_a_pipe(dyntrace, tmp_path, recorded):
+def test_a_reader_of_the_programs_output_sees_its_end(dyntrace, tmp_path, recorded):
     """Our processes keep no pipe of the program open: neither standard output nor an inherited descriptor."""
     extra, handed_on = os.pipe()
     words = ["-c", f"import os, sys; os.close(1); os.close({handed_on}); sys.stdin.read(); sys.exit(3)"]

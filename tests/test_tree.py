@@ -143,7 +143,7 @@ def test_a_tree_below_a_deep_recursion_is_printed(run, tmp_path):
     assert json.loads(run("tree", "main", path, "--limit", "2", "--least", "0", "--json").stdout)["left_out"] == deep - 2
 
 
-def test_parts_of_a_generator_are_one_call(run, record):
+def test_tree_counts_a_generators_steps_as_one_call(run, record):
     """Its frame begins again after each yield."""
     program = "def gen():\n    for i in range(20): yield i\ndef main():\n    for _ in range(3): list(gen())\nmain()"
     path = record(["-c", program]).path

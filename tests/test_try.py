@@ -152,7 +152,7 @@ def counts(trial):
     return tuple(trial[name] for name in COUNTS)
 
 
-def test_settings_are_measured_and_stored(run, limited):
+def test_try_measures_settings_and_stores_the_results(run, limited):
     path = limited()
     trials = tried(run, path, "f", "limit=12", "limit=2", "limit=12 accumulated_limit=3")
     assert [counts(trial) for trial in trials] == [(8, 7, 12, 16), (12, 11, 0, 24), (2, 1, 30, 4), (3, 2, 27, 6)]
@@ -169,7 +169,7 @@ def test_settings_are_measured_and_stored(run, limited):
     assert json.loads(query(path, "SELECT DISTINCT command FROM trial")[0][0]) == json.loads(meta(path)["command"])
 
 
-def test_the_counts_are_those_of_a_run_by_hand(run, limited, record, python, tmp_path):
+def test_try_counts_the_same_as_a_run_by_hand(run, limited, record, python, tmp_path):
     path = limited()
     trials = tried(run, path, "f", "limit=5")
     by_hand = record([tmp_path / "limited.py"], "--set", "limit=5", python=python)
@@ -177,7 +177,7 @@ def test_the_counts_are_those_of_a_run_by_hand(run, limited, record, python, tmp
     assert by_hand.rows("SELECT SUM(ran_as_python), SUM(is_hit) FROM calls WHERE qualname = 'f' AND counted") == [counts(trials[1])[2:]]
 
 
-def test_remedies_of_why_are_the_default(run, limited):
+def test_try_tests_the_remedies_of_why_by_default(run, limited):
     path = limited()
     done = run("try", path, "f")
     assert done.returncode == 0 and "limit=12" in done.stderr and "2 times" in done.stderr
@@ -198,7 +198,7 @@ def test_try_runs_a_module_or_code_again(run, limited, words):
     assert [counts(trial) for trial in trials] == [(8, 7, 12, 16), (12, 11, 0, 24)]
 
 
-def test_a_program_runs_again_as_it_was_found(run, dyntrace, python, tmp_path):
+def test_try_runs_the_program_that_the_recording_found_on_path(run, dyntrace, python, tmp_path):
     """PATH changes after the recording. `try` uses the recorded directory and file."""
     script(tmp_path / "limited.py", LIMITED)
     (tmp_path / "there").mkdir()
@@ -224,7 +224,7 @@ for line in sys.stdin:
 """
 
 
-def test_each_run_reads_the_same_input(run, limited):
+def test_each_run_of_try_reads_the_same_standard_input(run, limited):
     path = limited("import sys\nprint(sys.stdin.read())", input="anything\n")
     seen = tried(run, path, "f", "limit=12", input="1\n2\n")
     assert [trial["same_output"] for trial in seen] == [None, True]
@@ -308,7 +308,7 @@ def test_an_unknown_setting_is_refused_before_anything_runs(run, limited):
 
 # ---- values ----------------------------------------------------------------
 
-def test_return_values_are_compared(run, limited):
+def test_try_compares_return_values_of_the_function(run, limited):
     body = """
     from dyntrace.eval_frame import _debug_get_cache_entry_list
     def g(n):
@@ -332,12 +332,12 @@ def test_return_values_that_always_differ_are_not_compared(run, limited):
     assert trials[1]["values"] is None
 
 
-def test_fewer_calls_count_as_different_values(run, limited):
+def test_try_treats_fewer_calls_as_different_values(run, limited):
     body = "def g(): return 1\ng()\n" + textwrap.dedent(limit_seen("g()"))
     assert tried(run, limited(body), "g", "limit=12", "--compare")[1]["values"] == "different"
 
 
-def test_calls_that_raise_are_compared(run, limited):
+def test_try_compares_exceptions_of_calls(run, limited):
     body = """
     def g(n):
         if n:

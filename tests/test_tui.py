@@ -71,7 +71,7 @@ def test_the_documents_list_every_key_and_view(dyntrace, place):
             assert f"| `{name}` |" in text
 
 
-def test_names_of_keys_are_documented_alike(dyntrace):
+def test_all_documents_use_the_same_names_of_keys(dyntrace):
     """KEY_CODES in tui/keys.h is what --keys knows; --help and the page list all of them."""
     top = Path(__file__).resolve().parents[1]
     names = re.findall(r'^    X\(K_\w+, "(\S+)",', (top / "src/tui/keys.h").read_text(), re.M)
@@ -81,13 +81,13 @@ def test_names_of_keys_are_documented_alike(dyntrace):
         assert not [name for name in (*names, "Space", "C-l") if not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
 
 
-def test_going_back_restores_the_place(dyntrace, place):
+def test_going_back_in_the_tui_restores_the_cursor_position(dyntrace, place):
     before = dump(dyntrace, place, "5 j j j j Right")
     assert dump(dyntrace, place, "5 j j j j Right Left Enter Esc Right") == before
     assert dump(dyntrace, place, "5 j j j j Right 2 G Enter Esc Esc") == before
 
 
-def test_enter_on_a_number_lists_its_rows(dyntrace, place):
+def test_enter_on_a_count_lists_the_counted_rows(dyntrace, place):
     rows = sqlite3.connect(place / "t.db").execute("SELECT count(*) FROM lookup WHERE code_id = 2 AND outcome = 1").fetchone()[0]
     out = dump(dyntrace, place, "2 Right Right Enter")
     assert "> ledger step" in out.splitlines()[0] and out.splitlines()[0].endswith(f"1/{rows}")
@@ -173,7 +173,7 @@ def test_dot_commands_work_in_the_sql_view(dyntrace, place):
     assert "process-tree" in dump(dyntrace, place, ":sql Space .queries Enter")
 
 
-def test_the_sql_of_a_list_returns_its_rows(dyntrace, place):
+def test_the_sql_shown_for_a_list_returns_the_rows_of_the_list(dyntrace, place):
     out = dump(dyntrace, place, "3 y", "1000x24")
     sql = out.splitlines()[-1]
     assert sql.startswith("copied: SELECT * FROM (WITH decided")
@@ -338,7 +338,7 @@ def test_a_resized_screen_is_drawn_anew(dyntrace, place):
 
 
 @needs_tmux
-def test_unsuitable_terminals_are_refused(dyntrace, place):
+def test_the_tui_refuses_unsuitable_terminals(dyntrace, place):
     for term, words in (("no-such-terminal", "is not known here"), ("dumb", "cannot move its cursor")):
         with Terminal(place, 80, 24, f"TERM={term} {dyntrace} tui plain.db; echo status $?") as terminal:
             screen = terminal.wait(lambda screen: re.search(r"^status \d", screen, re.M))
@@ -495,7 +495,7 @@ def test_run_live_needs_a_terminal(dyntrace, python, tmp_path):
 
 
 @needs_tmux
-def test_the_mouse_chooses_and_opens(dyntrace, place):
+def test_a_mouse_click_chooses_and_opens_rows(dyntrace, place):
     with Terminal(place, 80, 24, f"{dyntrace} tui plain.db", TERM="xterm-256color") as terminal:
         terminal.wait(lambda screen: "plain.db > overview" in screen)
         terminal.type("8")

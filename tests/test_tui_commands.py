@@ -58,7 +58,7 @@ def test_an_empty_command_opens_the_report(dyntrace, folder):
     assert re.search(r"^ calls +total +self", out, re.M)  # each table in columns of its own
 
 
-def test_another_trace_is_opened(dyntrace, folder):
+def test_the_command_open_shows_another_trace(dyntrace, folder):
     out = screen(dyntrace, folder, "2 j Enter :open Space b.db Enter").splitlines()
     assert out[0].strip() == "b.db > overview" or out[0].startswith(" b.db > overview ")
     assert "3 recompiles" in "\n".join(out)

@@ -61,7 +61,7 @@ def test_the_same_number_key_resets_the_view(dyntrace, place):
     assert screen(dyntrace, place, "5 j j j 5") == screen(dyntrace, place, "5")
 
 
-def test_a_view_that_left_the_path_of_views_keeps_its_filter(dyntrace, place):
+def test_a_view_that_was_left_keeps_its_filter(dyntrace, place):
     """View 3, with its filter, is no longer on the path after another view was opened."""
     kept = screen(dyntrace, place, "2 3 f L['x'] Enter")
     assert screen(dyntrace, place, "2 3 f L['x'] Enter 2 Enter 3")[1:] == kept[1:]
@@ -69,7 +69,7 @@ def test_a_view_that_left_the_path_of_views_keeps_its_filter(dyntrace, place):
     assert way(screen(dyntrace, place, "2 3 f L['x'] Enter 2 Enter 3 Esc")) == ["overview", "functions", "function"]
 
 
-def test_back_restores_the_view(dyntrace, place):
+def test_the_key_back_restores_the_last_view(dyntrace, place):
     assert way(screen(dyntrace, place, "2 Enter Enter j j")) == ["overview", "functions", "function", "ledger"]
     assert screen(dyntrace, place, "2 Enter Enter j j Esc") == screen(dyntrace, place, "2 Enter")
     assert screen(dyntrace, place, "2 j Enter Esc") == screen(dyntrace, place, "2 j")
@@ -136,7 +136,7 @@ def test_a_view_in_the_other_half_opens_no_prompt(dyntrace, place):
         assert screen(dyntrace, place, "? v /sql Enter" + " n" * steps + " x Enter", "120x40")
 
 
-def test_a_click_on_the_other_half_opens_it(dyntrace, place):
+def test_a_click_on_the_other_half_of_a_split_screen_moves_the_focus_there(dyntrace, place):
     assert way(screen(dyntrace, place, "2 v Click:90,20", "120x40")) == ["overview", "functions", "function"]
     assert screen(dyntrace, place, "2 v Click:5,5", "120x40") == screen(dyntrace, place, "2 v j j j", "120x40")
 
@@ -167,7 +167,7 @@ def test_all_views_can_go_to_a_moment(dyntrace, place, typed, ns):
     assert way(out)[-1] == "timeline" and out[-2].startswith(f"{ns / 1e9:.6f} s")
 
 
-def test_the_moment_stays_when_the_view_changes(dyntrace, place):
+def test_the_chosen_moment_stays_when_the_view_changes(dyntrace, place):
     at = screen(dyntrace, place, "5 :0.7 Enter 7")[-2].split()[0]
     lookup, start = rows(place, "SELECT lookup_id, start_ns FROM lookup WHERE start_ns <= 700000000 ORDER BY start_ns DESC LIMIT 1")[0]
     assert at == f"{start / 1e9:.6f}"

@@ -73,7 +73,7 @@ def test_the_slowest_call_is_first_of_all_calls(dyntrace, folder):
     assert "call↓" in out[1] and "1/101 k" in out[0] and "+" not in out[0]
 
 
-def test_sort_and_filter_work_on_all_rows_of_a_users_query(dyntrace, folder):
+def test_sorting_and_filtering_use_all_rows_of_a_users_query(dyntrace, folder):
     place = folder("calls.db", CALLS)
     query = ":sql Space SELECT Space frame_id,'f'||frame_id Space AS Space name,duration_ns Space FROM Space frames Space WHERE Space qualname='work' Enter"
     db = sqlite3.connect(place / "calls.db")
@@ -213,7 +213,7 @@ def test_the_page_of_a_function_counts_older_entries_once(dyntrace, plant):
     assert "x size[0]: expected 16 (0/0), actual 22, +2 entries, same guard" in page, out
 
 
-def test_failed_guards_count_as_run(dyntrace, twice_failed):
+def test_a_failed_guard_counts_as_a_guard_that_ran(dyntrace, twice_failed):
     out = dump(dyntrace, twice_failed, ":entry Space 1 Enter", "120x50")
     rows = re.findall(r"^. +\d+ +(\d+) +(\d+)  .*(?:MATCH|STATE)", out, re.M)
     assert len(rows) == 4 and all(int(ran) >= int(failed) for ran, failed in rows) and any(int(failed) for _, failed in rows)
@@ -334,7 +334,7 @@ def test_a_named_query_is_chosen_by_arrows(dyntrace, place):
     assert lines(dyntrace, place, "! Esc G", "plain.db", "80x12")[-2].startswith(">")
 
 
-def test_values_are_shown_from_the_first_difference(dyntrace, tmp_path):
+def test_expected_and_actual_values_are_shown_from_their_first_difference(dyntrace, tmp_path):
     db = sqlite3.connect(make_trace(tmp_path / "t.db"))
     same = "a_long_module_name." * 6
     db.execute("UPDATE recompile_cause SET expected = ? || 'wanted', actual = ? || 'seen'", (same, same))

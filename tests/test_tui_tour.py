@@ -82,7 +82,7 @@ def test_every_key_works_in_every_view_and_leaves_nothing_behind(dyntrace, place
         assert dump(dyntrace, place, f"{start} {close} {end} Resize:80x30").count("\n") == 24, f"{end} ended nothing"
 
 
-def test_the_tour_visits_all_views(dyntrace, place):
+def test_the_test_tour_visits_all_views_of_the_tui(dyntrace, place):
     listed = dump(dyntrace, place, "?", "200x200").split("Views, by name")[1].split("What is typed")[0]
     reached = {re.findall(r" > ([a-z-]+)", dump(dyntrace, place, keys, "200x60").splitlines()[0])[-1] for keys in VIEWS.values()}
     assert reached == set(re.findall(r"^[ >]  (\S+) ", listed, re.M))

@@ -123,5 +123,5 @@ def test_a_long_name_of_an_exception_is_cut_between_two_characters(record):
     "import atexit, sys\natexit.register(exec, compile('1 / 0', 'x.py', 'exec'), {})\nsys.exit(1)",
     "import sys\nclass Dies:\n    __del__ = lambda self, run=exec, code=compile('1 / 0', 'x.py', 'exec'): run(code, {})\nlast = Dies()\nsys.exit(1)",
 ])
-def test_only_the_main_module_ends_the_program(record, program):
+def test_only_an_exception_of_the_main_module_counts_as_ending_the_program(record, program):
     assert endings(record(["-c", program], status=1).path) == []

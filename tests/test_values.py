@@ -36,7 +36,7 @@ def recording(dyntrace, python, trace, kept):
     return trace, words
 
 
-def test_values_all_keeps_every_value(recorded):
+def test_the_option_values_all_keeps_every_value(recorded):
     """The search finds every secret, word and number."""
     trace, words = recorded["all"]
     assert {form for _, form in leaks([trace], words)} >= {word.encode() for word in words}
@@ -101,7 +101,7 @@ def test_answers_say_that_values_were_not_kept(dyntrace, recorded, kept):
     assert json.loads(said("report", "--json", trace))["meta"]["values"] == kept
 
 
-def test_what_if_guesses_where_values_decide(dyntrace, python, tmp_path):
+def test_what_if_guesses_where_unrecorded_values_decide(dyntrace, python, tmp_path):
     """Would an entry for any number have fitted this call? If its value is unknown, the answer is a guess."""
     program = tmp_path / "two.py"
     program.write_text("from shim_help import *\nfrom dyntrace import guards\n"
@@ -169,7 +169,7 @@ def test_no_argv_keeps_no_command_line(record, dyntrace, python):
 
 
 @pytest.mark.one_python
-def test_record_takes_values_and_argv(dyntrace, python, tmp_path):
+def test_dyntrace_record_accepts_values_and_argv(dyntrace, python, tmp_path):
     """dyntrace.record(values=, argv=) is the same."""
     words, trace = secrets(), tmp_path / "inside.db"
     code = ("import dyntrace, sys, runpy\ndel sys.argv[1:]\n"

@@ -32,7 +32,7 @@ def test_the_table_frame_has_the_columns_that_its_page_writer_writes(trace):
                                           " AND type <> 'table'").fetchone() == (0,)
 
 
-def test_every_column_is_explained():
+def test_every_column_of_the_trace_has_an_explanation():
     """In schemas/trace.sql each line of a column ends in a comment, unless the name is enough."""
     for line in (ROOT / "schemas/trace.sql").read_text().splitlines():
         if line.startswith("    ") and not line.lstrip().startswith(("(", "--", "PRIMARY")):
@@ -93,7 +93,7 @@ def test_the_decision_views_have_the_planted_rows(tmp_path):
 
 # ---- sql: output -----------------------------------------------------------
 
-def test_a_pipe_gets_tsv(run, trace):
+def test_sql_writes_tsv_to_a_pipe(run, trace):
     done = run("sql", trace, "SELECT pid, exit_code, exit_signal FROM process")
     assert (done.returncode, done.stdout, done.stderr) == (0, "pid\texit_code\texit_signal\n100\t3\t\n101\t\t9\n", "")
     assert run("sql", trace, "SELECT count(*) FROM frame", "--no-header").stdout == "6\n"
@@ -115,12 +115,12 @@ def test_broken_utf8_is_shown_not_passed_on(run, trace):
     assert json.loads(run("sql", trace, query, "--json").stdout) == [{"t": "a\udcff\x1b[2"}]
 
 
-def test_a_terminal_gets_aligned_columns(dyntrace, trace):
+def test_sql_prints_aligned_columns_to_a_terminal(dyntrace, trace):
     text, status = Screen([dyntrace, "sql", trace, "SELECT 'ä' AS name, 5 AS n UNION ALL SELECT 'long', 1234"], NO_COLOR="1").finish()
     assert (text.replace("\r\n", "\n"), status) == ("name     n\nä        5\nlong  1234\n", 0)
 
 
-def test_a_terminal_gets_no_endless_cell_and_no_escape(dyntrace, trace):
+def test_sql_shortens_and_escapes_cells_on_a_terminal(dyntrace, trace):
     query = "SELECT 1 AS a, char(27) || '[31m' || printf('%.*c', 10000000, 'x') AS b"
     text, status = Screen([dyntrace, "sql", trace, query], NO_COLOR="1").finish()
     assert status == 0 and len(text) < 1000 and "\x1b" not in text and "…" in text
@@ -278,7 +278,7 @@ def test_a_folder_without_a_trace_is_an_error(run):
     ("PRAGMA user_version = 1; DROP TABLE lookup", "made by an older dyntrace (schema 1, this one reads 2): record it again"),
     ("DROP TABLE guard_check", "has no table guard_check"),
 ])
-def test_another_schema_is_refused_politely(run, tmp_path, change, words):
+def test_a_database_with_another_schema_is_refused_with_an_explanation(run, tmp_path, change, words):
     """Commands read exactly one schema, and need all of its tables."""
     path = make_trace(tmp_path / "new.db", *change.split("; "))
     for command in ("sql", "report", "fsck", "check --max-compiles 1", "why f", "show f", "export --format csv", "replay --verify"):
@@ -577,7 +577,7 @@ def test_report_escapes_a_hostile_trace(run, dyntrace, tmp_path):
     assert json.loads(run("report", path, "--json").stdout)["processes"][0]["argv"] == [evil]
 
 
-def test_report_ends_if_parents_form_a_ring(run, tmp_path):
+def test_report_terminates_if_parent_frames_form_a_cycle(run, tmp_path):
     """No process is the root. Reporting that is fsck's task; report must end."""
     path = make_trace(tmp_path / "r.db", "UPDATE process SET parent_process_id = 3 - process_id")
     assert run("report", path).returncode == 0

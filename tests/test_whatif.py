@@ -214,7 +214,7 @@ def test_drop_guard_predicts_right_for_each_kind_of_guard(ran, dyntrace, kind):
 
 
 @pytest.mark.parametrize("under, settings, guesses", [("recompile_limit=2", "recompile_limit=8", 9), ("", "recompile_limit=2", 0)])
-def test_classes_of_one_name_are_told_apart(ran, dyntrace, under, settings, guesses):
+def test_predictions_tell_classes_of_the_same_name_apart(ran, dyntrace, under, settings, guesses):
     a = ran("one_qualname", *words(as_program(under)))
     b = ran("one_qualname", *words({**as_program(under), **as_program(settings)}))
     told, truth = predicted(dyntrace, a, settings), recorded(b)
@@ -244,7 +244,7 @@ def test_a_range_is_printed_in_text_and_json(ran, dyntrace):
     assert predict(dyntrace, path, "backend_shared=no")["try"] is None
 
 
-def test_a_guard_id_means_all_guards_like_it(dyntrace, sizes):
+def test_dropping_a_guard_by_id_drops_all_similar_guards(dyntrace, sizes):
     with sqlite3.connect(f"file:{sizes}?mode=ro", uri=True) as db:
         guard, = db.execute("SELECT guard_id FROM guard WHERE kind = 'EQUALS_MATCH' LIMIT 1").fetchone()
     by_id, by_kind = predict(dyntrace, sizes, f"drop_guard={guard}"), predict(dyntrace, sizes, "drop_guard=EQUALS_MATCH")
@@ -278,7 +278,7 @@ def test_uncertain_predictions_are_marked_as_guesses(dyntrace, ran):
     assert found["undecided"] > 0 and any("functions of the program" in note for note in found["assumptions"])
 
 
-def test_backends_of_one_name_are_told_apart(dyntrace, ran):
+def test_predictions_tell_backends_of_the_same_name_apart(dyntrace, ran):
     path = ran("namesakes")
     assert predict(dyntrace, path, "isolate=no")["undecided"] == 0
     found = predict(dyntrace, path, "backend_shared=no")

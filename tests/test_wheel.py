@@ -123,7 +123,7 @@ def test_the_wheel_has_its_files_and_metadata(wheel):
     assert program[:4] == b"\x7fELF"  # no Python that starts it
 
 
-def test_the_tag_names_the_libc_that_the_wheel_needs(wheel, tmp_path):
+def test_the_wheels_tag_names_the_libc_that_it_needs(wheel, tmp_path):
     """The tag says what the files need, and they need nothing but the C library."""
     if not shutil.which("objdump"):
         pytest.skip("no objdump (apt install binutils)")

@@ -202,7 +202,7 @@ PLANTED = [  # cause, the first remedy's name, words on the page
 
 
 @pytest.mark.parametrize("cause, name, words", PLANTED, ids=[case[0].__name__ for case in PLANTED])
-def test_why_names_the_planted_cause(run, plant, cause, name, words):
+def test_why_names_the_cause_that_the_test_trace_contains(run, plant, cause, name, words):
     p = plant()
     cause(p)
     if cause is never_asked:
@@ -301,7 +301,7 @@ def test_pages_of_why_and_show_are_the_golden_pages(run, plant):
     golden("why-json", run("why", "f", path.name, "--json").stdout)
 
 
-def test_the_sql_that_why_prints_gives_its_answers(run, plant):
+def test_the_sql_printed_by_why_gives_the_same_answers(run, plant):
     p = plant()
     size_changes(p)
     path = p.done()
@@ -684,7 +684,7 @@ def test_slow_guards_are_named_with_their_cost(run, plant):
     assert one["name"] == "fewer guards" and one["text"].startswith("Guards take 25 % of the calls of f: ")
 
 
-def test_the_guard_share_is_measured_on_hits(run, plant):
+def test_the_time_share_of_guards_is_measured_on_cache_hits(run, plant):
     """The first call took long, as first calls do. The other calls show the guards' share."""
     path = guarded(plant(), call_ns=10 ** 9)
     with frame_rows(sqlite3.connect(path)) as db:

@@ -53,7 +53,7 @@ def recorded(program, python, text, *options):
                           capture_output=True, text=True, timeout=100)
 
 
-def test_compile_raises_import_error_without_the_extension(without, python):
+def test_compile_raises_import_error_without_the_capture_extension(without, python):
     for done in alone(without, python, COMPILE), recorded(without, python, COMPILE):
         assert done.stdout.startswith("ImportError dyntrace.compile needs capture, which is not in this installation (")
         assert "make PYTHONS=" in done.stdout and done.stdout.count("\n") == 1 and done.stderr == "" and done.returncode == 0

@@ -36,7 +36,7 @@ def alone(dyntrace, python, tmp_path):
 # ---- what is captured does the same --------------------------------------------
 
 @pytest.mark.slow
-def test_captured_corpus_functions_do_as_uncaptured(alone):
+def test_captured_corpus_functions_behave_like_uncaptured_ones(alone):
     """Each function of the corpus gives the same captured as uncaptured; corpus.py counts the graphs in its last line."""
     last = alone(CAPTURE / "corpus.py").stdout.splitlines()[-1]
     functions, differ, graphs, nodes = map(int, re.findall(r"\d+", last))
@@ -45,7 +45,7 @@ def test_captured_corpus_functions_do_as_uncaptured(alone):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("--plain",), ("--hypothesis",)])
-def test_captured_random_functions_do_as_uncaptured(alone, python, words):
+def test_captured_random_functions_behave_like_uncaptured_ones(alone, python, words):
     if "--hypothesis" in words and subprocess.run([python, "-c", "import hypothesis"], capture_output=True).returncode:
         pytest.skip("no hypothesis there")
     assert alone(CAPTURE / "random_functions.py", "--count", "150", *words).stdout.startswith("150 functions, 0 differ")
@@ -250,7 +250,7 @@ def test_an_operation_on_known_values_warns_at_each_call(alone):
     alone(INVERTED)
 
 
-def test_captured_operations_inside_try_warn_as_uncaptured(alone):
+def test_captured_operations_inside_try_warn_like_uncaptured_ones(alone):
     """If an operation of a graph raises inside `try`, no operation that has warned runs a second time."""
     alone(ATTEMPTS)
 
@@ -271,7 +271,7 @@ def test_threads_capture_functions_with_cells_while_frames_are_read(python, dynt
 
 
 @pytest.mark.slow
-def test_corpus_and_random_functions_detect_wrong_compilers(alone):
+def test_the_corpus_and_random_functions_reveal_a_wrong_compiler(alone):
     """Tests the comparison itself: it finds no difference without a compiler, and finds each compiler that makes one kind of mistake."""
     assert ", 0 differ" in alone(CAPTURE / "corpus.py", "--compile", "identity").stdout
     for wrong, where in {"repeats": "operators", "twice": "effects", "swallows": "exceptions", "copies": "aliasing", "silent": "effects", "late": "exceptions"}.items():
@@ -381,7 +381,7 @@ print(*[node.name for node in kept[-1].graph.nodes][:5], kept[-1].graph.nodes[-2
 
 # ---- the front -------------------------------------------------------------------
 
-def test_compile_disable_and_explain_with_valid_and_invalid_arguments(alone):
+def test_compile_disable_and_explain_check_their_arguments(alone):
     """compile(), disable(), graph_break() and explain() work; wrong arguments raise an exception with a clear message."""
     out = alone("""
 import numpy as np, dyntrace
@@ -442,7 +442,7 @@ print(dyntrace.explain(lambda v: v + 1)(x).graphs)
     assert out[-1] == "[GraphModule(__compiled_fn_0, 3 nodes)]"
 
 
-def test_keyboard_interrupt_and_memory_error_while_a_function_is_split(alone):
+def test_keyboard_interrupt_and_memory_error_during_a_split_are_raised(alone):
     """KeyboardInterrupt from a signal handler leaves the call at once; after another exception the function runs as Python."""
     out = alone("""
 import numpy as np, dyntrace
@@ -538,7 +538,7 @@ print(e.result, *[node.name for node in e.graphs[0].graph.nodes])
     assert out == "5 a add output\n"  # what total() gives is no array
 
 
-def test_a_graph_may_have_an_integer_that_python_refuses_to_print(record, python):
+def test_a_graph_with_an_integer_too_long_to_print_works(record, python):
     """A graph may have an integer with so many digits that Python refuses to convert it to a string."""
     trace = record(["-c", """
 import dyntrace

@@ -26,7 +26,7 @@ def test_fuzzer_seeds_that_once_crashed_do_not_crash(dyntrace, python, seed, wit
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]
 
 
-def test_jumps_of_the_fuzzer_do_not_crash_cpython_without_dyntrace(dyntrace, python, tmp_path):
+def test_jumps_made_by_the_fuzzer_do_not_crash_cpython_without_dyntrace(dyntrace, python, tmp_path):
     """Functions whose stack is deeper than what CPython can judge: an act must not jump in them."""
     runner = Captured(python, os.path.dirname(dyntrace), "alone", str(tmp_path))
     assert runner.run([334] * 3, control=True, only=["jump", "plain"]) is None

@@ -93,7 +93,7 @@ def test_a_warm_start_hits_torchs_caches(start, mode):
 
 @modes
 @pytest.mark.parametrize("nth", [0, 1])
-def test_a_bypass_has_its_reason(start, mode, nth):
+def test_a_bypassed_compiler_cache_is_recorded_with_its_reason(start, mode, nth):
     _, rows, why = start(mode, nth)
     found = dict(rows("SELECT cache, reason FROM compile_caches WHERE qualname = 'odd' AND state = 'bypass'"))
     # Torch 2.7 says nothing of AOTAutograd's.

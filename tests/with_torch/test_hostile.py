@@ -486,7 +486,7 @@ program("objects", """
 
 
 @modes
-def test_odd_objects_in_guards_change_nothing(run, mode):
+def test_unusual_objects_in_guards_do_not_change_the_program(run, mode):
     alone, traced = run("objects", "plain"), run("objects", mode)
     assert traced.status == alone.status == 0
     assert traced.out.split("--")[0] == alone.out.split("--")[0]
@@ -590,7 +590,7 @@ program("fork", """
 
 
 @modes
-def test_forks_and_deaths_in_the_middle_of_a_compile_change_nothing(same, mode):
+def test_forks_and_exits_during_a_compile_work_as_without_us(same, mode):
     trace = same("fork", mode)
     assert not trace.lost()
     assert trace.rows("SELECT torch_mode FROM process") == [(mode,)] * 6
@@ -828,7 +828,7 @@ program("signals", """
 
 
 @modes
-def test_signals_and_deep_recursion_change_nothing(same, mode):
+def test_signals_and_deep_recursion_work_as_without_us(same, mode):
     trace = same("signals", mode)
     assert ("error",) in trace.compiles("f") and ("compiled",) in trace.compiles("f")
 
@@ -876,7 +876,7 @@ program("plainly", """
 
 
 @modes
-def test_lambdas_of_the_same_name_and_place_are_recorded_apart(same, mode):
+def test_lambdas_of_the_same_name_and_line_are_recorded_separately(same, mode):
     trace = same("plainly", mode)
     assert trace.rows("SELECT l.outcome, l.cache_entry_id IS NULL FROM lookup l JOIN code USING (code_id) "
                       "WHERE filename = '<string>'") == [(2, 0)] * 2

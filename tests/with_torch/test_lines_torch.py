@@ -105,7 +105,7 @@ def place(line):
     return f"prog.py:{AT[line]}"
 
 
-def test_a_cause_has_the_line_that_needs_it(page):
+def test_a_recompile_cause_has_the_source_line_that_needs_the_guard(page):
     said = page("why", "window")
     assert "end: expected 3 (0/0), actual 5" in said
     assert f"needed by for i in range(start + 1, end), " in said and place("for i in range(start + 1, end):") in said
@@ -148,6 +148,6 @@ def test_sources_are_the_programs_expressions(page):
         assert not [word for word in ("___from_numpy", "__builtins_dict__", "_modules['", "L['") if word in said], said
 
 
-def test_values_have_four_digits(page):
+def test_printed_values_have_four_digits(page):
     said = page("why", "step")
     assert "lr: expected 0.1235 (" in said and "actual 0.3706  [" in said and "lr  0.1235, 0.3706" in said, said

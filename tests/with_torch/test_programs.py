@@ -107,7 +107,7 @@ def test_each_trace_is_sound_and_keeps_the_public_contract(runs, program, mode):
 
 @every
 @modes
-def test_no_trace_has_a_loss(runs, program, mode):
+def test_recordings_of_all_torch_programs_have_no_loss(runs, program, mode):
     assert runs(program, mode).rows("SELECT cause, events FROM losses WHERE NOT is_stall") == []
 
 

@@ -183,7 +183,7 @@ innocent(x, "a"); innocent(x, "bb")
                ("torch_dynamo_resume_in_f_at_3", 1, "graph break", "broke at line 3 of f: ", "no such break")]),
     ("limit", [("f", 2, "L['n']", "limit reached", "compiled"), ("innocent", 2, "L['n']", "limit reached", "compiled")]),
 ])
-def test_a_difference_in_one_function_is_not_reported_for_later_ones(tmp_path, fault, rows):
+def test_a_difference_in_one_function_is_not_repeated_for_later_functions(tmp_path, fault, rows):
     """After one true difference torch's counters differ in that rank. Functions compiled later do not differ by that."""
     python, why = torch_python()
     if not python:

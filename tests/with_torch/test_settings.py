@@ -66,7 +66,7 @@ def edited(by_hand):
 
 
 @pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
-def test_each_setting_gives_the_counts_of_the_same_edit_by_hand(dyntrace, python, tmp_path, mode, available, edited):
+def test_each_setting_has_the_effect_of_the_same_edit_by_hand(dyntrace, python, tmp_path, mode, available, edited):
     done = run(dyntrace, python, tmp_path, available, CASES, mode=mode)
     assert said(done) == []
     assert counted(done) == edited

@@ -975,7 +975,7 @@ print(json.dumps(told))
 """
 
 
-def test_torch_does_the_same_with_and_without_us(tmp_path):
+def test_torch_programs_behave_the_same_with_and_without_us(tmp_path):
     """Compared are results, exceptions and tracebacks, counters, metrics, log records and the output."""
     ran = []
     for facts in False, True:

@@ -680,7 +680,7 @@ def steps_of(x, rows):
     (lambda x, y: x.mul_(2) + y, [ones(3, 3)]),
     (lambda x, o: x + type(o).forward.__name__.__len__(), [Model()]),
 ])
-def test_the_walk_reads_every_guarded_value_of_a_call_that_fits(f, args):
+def test_an_explanation_reads_every_guarded_value_of_a_matching_call(f, args):
     """The walk finds no failed guard in such a call."""
     x = ones(3, 3)
     try:
@@ -703,7 +703,7 @@ def test_the_walk_reads_every_guarded_value_of_a_call_that_fits(f, args):
     assert look.causes == [] and [found for found in states if found[0] != "is"] == []
 
 
-def test_nothing_is_named_where_all_guards_hold():
+def test_no_cause_is_named_if_all_guards_hold():
     Case(plus, [ones(3)], [ones(4)])
     made = Guards(entry_of(plus))
     assert made.failed({"x": ones(3)}, globals()) == (-1, 0)
@@ -755,7 +755,7 @@ def test_explaining_a_miss_keeps_no_object_alive():
     assert made.failed({"x": ones(4), "o": O()}, f.__globals__)[0] >= 0
 
 
-def test_a_cache_entry_is_not_kept_alive():
+def test_explaining_a_miss_keeps_no_cache_entry_alive():
     wrapper, made = made_of("L['x'] == 1", 1, GuardManager("L['x']", [leaf("EQUALS_MATCH", "L['x'] == 1", False)]))
     assert made.failed({"x": 2}, {}) == (0, 1) and made.explain({"x": 2}, {}) and made.order() == [0]
     del wrapper

@@ -77,7 +77,7 @@ def dump(dyntrace, folder, keys, size="100x40", trace="t.db"):
 
 
 @pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
-def test_the_planted_cause_is_found_by_its_first_key(dyntrace, recorded, mode):
+def test_the_first_key_leads_to_the_recompile_cause(dyntrace, recorded, mode):
     folder = recorded(mode)
     first = dump(dyntrace, folder, "")
     assert re.search(r"^> .*scale: factor: ", first, re.M) and "graph break" in first

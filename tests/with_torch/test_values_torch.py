@@ -40,7 +40,7 @@ def rows(path, sql):
 
 
 @pytest.mark.parametrize("mode", ["shim", "observe"])
-def test_values_all_keeps_every_value(recorded, mode):
+def test_the_option_values_all_keeps_every_value(recorded, mode):
     trace, words = recorded(mode, "all")
     assert {form for _, form in leaks([trace], words)} >= {word.encode() for word in words}
 
