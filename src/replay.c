@@ -11,9 +11,9 @@ int replay_compare_births(const void *a, const void *b, void *context)
     const struct replay_entry *y = &entries[*(const uint32_t *)b];
 
     if (x->code != y->code)
-        return list_order(x->code, y->code);
+        return list_compare_numbers(x->code, y->code);
     if (x->born_ns != y->born_ns)
-        return list_order(x->born_ns, y->born_ns);
+        return list_compare_numbers(x->born_ns, y->born_ns);
     return (x > y) - (x < y);
 }
 
@@ -24,7 +24,7 @@ int replay_compare_times(const void *a, const void *b, void *context)
     const struct replay_lookup *y = &lookups[*(const uint32_t *)b];
 
     if (x->start_ns != y->start_ns)
-        return list_order(x->start_ns, y->start_ns);
+        return list_compare_numbers(x->start_ns, y->start_ns);
     return (x > y) - (x < y);
 }
 
@@ -34,10 +34,10 @@ int replay_compare_moments(const void *a, const void *b)
     const struct replay_event *y = b;
 
     if (x->at_ns != y->at_ns)
-        return list_order(x->at_ns, y->at_ns);
+        return list_compare_numbers(x->at_ns, y->at_ns);
     if (x->kind != y->kind)
-        return list_order(x->kind, y->kind);
-    return list_order(x->index, y->index);
+        return list_compare_numbers(x->kind, y->kind);
+    return list_compare_numbers(x->index, y->index);
 }
 
 /* ---- finding a place ----------------------------------------------------- */
@@ -135,8 +135,8 @@ static struct replay_subject subject_of_break(const struct replay *r, uint32_t i
     return s;
 }
 
-struct replay_subject replay_subject_of(const struct replay *r, enum replay_kind kind,
-                                        uint32_t index)
+struct replay_subject replay_subject_of_event(const struct replay *r, enum replay_kind kind,
+                                              uint32_t index)
 {
     switch (kind) {
     case REPLAY_LOOKUP:
@@ -150,10 +150,10 @@ struct replay_subject replay_subject_of(const struct replay *r, enum replay_kind
     }
 }
 
-size_t replay_event_of(const struct replay *r, enum replay_kind kind, uint32_t index)
+size_t replay_find_event(const struct replay *r, enum replay_kind kind, uint32_t index)
 {
     struct replay_event wanted = {
-        .at_ns = replay_subject_of(r, kind, index).at_ns,
+        .at_ns = replay_subject_of_event(r, kind, index).at_ns,
         .index = index,
         .kind = kind,
     };

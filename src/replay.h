@@ -206,7 +206,7 @@ uint32_t replay_position_of_entry(const struct replay *replay, const struct repl
 /* Return the index of the first event at AT_NS or later; events.count if there is none. */
 size_t replay_find_event_at_time(const struct replay *replay, int64_t at_ns);
 /* Return the index of the event for item INDEX of KIND. */
-size_t replay_event_of(const struct replay *replay, enum replay_kind kind, uint32_t index);
+size_t replay_find_event(const struct replay *replay, enum replay_kind kind, uint32_t index);
 
 /* The row that an event is about, and the code, thread, process and entry of that row. */
 struct replay_subject {
@@ -215,8 +215,8 @@ struct replay_subject {
     /* index of the entry that was hit, was made, or died; or REPLAY_NONE */
     uint32_t entry;
 };
-struct replay_subject replay_subject_of(const struct replay *replay, enum replay_kind kind,
-                                        uint32_t index);
+struct replay_subject replay_subject_of_event(const struct replay *replay, enum replay_kind kind,
+                                              uint32_t index);
 
 /* Return the name that screens show for an entry: its label "0/1", or "#7" if it has no label; for
  * code: "f (app/f.py:3)". Both take an index. The caller frees the name, which is NULL for

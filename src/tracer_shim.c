@@ -35,7 +35,7 @@ evaluate_with_previous_hook(struct tracer *t, PyThreadState *ts, compat_frame *f
  * decides. If not, we no longer need our hook, but a foreign evaluator above it still calls it:
  * record nothing, and leave the slot as soon as our hook itself is in it. */
 static __attribute__((noinline)) PyObject *
-run_frame_without_recording_path(PyThreadState *ts, compat_frame *frame, int throwflag)
+run_frame_without_recorder(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     if (tracer_process.active_threads)
         return tracer_hooks.decide(ts, frame, throwflag);
@@ -99,7 +99,7 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const enum s
     bool rechecks, resumed;
 
     if (!sub && unlikely(tracer_process.detour))
-        return run_frame_without_recording_path(ts, frame, throwflag);
+        return run_frame_without_recorder(ts, frame, throwflag);
     if (sub && unlikely(!tracer_process.recording))
         return t ? evaluate_with_previous_hook(t, ts, frame, throwflag, sub)
                  : _PyEval_EvalFrameDefault(ts, frame, throwflag);

@@ -322,8 +322,9 @@ int tui_run(const struct tui_options *options, const char *path)
         loop->output.open = options->running;
         loop->output.input_fd =
             options->running && options->program_reads ? options->output_fd : -1;
-        tui_prompt_read_history(&loop->prompt, options->keys ? NULL : state_file("tui_history"));
-        say_divert(show_error_message, &loop->face);
+        tui_prompt_read_history(&loop->prompt,
+                                options->keys ? NULL : state_file_path("tui_history"));
+        say_redirect_errors(show_error_message, &loop->face);
         tui_open_view(&loop->face, &(struct target){.kind = VIEW_OVERVIEW});
         if (options->replay)
             tui_open_view(&loop->face, &(struct target){.kind = VIEW_REPLAY});
@@ -335,7 +336,7 @@ int tui_run(const struct tui_options *options, const char *path)
         else if (!loop->quit)
             handle_keys(loop);
         damaged = options->dump && work_is_trace_damaged(loop->face.work);
-        say_divert(NULL, NULL);
+        say_redirect_errors(NULL, NULL);
         /* Restore the terminal first: closing the trace may wait for a query that never ends,
          * and then Ctrl-C must be able to stop this process. */
         screen_close(screen);

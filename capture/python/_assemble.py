@@ -111,33 +111,33 @@ class _Assembly:
 
     # ---- instructions that are inserted ----
 
-    def put(self, op, arg=0, to=-1):
+    def append_op(self, op, arg=0, to=-1):
         """Append instruction OP, with the source position of the current step."""
         self.parts.append((_opcodes.get(op, op), arg, to, self.unit))
 
-    def put_variable(self, op, variable):
+    def append_variable_instruction(self, op, variable):
         """Append an instruction OP_FAST or OP_DEREF, where OP is LOAD, STORE or DELETE, for the
         variable that has the index VARIABLE in the original code."""
         cell = (
             variable >= self.code.co_nlocals
             or self.code.co_varnames[variable] in self.code.co_cellvars
         )
-        self.put(op + ("_DEREF" if cell else "_FAST"), self.moved[variable])
+        self.append_op(op + ("_DEREF" if cell else "_FAST"), self.moved[variable])
 
-    def put_call(self, constant, arguments=()):
+    def append_call(self, constant, arguments=()):
         """Append a call of CONSTANT. ARGUMENTS has the form of Plan.arguments."""
         self.constants.append(constant)
         for op in _native._call[:2]:
-            self.put(op, len(self.constants) - 1 if op == _opcodes["LOAD_CONST"] else 0)
+            self.append_op(op, len(self.constants) - 1 if op == _opcodes["LOAD_CONST"] else 0)
         for argument in arguments:
             if argument is None:
-                self.put_call(_captures._globals)
+                self.append_call(_captures._globals)
             elif isinstance(argument, int):
-                self.put("LOAD_FAST", self.moved[argument])
+                self.append_op("LOAD_FAST", self.moved[argument])
             else:
-                self.put_variable("LOAD", self.find_variable(argument))
+                self.append_variable_instruction("LOAD", self.find_variable(argument))
         for op in _native._call[2:]:
-            self.put(op, len(arguments))
+            self.append_op(op, len(arguments))
 
     def find_variable(self, name):
         """Return the index of the variable NAME that guards read. In a resume function a local and
@@ -156,7 +156,7 @@ class _Assembly:
             else len(self.variables) - 1 - self.variables[::-1].index(name)
         )
 
-    def put_prologue(self, aside):
+    def append_prologue(self, aside):
         """Append the instructions that follow RESUME. ASIDE is the label of the code that runs if
         the graph has raised: a number that no step has."""
         record, plan, slots, link = (
@@ -166,54 +166,56 @@ class _Assembly:
             _native._link(self.code),
         )
         at = len(self.constants)
-        self.put_call(record["plan"], plan.arguments)
+        self.append_call(record["plan"], plan.arguments)
         if plan.again:
-            self.put("COPY", 1)
-            self.put("LOAD_CONST", at)
-            self.put("IS_OP")
-            self.put(_JUMP_IF_TRUE, 0, aside)
+            self.append_op("COPY", 1)
+            self.append_op("LOAD_CONST", at)
+            self.append_op("IS_OP")
+            self.append_op(_JUMP_IF_TRUE, 0, aside)
         if record["begun"]:
-            self.put_call(
+            self.append_call(
                 next(
                     constant
                     for constant in reversed(self.code.co_consts)
                     if getattr(constant, "__self__", None) is link
                 )
             )
-            self.put("POP_TOP")
+            self.append_op("POP_TOP")
         if slots is None:
-            self.put("RETURN_VALUE")
+            self.append_op("RETURN_VALUE")
         else:
             filled = [slot for slot, has in enumerate(slots) if has]
             gives = len(filled) + len(plan.stores)
-            self.put("UNPACK_SEQUENCE" if gives else "POP_TOP", gives)
+            self.append_op("UNPACK_SEQUENCE" if gives else "POP_TOP", gives)
             for variable in plan.stores:
-                self.put_variable("STORE", variable)
+                self.append_variable_instruction("STORE", variable)
             for variable in plan.deletes:
-                self.put_variable("DELETE", variable)
+                self.append_variable_instruction("DELETE", variable)
             # the plan cannot return NULLs, so push here the NULLs that the stack had between values
             if len(filled) < len(slots):
                 for slot in reversed(filled):
-                    self.put("STORE_FAST", self.where[slot])
+                    self.append_op("STORE_FAST", self.where[slot])
                 for slot, has in enumerate(slots):
-                    self.put("LOAD_FAST" if has else "PUSH_NULL", self.where[slot] if has else 0)
+                    self.append_op(
+                        "LOAD_FAST" if has else "PUSH_NULL", self.where[slot] if has else 0
+                    )
                 for slot in filled:
-                    self.put("DELETE_FAST", self.where[slot])
+                    self.append_op("DELETE_FAST", self.where[slot])
             if record["make_bool"] and _TO_BOOL:
-                self.put("TO_BOOL")
-            self.put("JUMP_FORWARD", 0, self.broken)
+                self.append_op("TO_BOOL")
+            self.append_op("JUMP_FORWARD", 0, self.broken)
         if plan.again:
             self.parts.append(~aside)
-            self.put("POP_TOP")
-            self.put("JUMP_FORWARD", 0, self.begun + 1)
+            self.append_op("POP_TOP")
+            self.append_op("JUMP_FORWARD", 0, self.begun + 1)
 
-    def put_leave(self, split):
+    def append_leave_call(self, split):
         for op, argument in _make_stores(split):
-            self.put(op, self.where[argument] if op == "STORE_FAST" else argument)
-        self.put_call(split._leave)
+            self.append_op(op, self.where[argument] if op == "STORE_FAST" else argument)
+        self.append_call(split._leave)
         for op, argument in _make_drops(split):
-            self.put(op, argument)
-        self.put("RETURN_VALUE")
+            self.append_op(op, argument)
+        self.append_op("RETURN_VALUE")
 
     def assemble(self):
         code, record, reached = self.code, self.record, self.find_reachable_steps()
@@ -250,11 +252,11 @@ class _Assembly:
             self.unit = self.units[step]
             self.parts.append(~step)
             if step in self.splits:
-                self.put_leave(self.splits[step])
+                self.append_leave_call(self.splits[step])
             if step in reached:
                 self.parts.append(step)
             if step == self.begun:
-                self.put_prologue(len(self.units))
+                self.append_prologue(len(self.units))
         needed = max(len(self.plan.arguments) + 4, len(self.plan.stores) + depths[0], 1) + 4
         made = _native._make(
             code,

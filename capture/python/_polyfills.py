@@ -393,8 +393,8 @@ moves = {
     },
 }
 # Builtins that have a polyfill, whose name is the builtin's name after a `_`: minimum and maximum
-# number of positional arguments, keywords, and a condition on the arguments (fulfils_condition() in
-# known.c).
+# number of positional arguments, keywords, and a condition on the arguments
+# (do_arguments_fulfil_condition() in known.c).
 instead = {
     "list": (1, 1, (), "no array"),
     "tuple": (1, 1, (), "no array"),

@@ -687,7 +687,7 @@ extern PyTypeObject plan_type;
 /* Describe how dyntrace._plan can make SHADOW's value again: borrowed; None if this is
  * impossible. */
 PyObject *get_plan_part(struct capture *c, struct shadow *shadow);
-/* Describe the values of COUNT shadows as get_plan_part() does: a new tuple, or NULL. */
+/* Return a new tuple with get_plan_part() of each of COUNT shadows, or NULL. */
 PyObject *make_plan_parts(struct capture *c, Py_ssize_t count, struct shadow *const *shadows);
 /* Describe the variables and the stack of W to dyntrace._plan. SHADOWS are the shadows of the
  * stack, DEPTH is their number. Call this function before get_plan_part(). Returns a new tuple of

@@ -272,7 +272,7 @@ enum ended step_through_function(struct capture *c, struct watched *w, const str
     if (!c->inner_broke)
         break_at(c, "call", "a call that did not begin as it was expected to");
     /* treat an exception of a polyfill as raised by the instruction itself: see
-     * raises_to_caller() */
+     * does_raise_to_caller() */
     c->inner_broke = result || !compat_are_frames_hidden(code);
     if (!result)
         return ENDED_RAISED;

@@ -267,7 +267,7 @@ enum giver {
     GIVER_METHOD, /* the method __next__ of a class of the program */
     /* a polyfill for map(), filter(), or a zip() whose iterators run Python code */
     GIVER_POLYFILL,
-    GIVER_NATIVE, /* the iterator's own tp_iternext, or the frame of a generator */
+    GIVER_NATIVE, /* C code: tp_iternext of a built-in iterator; or a generator */
 };
 
 static enum giver classify_source_of_items(PyObject *iterator, const struct shadow *of)

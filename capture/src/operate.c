@@ -85,7 +85,7 @@ enum operation_kind {
     OPERATION_OF_CLASSES,
     /* as a node of the graph: an operand is an array, or an integer that is an input */
     OPERATION_NODE,
-    OPERATION_KNOWN, /* by calling the operator itself: all operands are known */
+    OPERATION_KNOWN, /* as a call of the operator now, because all operands are known */
 };
 
 static bool is_operand_in_graph(const struct call *call, int i)

@@ -407,10 +407,10 @@ def _exception_text(error):
     """Return the type and the first line of an exception. For an exception of torch, return the
     whole text with explanation and hints. Does not call a __str__ that the program has defined."""
     kind = type(error)
-    if kind.__str__ is BaseException.__str__ or _is_of_torch(kind):
+    if kind.__str__ is BaseException.__str__ or _is_type_of_torch(kind):
         lines = [line.strip() for line in str(error)[:_REASON_BOUND].splitlines() if line.strip()]
         message = lines[0] if lines else ""
-        if _is_of_torch(kind):
+        if _is_type_of_torch(kind):
             message = "\n".join(lines)
         # after torch's "backend='inductor' raised:" the exception is in the next line
         elif message.endswith(":") and len(lines) > 1:
@@ -527,19 +527,19 @@ def _render_graph(module, name, rows, lines, depth):
     at = where = None
     for node in module.graph.nodes:
         op, node_name, arguments, keywords = node.op, _name_node(node), node.args, node.kwargs
-        target, args = _target(node.target), _text(arguments)
+        target, args = _describe_target(node.target), _describe_arg(arguments)
         if _thread.names is not None and op not in _CALLS:
             target = node_name
-        kwargs = _text(keywords) if keywords else "{}"
+        kwargs = _describe_arg(keywords) if keywords else "{}"
         if depth == 0:
             rows.append((op, node_name, target, args, kwargs))
         stack = node.meta.get("stack_trace")
         if stack is not at:  # compare first, because nodes often share one stack
-            at, before, where = stack, where, _where(stack)
+            at, before, where = stack, where, _describe_place(stack)
             if where and where != before:
                 lines.append(where)
         if op == "output":
-            lines.append("    return %s" % (_text(arguments[0]) if arguments else ""))
+            lines.append("    return %s" % (_describe_arg(arguments[0]) if arguments else ""))
             continue
         if op == "placeholder":
             right = target
@@ -548,7 +548,7 @@ def _render_graph(module, name, rows, lines, depth):
         else:
             inside = args[1:-2] if len(arguments) == 1 else args[1:-1]
             if keywords:
-                named = ["%s=%s" % (key, _text(value)) for key, value in keywords.items()]
+                named = ["%s=%s" % (key, _describe_arg(value)) for key, value in keywords.items()]
                 inside += (", " if inside else "") + ", ".join(named)
             if op == "call_method":
                 receiver, _, inside = inside.partition(", ")
@@ -589,7 +589,7 @@ def _describe_shape(node):
         return ""
 
 
-def _where(stack):
+def _describe_place(stack):
     """Return a line of text with the file and line of the innermost frame of STACK, the stack that
     torch keeps for a node."""
     if type(stack) is not str:
@@ -612,18 +612,18 @@ _functions = (
 _target_texts = {}  # builtin -> text; builtins are never freed
 
 
-def _is_of_torch(kind):
+def _is_type_of_torch(kind):
     return kind.__module__.partition(".")[0] in ("torch", "builtins")
 
 
-def _target(target):
+def _describe_target(target):
     if type(target) is str:
         return target
     builtin = type(target) is types.BuiltinFunctionType
     if builtin and target in _target_texts:
         return _target_texts[target]
     kind = type(target)
-    if builtin or _is_of_torch(kind):
+    if builtin or _is_type_of_torch(kind):
         text = getattr(target, "__name__", None)
         # do not call torch._get_qualified_name() for a lambda: it would read the source file
         if text == "<lambda>":
@@ -644,7 +644,7 @@ def _target(target):
 _AS_REPR = frozenset((int, float, bool, complex, type(None), str, bytes, type(Ellipsis)))
 
 
-def _text(value, depth=0):
+def _describe_arg(value, depth=0):
     """Describe an argument of a node by a text of limited length, without running code of the
     program's objects."""
     kind = type(value)
@@ -661,35 +661,35 @@ def _text(value, depth=0):
     if depth > 6:
         return "..."
     if isinstance(value, (tuple, list)):
-        inside = _describe_all(value, depth)
+        inside = _describe_arguments(value, depth)
         if isinstance(value, tuple):
             return "(%s,)" % inside if len(value) == 1 else "(%s)" % inside
         return "[%s]" % inside
     if isinstance(value, dict):
-        return "{%s}" % _describe_all(value.items(), depth)
+        return "{%s}" % _describe_arguments(value.items(), depth)
     if kind is slice:
-        return "slice(%s)" % _describe_all((value.start, value.stop, value.step), depth)
+        return "slice(%s)" % _describe_arguments((value.start, value.stop, value.step), depth)
     if (
         kind.__name__
         in ("dtype", "device", "layout", "memory_format", "SymInt", "SymFloat", "SymBool")
         and kind.__module__.partition(".")[0] == "torch"
     ):
         return str(value)
-    if callable(value) and _is_of_torch(kind):
-        return _target(value)
+    if callable(value) and _is_type_of_torch(kind):
+        return _describe_target(value)
     return "<%s>" % kind.__name__
 
 
-def _describe_all(values, depth):
+def _describe_arguments(values, depth):
     """Describe several values, separated by commas. If VALUES is not a list or tuple, it has the
     items of a dict: pairs of key and value."""
     pairs = not isinstance(values, (tuple, list))
     parts, length = [], 0
     for value in values:
         part = (
-            "%s: %s" % (_text(value[0], depth + 1), _text(value[1], depth + 1))
+            "%s: %s" % (_describe_arg(value[0], depth + 1), _describe_arg(value[1], depth + 1))
             if pairs
-            else _text(value, depth + 1)
+            else _describe_arg(value, depth + 1)
         )
         parts.append(part)
         length += len(part) + 2
@@ -901,7 +901,7 @@ def _note_listings(token, result, made):
     if known is None or known[0]() is not token.code or known[2] != whole:
         known = _listings[id(token.code)] = (
             weakref.ref(token.code),
-            _bytecode(token.code, whole),
+            _disassemble_code(token.code, whole),
             whole,
         )
         if len(_listings) > 64:
@@ -913,7 +913,7 @@ def _note_listings(token, result, made):
         notes.listing(token.id, "automatic_dynamic_shapes", "False")
     if made is None:
         return
-    notes.listing(token.id, "modified_bytecode", _bytecode(made, whole))
+    notes.listing(token.id, "modified_bytecode", _disassemble_code(made, whole))
     guards = getattr(getattr(result, "guarded_code", result), "guard_manager", None)
     root = getattr(guards, "root", None)
     # without values a listing would add nothing to the rows of the table `guard`
@@ -965,7 +965,7 @@ class _Hidden:
         return "<%s>" % self.type
 
 
-def _bytecode(code, whole=True):
+def _disassemble_code(code, whole=True):
     """Disassemble CODE. Each line has: line number, `>>` if the instruction is the target of a jump
     or an exception handler, offset, operation, argument. A constant may be a value of the program,
     which torch has put there. If WHOLE is false, only the types of constants are shown."""

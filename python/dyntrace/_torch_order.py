@@ -165,7 +165,7 @@ class Order:
             else:
                 place += start[node] - start[parent]
             node = parent
-        return place + start[node]  # checks of the epilogue come after all others
+        return place + start[node]  # torch checks the guards of its epilogue after all others
 
     def list_ordinals(self):
         """Return the ordinals of all guards in the order of checking."""

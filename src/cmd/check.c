@@ -275,7 +275,7 @@ static bool find_selected_code(struct check *check)
     any = !given.globs.count || db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM meant)");
     if (!any && !db_has_failed(check->db))
         say_error("%s: no function matches --function, so there is nothing to check",
-                  db_path(check->db));
+                  db_get_path(check->db));
     return any;
 }
 
@@ -287,7 +287,8 @@ static bool has_compiler_decisions(struct check *check)
     const bool undecided = query_step(query);
 
     if (undecided)
-        say_error("%s: nothing can be checked: %s", db_path(check->db), query_text(query, 0, NULL));
+        say_error("%s: nothing can be checked: %s", db_get_path(check->db),
+                  query_text(query, 0, NULL));
     query_close(query);
     return !undecided && !db_has_failed(check->db);
 }
@@ -305,7 +306,7 @@ static void report_idle_traces(struct check *check)
                       query_text(query, 0, NULL));
     if (idle > IDLE_NAMED)
         say_error("%s: %zu more traces are not checked: no compiler decided anything in them",
-                  db_path(check->db), idle - IDLE_NAMED);
+                  db_get_path(check->db), idle - IDLE_NAMED);
     traces_count_left_out(idle);
     query_close(query);
 }
@@ -334,19 +335,19 @@ static bool check_all_limits(struct check *check)
             check->db, 0,
             "SELECT EXISTS (SELECT 1 FROM compile) AND NOT EXISTS (SELECT 1 FROM main.lookup)")) {
         say_error("%s: --%s cannot be checked: the trace has compiles, but no calls",
-                  db_path(check->db), of_calls);
+                  db_get_path(check->db), of_calls);
         return false;
     }
     if (limits[EAGER].name && db_integer(check->db, 0, schema_statement("check/unseen"))) {
         say_error("%s: --max-eager-share cannot be checked while this is recorded: a function was "
                   "given up, and calls of such are known at the end",
-                  db_path(check->db));
+                  db_get_path(check->db));
         return false;
     }
     if (limits[GUARDS].name && db_integer(check->db, 0, schema_statement("check/untimed"))) {
         say_error("%s: --max-guard-us cannot be checked: how long guards took was not seen (torch "
                   "observed, not on dyntrace's evaluator)",
-                  db_path(check->db));
+                  db_get_path(check->db));
         return false;
     }
     /* no compiler decided anything, but --require-compiled still has an answer: the check fails */
@@ -394,7 +395,7 @@ static void print_success(const struct check *check)
 {
     const char *comma = ": ";
 
-    prose_print_text(stdout, db_path(check->db), SIZE_MAX - 1);
+    prose_print_text(stdout, db_get_path(check->db), SIZE_MAX - 1);
     fputs(": ok", stdout);
     for
         EACH_LIMIT(l)
@@ -418,7 +419,7 @@ static void print_success(const struct check *check)
 static void print_result_as_json(struct check *check, struct json *json, bool ok,
                                  struct doubts doubts)
 {
-    json_string(json, "file", db_path(check->db));
+    json_string(json, "file", db_get_path(check->db));
     json_bool(json, "ok", ok);
     json_bool(json, "recording", doubts.recording);
     json_integer_or_null(json, "lost_events", doubts.lost >= 0, doubts.lost);
@@ -469,7 +470,7 @@ static int check_trace(struct check *check)
             ok = ok && !l->rows;
             if (!given.json && given.limit >= 0 && l->rows > given.limit)
                 say_error("%s: %s: %" PRId64 " of %" PRId64 " rows; --limit 0 shows all",
-                          db_path(check->db), l->name, given.limit, l->rows);
+                          db_get_path(check->db), l->name, given.limit, l->rows);
         }
     doubts = doubts_print_warnings(check->db, "what is checked is what it has so far",
                                    "there may be more than was counted");

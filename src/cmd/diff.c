@@ -157,7 +157,7 @@ static bool do_both_have_outcomes(void)
         if (!db_integer(side->db, 0, schema_statement("diff/lacks-lookups")))
             continue;
         say_error("%s: has compiles but no lookups, so outcomes of calls are not compared",
-                  db_path(side->db));
+                  db_get_path(side->db));
         return false;
     }
     return true;

@@ -28,7 +28,7 @@
 
 enum {
     TICK = 1 << 14,        /* rows written between two checks of progress and disk space */
-    FILES = 200,           /* how many temporary files of speedscope are open at once */
+    FILES = 200,           /* the most temporary files open at once (speedscope) */
     LARGE = 200 * 1000000, /* if a result has this many bytes, its size is printed */
 };
 
@@ -120,7 +120,7 @@ static void print_large_size(const struct export *export, int64_t bytes, bool at
     if (bytes >= LARGE)
         say_error("%s: %s%" PRId64
                   " MB will be written; --time, --thread and --function take a part",
-                  db_path(export->db), at_least ? "at least " : "", bytes / MB);
+                  db_get_path(export->db), at_least ? "at least " : "", bytes / MB);
 }
 
 /* ---- reading all frames -------------------------------------------------- */
@@ -156,7 +156,7 @@ static void report_missing_table(const struct export *export, const char *name)
     {
         near_offer_name(&near, query_text(row, 0, NULL));
     }
-    say_error("%s: has no table %s%s%s", db_path(export->db), name,
+    say_error("%s: has no table %s%s%s", db_get_path(export->db), name,
               is_part ? " whose rows have a time or are of a process, thread or function" : "",
               near_make_question(&near, ""));
 }
@@ -444,7 +444,7 @@ static void export_folded(struct export *export)
     if (tree->cut)
         say_error("%s: more than %d different stacks: %" PRIu32
                   " frames are counted for their callers",
-                  db_path(export->db), STACKS_NODES, tree->cut);
+                  db_get_path(export->db), STACKS_NODES, tree->cut);
     query_close(codes);
     query_close(threads);
     stacks_free(&stacks);
@@ -587,7 +587,7 @@ static void export_speedscope(struct export *export)
     json_string(json, "$schema", "https://www.speedscope.app/file-format-schema.json");
     json_end_line(json);
     json_string(json, "exporter", "dyntrace");
-    json_string(json, "name", db_path(export->db));
+    json_string(json, "name", db_get_path(export->db));
     write_shared_frames(export, json);
     export->progress.what = "exporting frames";
     json_end_line(json);

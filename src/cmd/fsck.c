@@ -169,7 +169,7 @@ struct thread_state {
     /* when the thread's process began and ended; a frame that never ended counts as ended at
      * ended_ns */
     int64_t began_ns, ended_ns;
-    bool ended; /* it is known when the thread's process ended (ended_ns) */
+    bool ended; /* is ended_ns known? */
     int64_t last_start_ns;
     struct frame root;
     LIST(struct frame) stack;
@@ -441,7 +441,7 @@ static void print_result_as_json(const char *path, bool ok, struct query *counts
 
 static void print_result_as_text(const char *path, bool ok, bool complete, struct query *counts)
 {
-    bool colour = say_colour(stdout);
+    bool colour = say_may_use_colour(stdout);
 
     list_each(rule, &rules) {
         if (!rule->broken)
@@ -611,7 +611,7 @@ static int check_trace_file(const char *path, const char *log)
     db_run(db, "BEGIN");
     db_run_in_temporary(db, schema_statement("fsck-frames/tables"));
     progress = progress_begin("checking the file");
-    db_on_progress(db, progress_spin, &progress);
+    db_set_progress_callback(db, progress_spin, &progress);
     state = db_meta(db, "state");
     recording = state && !strcmp(state, "recording");
     if (log && !recording) {
@@ -622,7 +622,7 @@ static int check_trace_file(const char *path, const char *log)
     if (recording)
         check_recorder_is_alive(db);
     check_sql_rules(db, "fsck/");
-    db_on_progress(db, NULL, NULL);
+    db_set_progress_callback(db, NULL, NULL);
     progress_end(&progress);
     check_all_frames(db);
     if (state && !recording)

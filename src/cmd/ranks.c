@@ -129,7 +129,7 @@ static void insert_compile_event(struct ranks *ranks, struct db *db, struct quer
 
     for (int i = EVENT_OUTCOME; i <= EVENT_BREAKS; i++)
         key = hash_text(key, query_text(events, i, NULL));
-    query_bind_text(ranks->event, 1, db_path(db));
+    query_bind_text(ranks->event, 1, db_get_path(db));
     query_bind_row(ranks->event, 2, events, EVENT_CODE + 1);
     bind_comparable_text(ranks->event, EVENT_FILENAME + 2, events, EVENT_FILENAME);
     bind_comparable_text(ranks->event, EVENT_QUALNAME + 2, events, EVENT_QUALNAME);
@@ -161,7 +161,7 @@ static void read_waits(struct ranks *ranks, struct db *db)
 
     query_bind_text(waits, 1, collectives);
     while (query_step(waits)) {
-        query_bind_text(ranks->wait, 1, db_path(db));
+        query_bind_text(ranks->wait, 1, db_get_path(db));
         query_bind_row(ranks->wait, 2, waits, 4);
         query_execute(ranks->wait);
     }
@@ -178,7 +178,7 @@ static bool read_trace_of_rank(struct ranks *ranks, struct db *db)
 
     query_bind_text(processes, 1, collectives);
     for (; query_step(processes); any = true) {
-        query_bind_text(ranks->rank, 1, db_path(db));
+        query_bind_text(ranks->rank, 1, db_get_path(db));
         query_bind_row(ranks->rank, 2, processes, 18);
         waited = waited || query_type(processes, 16) != QUERY_NULL;
         query_execute(ranks->rank);
@@ -189,7 +189,7 @@ static bool read_trace_of_rank(struct ranks *ranks, struct db *db)
     if (waited && db_meta_integer(db, "frame_count", 0) <= FRAMES_READ)
         read_waits(ranks, db);
     if (!any && !db_has_failed(db))
-        say_error("%s: has no rank: no launcher said which it was", db_path(db));
+        say_error("%s: has no rank: no launcher said which it was", db_get_path(db));
     return any && !db_has_failed(db);
 }
 
@@ -737,14 +737,14 @@ struct db *ranks_compare(char *const *files, const char *function)
     traces_free(&traces);
     if (ok) {
         ranks.progress.what = "comparing";
-        db_on_progress(ranks.all, progress_spin, &ranks.progress);
+        db_set_progress_callback(ranks.all, progress_spin, &ranks.progress);
         ok = db_run(ranks.all, schema_statement("ranks/compare"));
         if (ok) {
             describe_differences(&ranks);
             explain_all_guards(&ranks);
             explain_all_recompiles(&ranks);
         }
-        db_on_progress(ranks.all, NULL, NULL);
+        db_set_progress_callback(ranks.all, NULL, NULL);
         ok = ok && !db_has_failed(ranks.all);
     }
     progress_end(&ranks.progress);

@@ -85,8 +85,8 @@ static void add_recording(const char *directory, void *context)
 
 static int compare_by_age(const void *a, const void *b)
 {
-    return list_order((int64_t)((const struct recording *)a)->since_unix_ns,
-                      (int64_t)((const struct recording *)b)->since_unix_ns);
+    return list_compare_numbers((int64_t)((const struct recording *)a)->since_unix_ns,
+                                (int64_t)((const struct recording *)b)->since_unix_ns);
 }
 
 void recordings_find(recording_list *list)

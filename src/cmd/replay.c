@@ -304,7 +304,7 @@ static int print_whatif_answer(const struct whatif_asked *asked, bool calls)
 
     if (ok && !answer.result.total.recorded.calls) {
         say_error("%s: no lookups are recorded, so there is nothing to decide again%s",
-                  db_path(asked->db),
+                  db_get_path(asked->db),
                   db_integer(asked->db, 0,
                              "SELECT EXISTS (SELECT 1 FROM process WHERE torch_mode = 'import')")
                       ? ": what torch logs, and import reads, is compiles without calls"

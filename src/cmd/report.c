@@ -183,7 +183,7 @@ static void write_report_as_json(struct report *report)
 
     json_object(json, NULL);
     json_begin_lines(json);
-    json_string(json, "file", db_path(db));
+    json_string(json, "file", db_get_path(db));
     if (report->live == LIVE_UNKNOWN)
         json_null(json, "live");
     else
@@ -299,7 +299,7 @@ static int report_main(int count, char **operands)
     if (!(report.db = traces_open(operands, is_page ? MERGE_FRAMES : MERGE_COUNTED)))
         return 2;
     if (given.open && !given.page)
-        made = browser_make_page_path(db_path(report.db));
+        made = browser_make_page_path(db_get_path(report.db));
     if (made || given.page || !is_page)
         ok = write_report(&report, made ? made : given.page);
     if (made && !ok)

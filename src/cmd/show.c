@@ -224,8 +224,8 @@ static void print_page(void)
     };
 
     show.settings = doubts_describe_settings(show.db);
-    page_text_print(&page, "show/function", 0);
-    page_text_print(&page, "show/compiles", 0);
+    page_text_print_rows(&page, "show/function", 0);
+    page_text_print_rows(&page, "show/compiles", 0);
     free(show.settings);
     show.settings = NULL;
 }
@@ -276,7 +276,7 @@ static void write_page_as_json(void)
 
     json_object(json, NULL);
     json_begin_lines(json);
-    json_string(json, "file", db_path(show.db));
+    json_string(json, "file", db_get_path(show.db));
     doubts_write_settings_as_json(show.db, json);
     found_write_as_json(json, &show.code);
     json_integer(json, "compile_count", show.code.label ? 1 : show.code.compiles);

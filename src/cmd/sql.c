@@ -75,10 +75,10 @@ static bool print_result(struct session *session, struct query *query)
     bool ok = true;
 
     /* show the progress line until the first row is printed */
-    db_on_progress(session->db, progress_spin, &progress);
+    db_set_progress_callback(session->db, progress_spin, &progress);
     prompt_set_running(session->db);
     any = query_step(query);
-    db_on_progress(session->db, NULL, NULL);
+    db_set_progress_callback(session->db, NULL, NULL);
     progress_end(&progress);
     if (query_columns(query) && !db_has_failed(session->db)) {
         table = result_open(stdout, session->format, query, NULL);
@@ -212,7 +212,7 @@ static bool add_rows_to_result(struct db *all, struct query **to, struct db *db,
     fits = fits && bind_json_values(db, query, given.bind);
     if (fits && !*to)
         *to = create_result_table(all, query);
-    query_bind_text(*to, 1, db_path(db));
+    query_bind_text(*to, 1, db_get_path(db));
     while (fits && query_step(query)) {
         query_bind_row(*to, 2, query, query_columns(query));
         query_execute(*to);
@@ -317,7 +317,7 @@ static void run_prompt(struct session *session)
     bool go_on = true;
 
     session->pending = strdup("");
-    session->history = state_file("sql_history");
+    session->history = state_file_path("sql_history");
     prompt_begin();
     rl_completer_word_break_characters = " \t\n\"'`<>=;,|&(){}+*/";
     rl_attempted_completion_function = complete_word;
@@ -327,7 +327,7 @@ static void run_prompt(struct session *session)
     sql_words_gather(&words, session->db);
 
     fputs("dyntrace sql on ", stdout);
-    prose_print_text(stdout, db_path(session->db), SIZE_MAX - 1);
+    prose_print_text(stdout, db_get_path(session->db), SIZE_MAX - 1);
     puts(" (read only). \".help\" lists the commands.");
     while (go_on) {
         char *line = prompt_read_line(*session->pending ? "   ...> " : "dyntrace> ");

@@ -206,7 +206,7 @@ static void print_tree(void)
     };
     struct table *table;
 
-    page_text_print(&page, tree.frame_id ? "tree/call" : "tree/calls", tree.frame_id);
+    page_text_print_rows(&page, tree.frame_id ? "tree/call" : "tree/calls", tree.frame_id);
     putchar('\n');
     table = table_open(stdout, table_format(stdout, false), 6, names);
     visit_nodes(least_shown_ns(), print_node, table);
@@ -225,7 +225,7 @@ static void write_tree_as_json(void)
 
     json_object(json, NULL);
     json_begin_lines(json);
-    json_string(json, "file", db_path(tree.db));
+    json_string(json, "file", db_get_path(tree.db));
     found_write_as_json(json, &tree.code);
     json_integer_or_null(json, "frame_id", tree.frame_id, tree.frame_id);
     json_list(json, "nodes");
@@ -262,7 +262,7 @@ static bool choose_call(void)
     else if (!is_ours)
         say_error("tree: --call %" PRId64 ": no such call is stored in %s; `dyntrace why %s` has "
                   "the ids of the slowest",
-                  given.call, db_path(tree.db), tree.code.qualname);
+                  given.call, db_get_path(tree.db), tree.code.qualname);
     query_close(query);
     return is_ours;
 }
@@ -273,7 +273,7 @@ static void report_no_call(void)
     const char *which = doubts_describe_stored_frames(tree.db);
 
     say_error("tree: no call of %s is stored in %s%s%s; `dyntrace why %s` has its totals",
-              tree.code.qualname, db_path(tree.db), which ? ", which has these frames: " : "",
+              tree.code.qualname, db_get_path(tree.db), which ? ", which has these frames: " : "",
               which ? which : "", tree.code.qualname);
 }
 

@@ -239,7 +239,8 @@ static bool ask_to_continue(void)
 
 /* ---- judging the result of a run ----------------------------------------- */
 
-/* Called by say_divert() with each error message: keep only the first message, in *CONTEXT. */
+/* Called by say_redirect_errors() with each error message: keep only the first message, in
+ * *CONTEXT. */
 static void keep_first_line(void *context, const char *line)
 {
     char **kept = context;
@@ -265,7 +266,7 @@ static void read_trace_counts(struct trying *trying, const struct attempt *attem
     char *why = NULL;
     struct db *db = NULL;
 
-    say_divert(keep_first_line, &why);
+    say_redirect_errors(keep_first_line, &why);
     if (access(attempt->trace, R_OK) == 0)
         db = traces_open(files, MERGE_FRAMES);
     if (db)
@@ -288,7 +289,7 @@ static void read_trace_counts(struct trying *trying, const struct attempt *attem
     if (seen->error)
         ((char *)seen->error)[strcspn(seen->error, "\n")] = 0;
     db_close(db);
-    say_divert(NULL, NULL);
+    say_redirect_errors(NULL, NULL);
     free(why);
 }
 
@@ -447,18 +448,18 @@ static const char *judge_values(struct trying *trying, const struct attempt *att
  * eager calls, but not how many. */
 static int compare_eager_calls(int64_t a, int64_t b)
 {
-    int order = list_order(a == UNKNOWN, b == UNKNOWN);
+    int order = list_compare_numbers(a == UNKNOWN, b == UNKNOWN);
 
-    return order ? order : list_order(a, b);
+    return order ? order : list_compare_numbers(a, b);
 }
 
 static int compare_counts(const struct trial_counts *a, const struct trial_counts *b)
 {
     int order = compare_eager_calls(a->eager, b->eager);
 
-    order = order ? order : list_order(a->compiles, b->compiles);
-    order = order ? order : list_order(a->recompiles, b->recompiles);
-    return order ? order : list_order(a->breaks, b->breaks);
+    order = order ? order : list_compare_numbers(a->compiles, b->compiles);
+    order = order ? order : list_compare_numbers(a->recompiles, b->recompiles);
+    return order ? order : list_compare_numbers(a->breaks, b->breaks);
 }
 
 static struct trial_counts choose_counts(const struct trying *trying, const struct seen *seen)
@@ -546,7 +547,7 @@ static int compare_by_counts(const void *a, const void *b)
     const struct result *y = b;
     int order = compare_counts(&x->counts, &y->counts);
 
-    return order ? order : list_order(x->trial_id, y->trial_id);
+    return order ? order : list_compare_numbers(x->trial_id, y->trial_id);
 }
 
 /* Do the settings A and B set the same option? Then they cannot be combined. */

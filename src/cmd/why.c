@@ -53,7 +53,7 @@ static void print_worst_functions(struct db *db, const char *file)
     }
     json_object(json, NULL);
     json_begin_lines(json);
-    json_string(json, "file", db_path(db));
+    json_string(json, "file", db_get_path(db));
     findings_write_as_json(db, json);
     json_end(json);
     putchar('\n');
@@ -85,7 +85,7 @@ static int why_main(int count, char **operands)
     /* warn that the recording still runs, but not about losses, which the page itself reports */
     doubts_print_warnings(why.db, "the answer is about what it has so far", NULL);
     why.progress = progress_begin("reading decisions");
-    db_on_progress(why.db, progress_spin, &why.progress);
+    db_set_progress_callback(why.db, progress_spin, &why.progress);
     found = FIND_LISTED;
     if (name)
         found = find_code(why.db, name, &why.code, stdout, given.json);
@@ -94,7 +94,7 @@ static int why_main(int count, char **operands)
         why_add_remedies(&why);
         why_predict_remedies(&why);
     }
-    db_on_progress(why.db, NULL, NULL);
+    db_set_progress_callback(why.db, NULL, NULL);
     progress_end(&why.progress);
     if (found == FIND_ONE && !db_has_failed(why.db) && given.json)
         why_write_as_json(&why, stdout);

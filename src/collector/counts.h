@@ -21,7 +21,7 @@
  *     cells         only appended; a cell is found by its key
  *
  * The file is made when the first frame is counted, and grows by blocks. Without room for a cell or
- * an open frame, a frame is not counted, and gets a row as usual (begin_counted_frame() of
+ * an open frame, a frame is not counted, and gets a row as usual (begin_frame_without_row() of
  * decode.c). */
 #ifndef DYNTRACE_COUNTS_H
 #define DYNTRACE_COUNTS_H
@@ -31,7 +31,7 @@
 #include "vocabulary.h"
 
 enum {
-    COUNT_DEPTH = 2048,   /* most open frames of a ring that are being counted */
+    COUNT_DEPTH = 2048,   /* the most open frames without a row, for each ring */
     COUNT_CHANGES = 1024, /* the most changes in the journal of a ring */
     COUNT_BLOCK_BYTES = 256 << 10,
     COUNT_BLOCKS = 128, /* the most blocks: 32 MB */

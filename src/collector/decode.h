@@ -38,7 +38,7 @@ struct decode_at {
     uint32_t page, rows;
     /* bytes of the page that its rows need, with room for the ends of open rows */
     uint32_t used;
-    /* bytes of the page's cells, which rows get when they end */
+    /* bytes of the cells made so far; a row gets its cell when its frame ends */
     uint32_t cells;
     /* of the current lookup: the number of its checks; and 1 + the process's own id of its compile
      * and of its signature, or 0 if it has none */

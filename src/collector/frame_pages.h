@@ -51,9 +51,10 @@ enum page_tree_of {
     PAGE_TREES
 };
 
-/* A child of an interior page: a leaf, or in levels_make() an interior page. */
+/* A child of an interior page: a leaf, or in make_interior_levels() an interior page. */
 struct page_leaf {
-    /* number from frame_pages_reserve_page(); in levels_make() the number of a file page */
+    /* number from frame_pages_reserve_page(); in make_interior_levels() the number of a file
+     * page */
     uint64_t page;
     /* key: in a table, the page's largest rowid; in an index, the key between this page and the
      * next one. id: in a leaf of a table, its number of rows; in an index, the rowid that belongs

@@ -33,7 +33,7 @@ enum join_how {
     /* The pages of lookups are lost: copy the lookups that LIVE has for readers of the running
      * recording. */
     JOIN_SALVAGED = 2,
-    JOIN_INDEXED = 4, /* the indexes of lookups and guard checks are in FRAMES */
+    JOIN_INDEXED = 4, /* FRAMES already has the indexes of lookups and guard checks */
     /* Make the totals again from the frames. SQLite reported an error, such as a full disk, and may
      * have undone a transaction with some of the totals. */
     JOIN_TOTALS = 8,

@@ -19,7 +19,7 @@ struct keep {
     uint64_t ns;         /* bound of time: how long frames and lookups are kept; 0: no bound */
     uint64_t bytes;      /* bound of size: most bytes of all files together; 0: no bound */
     uint64_t from_ns;    /* all events from this time on are kept */
-    uint64_t swept_ns;   /* time of the last sweep() of keep.c (CLOCK_MONOTONIC) */
+    uint64_t swept_ns;   /* time of the last drop_rows_of_unordered_tables() (CLOCK_MONOTONIC) */
     uint64_t live_bytes; /* size of trace.db, without its log */
     /* by how many bytes the rows that are never dropped exceed the bound; or 0 */
     uint64_t over_bytes;

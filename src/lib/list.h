@@ -117,12 +117,12 @@ static inline void *list_more_(void *array, size_t *count, size_t *room, size_t 
         found_ < (list)->count && (list)->at[found_] == key_;                           \
     })
 
-/* Sort LIST, which may be empty. ORDER is a comparison function as for qsort(). list_order compares
- * two integers. */
+/* Sort LIST, which may be empty. ORDER is a comparison function as for qsort().
+ * list_compare_numbers compares two integers. */
 #define list_sort(list, order) \
     ((list)->count ? qsort((list)->at, (list)->count, sizeof *(list)->at, order) : (void)0)
 
-static inline int list_order(int64_t a, int64_t b)
+static inline int list_compare_numbers(int64_t a, int64_t b)
 {
     return (a > b) - (a < b);
 }

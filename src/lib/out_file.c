@@ -192,7 +192,7 @@ bool out_is_named(const char *path)
     return path && strcmp(path, "-") != 0;
 }
 
-char *state_file(const char *name)
+char *state_file_path(const char *name)
 {
     const char *state = getenv("XDG_STATE_HOME");
     const char *home = getenv("HOME");

@@ -55,7 +55,7 @@ bool out_is_same_file(const char *path, const char *other);
 /* Return the path of file NAME in the folder where this user's histories of typed lines lie. The
  * folder and the file are created if necessary, readable by this user only. Returns NULL if there
  * is no such folder. The caller frees the path. */
-char *state_file(const char *name);
+char *state_file_path(const char *name);
 
 /* Options of a command that makes a trace. */
 extern struct out_given {

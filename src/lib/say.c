@@ -35,13 +35,13 @@ enum { LINE_MOST = 4000 }; /* the most bytes of a message: a name in it may be e
 static _Thread_local void (*diverted)(void *context, const char *line);
 static _Thread_local void *diverted_context;
 
-void say_divert(void (*to)(void *context, const char *line), void *context)
+void say_redirect_errors(void (*to)(void *context, const char *line), void *context)
 {
     diverted = to;
     diverted_context = context;
 }
 
-bool say_diverted(void)
+bool say_is_redirected(void)
 {
     return diverted != NULL;
 }
@@ -86,7 +86,7 @@ char *say_print(const char *format, ...)
     return text;
 }
 
-bool say_colour(FILE *out)
+bool say_may_use_colour(FILE *out)
 {
     const char *no = getenv("NO_COLOR");
 

@@ -19,9 +19,9 @@ void say_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Make say_error() in this thread pass its line to TO instead of printing it. A full-screen program
  * needs this. The line is escaped and has no "dyntrace: ". If TO is NULL, say_error() prints
  * again. */
-void say_divert(void (*to)(void *context, const char *line), void *context);
+void say_redirect_errors(void (*to)(void *context, const char *line), void *context);
 
-bool say_diverted(void);
+bool say_is_redirected(void);
 
 /* Write TEXT (BYTES long) to OUT. Control characters, DEL, C1 controls and malformed UTF-8 are
  * written as \xNN, tabs and newlines as \t and \n. */
@@ -36,7 +36,7 @@ char *say_escape(const char *text, size_t bytes);
 char *say_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* May OUT be coloured? True for a terminal if NO_COLOR is unset or empty. */
-bool say_colour(FILE *out);
+bool say_may_use_colour(FILE *out);
 
 /* A progress line on the terminal. It appears after a second, and only if stderr is a terminal.
  * WHAT says what is being done ("checking"). It is borrowed and may be changed at any time. */
@@ -51,7 +51,7 @@ struct progress progress_begin(const char *what);
  * Cheap enough to be called every few thousand rows. */
 void progress_tick(struct progress *progress, int64_t done, int64_t all);
 
-/* Show only the seconds. Can be passed to db_on_progress as a callback. */
+/* Show only the seconds. Can be passed to db_set_progress_callback as a callback. */
 void progress_spin(void *progress);
 
 /* Erase the progress line. May be called twice. */

@@ -86,7 +86,7 @@ struct table *table_open(FILE *out, enum table_format format, int columns, const
     *table = (struct table){.out = out, .format = format, .count = columns};
     table->terminal = isatty(fileno(out));
     table->json = (struct json){.out = out, .compact = format >= TABLE_LINES};
-    table->colour = format == TABLE_ALIGNED && say_colour(out);
+    table->colour = format == TABLE_ALIGNED && say_may_use_colour(out);
     table->columns = calloc((size_t)columns + 1, sizeof *table->columns);
     for (int i = 0; i < columns; i++)
         table->columns[i].name = strdup(names[i]);

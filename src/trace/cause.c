@@ -176,7 +176,7 @@ char *cause_make_sentence(const struct cause *cause)
     return words;
 }
 
-int cause_base_length(const char *source)
+int cause_length_of_variable(const char *source)
 {
     static const char *const asked[] = {".size()",
                                         ".shape",
@@ -225,7 +225,7 @@ char *cause_make_setting(const struct cause *cause)
     bool is_number = cause_is_number(cause->expected) && cause_is_number(cause->actual);
 
     if (is_size && cause->source)
-        return say_print("dynamic=%.*s[%" PRId64 "]", cause_base_length(source), source,
+        return say_print("dynamic=%.*s[%" PRId64 "]", cause_length_of_variable(source), source,
                          cause->dimension);
     if (is_input && is_number) {
         if (prose_are_texts_equal(cause->aspect, "value"))

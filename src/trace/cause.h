@@ -50,7 +50,7 @@ char *cause_make_sentence(const struct cause *cause);
 
 /* Return the length of SOURCE without the property that is checked: for "L['x'].size()[0]" the
  * length of "L['x']". */
-int cause_base_length(const char *source);
+int cause_length_of_variable(const char *source);
 
 /* Return the setting of `replay --what-if` under which CAUSE does not force a recompile:
  * "dynamic=L['x'][0]" if a size or number changed, otherwise "drop_guard=12". Returns NULL if there

@@ -434,7 +434,7 @@ void db_close(struct db *db)
     if (keep) {
         sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
         swap_close_file(db->handle);
-        db_on_progress(db, NULL, NULL);
+        db_set_progress_callback(db, NULL, NULL);
     }
     if (!keep || !atomic_compare_exchange_strong(&kept[db->views], &none, db)) {
         close_handle(db);
@@ -442,12 +442,12 @@ void db_close(struct db *db)
     }
 }
 
-const char *db_path(const struct db *db)
+const char *db_get_path(const struct db *db)
 {
     return db->name ? db->name : db->path;
 }
 
-const char *db_file(const struct db *db)
+const char *db_get_file_path(const struct db *db)
 {
     return db->path;
 }
@@ -458,7 +458,7 @@ void db_interrupt(struct db *db)
     sqlite3_interrupt(db->handle);
 }
 
-void db_on_progress(struct db *db, void (*call)(void *context), void *context)
+void db_set_progress_callback(struct db *db, void (*call)(void *context), void *context)
 {
     db->progress = call;
     db->progress_context = context;
@@ -474,7 +474,7 @@ struct sqlite3 *db_sqlite(struct db *db)
     return db->handle;
 }
 
-struct lines *db_lines(struct db *db)
+struct lines *db_get_source_lines(struct db *db)
 {
     return functions_get_lines(db->functions);
 }
@@ -518,7 +518,7 @@ static void report_unprepared(struct db *db, const char *message, const char *sq
             offer_names(db, &near, unknown[i].names, sql);
         }
     }
-    say_error("%s: %s%s", db_path(db), said, near_make_question(&near, ""));
+    say_error("%s: %s%s", db_get_path(db), said, near_make_question(&near, ""));
     free(said);
 }
 
@@ -531,12 +531,12 @@ static void report_query_error(struct db *db, const char *sql)
 
     db->error = true;
     /* a damaged file fails many queries of one command: report it once */
-    if (damage && !say_diverted() && atomic_exchange(&damage_said, true))
+    if (damage && !say_is_redirected() && atomic_exchange(&damage_said, true))
         return;
     if (status == SQLITE_ERROR && sql)
         report_unprepared(db, error_message(db->handle, status), sql);
     else
-        say_error("%s: %s", db_path(db), error_message(db->handle, status));
+        say_error("%s: %s", db_get_path(db), error_message(db->handle, status));
 }
 
 /* Take the prepared statement of SQL that was kept from an earlier trace. Returns NULL if none was

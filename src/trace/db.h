@@ -65,11 +65,11 @@ struct db *db_open_scratch(const char *what, const char *script);
  * the path. */
 char *db_make_absolute_path(const char *path);
 
-/* db_path: return the name that messages use for the trace: the path given to db_open, or the NAME
- * given to db_open_with_name. db_file: return the path of the trace's file, to open it again. Both
- * are borrowed and live as long as DB. */
-const char *db_path(const struct db *db);
-const char *db_file(const struct db *db);
+/* db_get_path: return the name that messages use for the trace: the path given to db_open, or the
+ * NAME given to db_open_with_name. db_get_file_path: return the path of the trace's file, to open
+ * it again. Both are borrowed and live as long as DB. */
+const char *db_get_path(const struct db *db);
+const char *db_get_file_path(const struct db *db);
 
 /* Stop the running query of DB soon; the query fails. May be called in a signal handler. */
 void db_interrupt(struct db *db);
@@ -78,7 +78,7 @@ void db_interrupt(struct db *db);
 bool db_was_interrupted(struct db *db);
 
 /* Call CALL every few milliseconds while a query of DB runs. NULL stops these calls. */
-void db_on_progress(struct db *db, void (*call)(void *context), void *context);
+void db_set_progress_callback(struct db *db, void (*call)(void *context), void *context);
 
 /* Prepare the first statement of SQL. Returns NULL on an error (see db_has_failed), or if SQL holds
  * no statement. db_query_next also sets *REST to the text after the statement, borrowed from
@@ -156,7 +156,7 @@ void db_visit(struct db *db, const char *sql,
 struct sqlite3 *db_sqlite(struct db *db);
 
 /* Return the source lines of the recorded program. Borrowed. */
-struct lines *db_lines(struct db *db);
+struct lines *db_get_source_lines(struct db *db);
 
 /* Run SCRIPT, which creates tables in SQLite's schema `temp` for counts that C computes. From then
  * on SQL can write to these tables. */

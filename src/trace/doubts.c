@@ -35,12 +35,12 @@ struct doubts doubts_print_warnings(struct db *db, const char *so_far, const cha
     bool is_warning = so_far || missing;
 
     if (is_warning && doubts_describe_kept_window(db))
-        say_error("%s: holds %s; compiles, causes and totals are of the whole run", db_path(db),
+        say_error("%s: holds %s; compiles, causes and totals are of the whole run", db_get_path(db),
                   doubts_describe_kept_window(db));
     if (doubts.recording && so_far)
-        say_error("%s: is still being recorded, or was interrupted: %s", db_path(db), so_far);
+        say_error("%s: is still being recorded, or was interrupted: %s", db_get_path(db), so_far);
     if (lost && missing)
-        say_error("%s: %s (`dyntrace report` says where): %s", db_path(db), lost, missing);
+        say_error("%s: %s (`dyntrace report` says where): %s", db_get_path(db), lost, missing);
     free(lost);
     free(state);
     return doubts;
@@ -109,7 +109,7 @@ void doubts_report_unstored_frames(struct db *db, const char *meaning)
     const char *words = doubts_describe_unstored_frames(db);
 
     if (words)
-        say_error("%s: %s: %s", db_path(db), words, meaning);
+        say_error("%s: %s: %s", db_get_path(db), words, meaning);
 }
 
 /* Return a text about which frames DB has if some of torch's were only counted. Returns NULL if
@@ -231,7 +231,7 @@ void doubts_report_settings(struct db *db)
     char *words = doubts_describe_settings(db);
 
     if (words)
-        say_error("%s: was recorded under %s", db_path(db), words);
+        say_error("%s: was recorded under %s", db_get_path(db), words);
     free(words);
 }
 
@@ -254,7 +254,7 @@ void doubts_report_trials(struct db *db)
         const char *setting = query_text(row, 2, NULL);
         say_error("%s: holds %lld trial%s of `dyntrace try`, %lld a gain%s%.200s; the recording is "
                   "what is checked",
-                  db_path(db), runs, runs == 1 ? "" : "s", gains, *setting ? ", such as " : "",
+                  db_get_path(db), runs, runs == 1 ? "" : "s", gains, *setting ? ", such as " : "",
                   setting);
     }
 }

@@ -73,7 +73,7 @@ void find_bind_ids(struct query *query, int parameter, const struct found_code *
 
 static int compare_ids(const void *a, const void *b)
 {
-    return list_order(*(const int64_t *)a, *(const int64_t *)b);
+    return list_compare_numbers(*(const int64_t *)a, *(const int64_t *)b);
 }
 
 struct found_ids found_ids_read(struct db *db, const struct found_code *found)
@@ -191,13 +191,13 @@ static void report_unknown_function(struct db *db, const char *name)
     if (is_file(name)) {
         say_error("%.200s: a file, but no trace by its name, which would end in .db, and no such "
                   "function in %s",
-                  name, db_path(db));
+                  name, db_get_path(db));
     } else if (!strcmp(last, "db")) {
-        say_error("%.200s: no such file, and no such function in %s", name, db_path(db));
+        say_error("%.200s: no such file, and no such function in %s", name, db_get_path(db));
     } else if (*last && query_step(query)) {
         say_error(
             "%.200s: no call of it is in %s: torch has taken it into the code of %.200s, see there",
-            name, db_path(db), query_text(query, 0, NULL));
+            name, db_get_path(db), query_text(query, 0, NULL));
     } else {
         struct near near = near_begin(name);
         const char *help;
@@ -211,7 +211,8 @@ static void report_unknown_function(struct db *db, const char *name)
         if (!db_has_failed(db))
             say_error("%.200s: no %s in %s%s%s%s", name,
                       is_label ? "compile or cache entry has this label" : "such function",
-                      db_path(db), help, left_out ? "; left out: " : "", left_out ? left_out : "");
+                      db_get_path(db), help, left_out ? "; left out: " : "",
+                      left_out ? left_out : "");
     }
     query_close(query);
     free(left_out);

@@ -23,8 +23,8 @@ void findings_print(struct db *db, FILE *out, enum template_way way, const char 
         .bind = bind_file_name,
     };
 
-    page_text_print(&page, "findings/time", 0);
-    page_text_print(&page, "findings/list", 0);
+    page_text_print_rows(&page, "findings/time", 0);
+    page_text_print_rows(&page, "findings/list", 0);
 }
 
 static void write_finding_as_json(struct json *json, const char *key, struct query *row)

@@ -22,7 +22,7 @@ bool given_check_complete(struct db *db)
     if (!ended)
         say_error("%s: is still being recorded, or was interrupted (then `dyntrace fsck FILE "
                   "--recover` completes it)",
-                  db_path(db));
+                  db_get_path(db));
     return ended;
 }
 
@@ -38,7 +38,7 @@ static int64_t read_start_ns(struct db *db)
     if (!db_has_failed(db))
         say_error(
             "%s: does not say when it began, so its times cannot be put beside those of others",
-            db_path(db));
+            db_get_path(db));
     return 0;
 }
 
@@ -58,7 +58,8 @@ static bool read_processes(struct reader *reader, struct db *db, int64_t number,
     if (!(apart = !query_step(reader->twice)))
         say_error("%s: has the process %" PRId64
                   " of the same machine and moment that %s has: its frames would count twice",
-                  db_path(db), query_integer(reader->twice, 0), query_text(reader->twice, 1, NULL));
+                  db_get_path(db), query_integer(reader->twice, 0),
+                  query_text(reader->twice, 1, NULL));
     query_reset(reader->twice);
     return apart;
 }

@@ -154,7 +154,7 @@ static bool copy_table(struct merge *merge, struct db *source, enum row_table ta
             query_step(to);
         else
             say_error("%s: table %s has an id or a time that cannot be: `dyntrace fsck` says more",
-                      db_path(source), row_tables[table].name);
+                      db_get_path(source), row_tables[table].name);
         query_reset(to);
         merge->rows[table]++;
         if (merge->rows[table] % 4096 == 0)
@@ -319,7 +319,7 @@ static bool finish_merged_trace(struct merge *merge, struct db *given)
 {
     struct db *out = merge->out;
 
-    db_on_progress(out, progress_spin, &merge->progress);
+    db_set_progress_callback(out, progress_spin, &merge->progress);
     copy_meta_rows(out, given, "merge/meta");
     copy_meta_rows(out, out, "merge/merged-from");
     if (merge->frames == MERGE_COUNTED)

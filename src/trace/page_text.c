@@ -58,7 +58,7 @@ static void print_nested_statement(struct page_text *page, struct arena *arena,
     int64_t id;
 
     if (row_integer_of_field(row, text, &id))
-        page_text_print(page, name, id);
+        page_text_print_rows(page, name, id);
 }
 
 static void print_lines_of_row(struct page_text *page, struct arena *arena,
@@ -144,7 +144,7 @@ bool page_text_print_row(struct page_text *page, const char *name, int64_t numbe
     return more;
 }
 
-int64_t page_text_print(struct page_text *page, const char *name, int64_t id)
+int64_t page_text_print_rows(struct page_text *page, const char *name, int64_t id)
 {
     struct template template = {0};
     const struct template_block *block;
@@ -184,5 +184,5 @@ enum template_way page_text_choose_way(FILE *out, bool whole)
 {
     if (whole)
         return TEMPLATE_WHOLE;
-    return say_colour(out) ? TEMPLATE_COLOUR : TEMPLATE_LINES;
+    return say_may_use_colour(out) ? TEMPLATE_COLOUR : TEMPLATE_LINES;
 }

@@ -50,7 +50,7 @@ enum template_way page_text_choose_way(FILE *out, bool whole);
 
 /* Print the rows of the statement NAME, such as "show/guards", about ID. Returns the number of rows
  * printed. */
-int64_t page_text_print(struct page_text *page, const char *name, int64_t id);
+int64_t page_text_print_rows(struct page_text *page, const char *name, int64_t id);
 
 /* Add a field to the row that page_text_print_row() prints next. */
 #define fact(page, name, value) fact_of(&(page)->facts, name, value)

@@ -22,16 +22,16 @@ struct reading {
 
 static int compare_durations(const void *a, const void *b)
 {
-    return list_order(*(const int64_t *)a, *(const int64_t *)b);
+    return list_compare_numbers(*(const int64_t *)a, *(const int64_t *)b);
 }
 
 static int compare_callers(const void *a, const void *b)
 {
     const struct caller *x = a;
     const struct caller *y = b;
-    int order = list_order(y->ns, x->ns);
+    int order = list_compare_numbers(y->ns, x->ns);
 
-    return order ? order : list_order(x->code_id, y->code_id);
+    return order ? order : list_compare_numbers(x->code_id, y->code_id);
 }
 
 static bool show_reading_progress(void *context, int64_t frame_id)

@@ -10,7 +10,7 @@ enum { LINE_BYTES = 400 };
 
 void prose_print_title(FILE *out, const char *title)
 {
-    bool colour = say_colour(out);
+    bool colour = say_may_use_colour(out);
 
     fprintf(out, "\n%s%s%s\n", colour ? "\033[1m" : "", title, colour ? "\033[0m" : "");
 }

@@ -57,7 +57,7 @@ bool range_limit_views(struct db *db, const char *views)
     query = db_query(db, schema_statement("range/nothing"));
     there = !query_step(query);
     if (!there)
-        say_error("%s: --%s %s: there is none in this trace", db_path(db),
+        say_error("%s: --%s %s: there is none in this trace", db_get_path(db),
                   query_text(query, 0, NULL), query_text(query, 1, NULL));
     query_close(query);
     return there && db_run(db, schema_statement("range/part")) &&

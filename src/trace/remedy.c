@@ -463,7 +463,7 @@ static char *make_sentence(const char *text, const struct remedy_facts *facts)
     struct arena arena = {0};
     const struct torch_reason reason = torch_reason_split(facts->cause.text);
     const char *source = prose_text_or_other(facts->cause.source, "the input");
-    const char *base = arena_print(&arena, "%.*s", cause_base_length(source), source);
+    const char *base = arena_print(&arena, "%.*s", cause_length_of_variable(source), source);
     const char *expected = facts->cause.expected;
     const char *count = arena_print(&arena, "%" PRId64, facts->count);
     const char *plural = facts->count == 1 ? "" : "s";
@@ -637,7 +637,7 @@ char *remedy_make_setting(const struct remedy_rule *rule, const struct remedy_fa
     const struct remedy_facts *facts = &chosen;
     struct arena arena = {0};
     const char *source = prose_text_or_other(facts->cause.source, "");
-    const char *base = arena_print(&arena, "%.*s", cause_base_length(source), source);
+    const char *base = arena_print(&arena, "%.*s", cause_length_of_variable(source), source);
     /* a numpy array goes into torch's lists of sources, which apply to all functions, so
      * no "@f" follows */
     const bool listed = !strncmp(base, from_numpy, strlen(from_numpy));

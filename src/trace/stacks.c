@@ -54,9 +54,9 @@ static int compare_nodes(const void *a, const void *b, void *context)
     const struct node *y = &nodes[*(const uint32_t *)b];
 
     if (x->parent != y->parent)
-        return list_order(x->parent, y->parent);
+        return list_compare_numbers(x->parent, y->parent);
     if (x->total_ns != y->total_ns)
-        return list_order(y->total_ns, x->total_ns);
+        return list_compare_numbers(y->total_ns, x->total_ns);
     return (x > y) - (x < y);
 }
 

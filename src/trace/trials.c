@@ -60,7 +60,7 @@ bool trials_read(struct db *db, struct arena *arena, const char *ids, struct tri
 
 const char *trials_path_of_trace(const struct db *db)
 {
-    return access(db_path(db), F_OK) ? "TRACE" : db_path(db);
+    return access(db_get_path(db), F_OK) ? "TRACE" : db_get_path(db);
 }
 
 const struct trial *trials_find_baseline(const struct trials *trials, const struct trial *trial)

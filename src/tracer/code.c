@@ -302,7 +302,7 @@ static uint64_t compute_fingerprint(PyCodeObject *code)
 
 /* Do interpreters share CODE, and is this not the main interpreter? Shared code objects have the
  * marks of the main interpreter in their extra slots. */
-static bool is_code_shared_with_main_interpreter(PyCodeObject *code)
+static bool is_shared_code_in_subinterpreter(PyCodeObject *code)
 {
     return compat_is_shared(code) && PyInterpreterState_Get() != P.interpreter;
 }
@@ -323,7 +323,7 @@ static uintptr_t store_mark_unless_set(PyCodeObject *code, uintptr_t mark)
 {
     if (compat_is_shared(code))
         mark = tracer_shared_mark_setdefault(code, mark);
-    if (!is_code_shared_with_main_interpreter(code))
+    if (!is_shared_code_in_subinterpreter(code))
         store_mark_in_code(code, mark);
     return mark;
 }
@@ -429,7 +429,7 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
     size_t bytes[2];
     const char *name, *file;
     uint32_t session;
-    uintptr_t mark = is_code_shared_with_main_interpreter(code)
+    uintptr_t mark = is_shared_code_in_subinterpreter(code)
                          ? 0
                          : tracer_mark_in_slot(compat_get_extra(code, P.extra));
 
@@ -503,7 +503,7 @@ uintptr_t tracer_mark_code_with_id(PyCodeObject *code)
     size_t bytes[2];
 
     /* Only the main interpreter marks code that interpreters share. */
-    if (!(mark & CODE_LEFT) || mark & CODE_NAMED || is_code_shared_with_main_interpreter(code))
+    if (!(mark & CODE_LEFT) || mark & CODE_NAMED || is_shared_code_in_subinterpreter(code))
         return mark;
     KEPT struct tracer_exception pending = tracer_put_exception_aside();
     name = values_convert_to_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes[0], &keep_name);

@@ -112,7 +112,7 @@ record_begin_frame(struct tracer *t, struct open_frame *open, uint32_t code, enu
 
 /* Write the ENTER of a frame whose code has MARK. Returns its time, or 0 if the frame is not
  * recorded. Code with a bit of CODE_NOTED is not recorded here: the caller clears these bits in
- * MARK, or calls record_noted(). */
+ * MARK, or calls record_frame_with_notes(). */
 static inline __attribute__((always_inline)) uint64_t
 record_begin_call(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame,
                   uintptr_t mark, int throwflag, bool resumed, const enum session_clock clock,

@@ -75,7 +75,7 @@ struct open_frame {
     struct pending *observed_at; /* the frame in whose compile `observed` was set; or NULL */      \
     unsigned quiet;              /* > 0: dyntrace's own Python code runs, which is not recorded */ \
     PyCodeObject *replacement;   /* borrowed: code that is about to run in place of a frame */     \
-    /* borrowed: the callback's code for `replacement`; see call_flat_function() */                \
+    /* borrowed: the callback's code for `replacement`; see call_with_arguments_of_frame() */      \
     PyCodeObject *replacement_for;                                                                 \
     compat_frame *replaced;    /* the call's own frame, whose arguments go to it; or NULL */       \
     struct capture *capturing; /* the call being watched: evaluator/watcher.h; or NULL */          \

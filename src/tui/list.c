@@ -371,7 +371,7 @@ static struct target target_of_chosen_row(const struct list *list, struct arena 
     return target_from_template(arena, &row, lead);
 }
 
-static void list_lead(struct view *view, struct arena *arena, struct target *target)
+static void list_get_target(struct view *view, struct arena *arena, struct target *target)
 {
     struct list *list = (struct list *)view;
     const struct value *row = row_at(list, view->at);
@@ -387,7 +387,7 @@ static void list_lead(struct view *view, struct arena *arena, struct target *tar
         target->title = value_print(arena_take(arena, CELL_TEXT), &row[title], AS_TEXT, 0);
 }
 
-static void list_subject(struct view *view, struct target *subject)
+static void list_get_subject(struct view *view, struct target *subject)
 {
     struct list *list = (struct list *)view;
 
@@ -430,7 +430,7 @@ static void handle_click_on_list(struct list *list, const struct key *key)
         tui_open_target(list->view.tui);
 }
 
-static bool list_request(struct view *view, enum request request, const struct key *key)
+static bool list_handle_request(struct view *view, enum request request, const struct key *key)
 {
     struct list *list = (struct list *)view;
 
@@ -474,7 +474,7 @@ static bool list_search(struct view *view, const char *text, int direction)
     if (is_windowed(list) && list->asking) /* the ids in which to search have not all been read */
         return false;
     if (view->count && is_windowed(list)) {
-        /* a job searches; later seek_take() goes to the row that the job found */
+        /* a job searches; later go_to_found_row() goes to the row that the job found */
         rows_start_search(list, text, direction);
         return true;
     }
@@ -600,7 +600,7 @@ static const char *make_sql_condition(const struct list *list, struct arena *are
     return arena_keep(arena, made);
 }
 
-static void list_filter(struct view *view, const char *text)
+static void list_set_filter(struct view *view, const char *text)
 {
     struct list *list = (struct list *)view;
     const char *was = list->q.condition;
@@ -703,16 +703,16 @@ const struct view_ops list_ops = {
     .close = list_close,
     .update = list_update,
     .draw = list_draw,
-    .request = list_request,
+    .request = list_handle_request,
     .refresh = list_refresh,
     .sql = list_sql,
     .search = list_search,
-    .filter = list_filter,
+    .filter = list_set_filter,
     .column = list_column,
     .export = list_export,
-    .lead = list_lead,
+    .lead = list_get_target,
     .moment = list_show_moment,
-    .subject = list_subject,
+    .subject = list_get_subject,
     .writes = "csv",
     .keys = "Enter opens  s sort  f filter  / search  v beside",
 };

@@ -433,7 +433,7 @@ static int compare_rows_for_order(const void *a, const void *b, void *context)
 
     if (list->q.descending)
         order = -order;
-    return order ? order : list_order(x, y);
+    return order ? order : list_compare_numbers(x, y);
 }
 
 /* Filter and sort the rows of a whole list into `order`. */

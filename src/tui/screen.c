@@ -363,7 +363,7 @@ static short pairs[STYLES];
 /* Begin to use colours. Returns false if the terminal has too few, or if the user wants none. */
 static bool begin_colours(void)
 {
-    if (!say_colour(stdout) || !has_colors())
+    if (!say_may_use_colour(stdout) || !has_colors())
         return false;
     return start_color() == OK && use_default_colors() == OK && COLORS >= 8;
 }

@@ -388,7 +388,7 @@ static void text_click(struct text *text, const struct key *key)
         tui_open_target(view->tui);
 }
 
-static bool text_request(struct view *view, enum request request, const struct key *key)
+static bool text_handle_request(struct view *view, enum request request, const struct key *key)
 {
     struct text *text = (struct text *)view;
     bool is_shown = text->doc && !text->stale;
@@ -460,7 +460,7 @@ static bool text_export(struct view *view, const char *path)
 }
 
 /* Find the file and line of the source that the chosen line shows. */
-static bool text_place(struct view *view, const char **file, int64_t *line)
+static bool text_find_source_place(struct view *view, const char **file, int64_t *line)
 {
     struct text *text = (struct text *)view;
     const struct doc_line *chosen = get_chosen_line(text);
@@ -481,7 +481,7 @@ static bool is_view_of_decision(enum view_kind kind)
 
 /* If the chosen line leads to a call, a compile or a graph break, set SUBJECT to that. Otherwise
  * set it to what the whole text is about. */
-static void text_subject(struct view *view, struct target *subject)
+static void text_get_subject(struct view *view, struct target *subject)
 {
     struct text *text = (struct text *)view;
     const struct doc_line *line = get_chosen_line(text);
@@ -503,13 +503,13 @@ const struct view_ops text_ops = {
     .open = text_build_again,
     .update = text_update,
     .draw = text_draw,
-    .request = text_request,
+    .request = text_handle_request,
     .refresh = text_refresh,
     .has = does_line_contain,
     .export = text_export,
     .lead = text_find_target,
-    .place = text_place,
-    .subject = text_subject,
+    .place = text_find_source_place,
+    .subject = text_get_subject,
     .writes = "txt",
     .keys = "Enter opens  Tab next part  / search  v beside  o source",
 };

@@ -2,7 +2,7 @@
  *
  * Runs in: the viewer; ops->build() in a thread.
  *
- *     static void help_build(struct doc *doc, struct db *db)
+ *     static void build_help_view(struct doc *doc, struct db *db)
  *     {
  *         doc_part(doc, "Why");
  *         doc_line(doc, "  it is %s", doc_safe(doc, text, 80));

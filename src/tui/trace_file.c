@@ -107,11 +107,11 @@ bool loop_take_trace(struct loop *loop, const char *path)
     struct stat before;
     bool found = stat(path, &before) == 0;
     struct db *db = db_open(path);
-    char *absolute = db ? db_make_absolute_path(db_path(db)) : NULL;
+    char *absolute = db ? db_make_absolute_path(db_get_path(db)) : NULL;
     struct work *work = NULL;
 
     if (absolute && !found && stat(absolute, &before) != 0)
-        say_error("%s: %s", db_path(db), strerror(errno));
+        say_error("%s: %s", db_get_path(db), strerror(errno));
     else if (absolute)
         work = work_open(absolute, loop->ended_fd);
     if (!work) {

@@ -90,7 +90,7 @@ static struct job *find_next_job(const struct work *work)
 static void keep_first_error_of_job(void *context, const char *line)
 {
     struct job *job = context;
-    const char *path = db_path(job->db);
+    const char *path = db_get_path(job->db);
     size_t length = strlen(path);
 
     /* leave out the name of the file, which is on the screen anyway */
@@ -149,7 +149,7 @@ static void *run_jobs_of_thread(void *argument)
         work->slow_running += job->slow;
         worker->generation = work->generation;
         pthread_mutex_unlock(&work->lock);
-        say_divert(keep_first_error_of_job, job);
+        say_redirect_errors(keep_first_error_of_job, job);
         /* if no new connection can be opened, the old one still works */
         if (stale && (fresh = open_connection(work->path))) {
             pthread_mutex_lock(&work->lock);
@@ -158,13 +158,13 @@ static void *run_jobs_of_thread(void *argument)
             pthread_mutex_unlock(&work->lock);
         }
         db_allow_retry(job->db);
-        db_on_progress(job->db, stop_job_if_cancelled, job);
+        db_set_progress_callback(job->db, stop_job_if_cancelled, job);
         if (atomic_load(&job->cancelled))
             keep_first_error_of_job(job, "cancelled");
         else
             job->run(job, job->db);
-        db_on_progress(job->db, NULL, NULL);
-        say_divert(NULL, NULL);
+        db_set_progress_callback(job->db, NULL, NULL);
+        say_redirect_errors(NULL, NULL);
         pthread_mutex_lock(&work->lock);
         remove_job(work, job);
         work->damaged = work->damaged || (job->error && strstr(job->error, "is damaged"));

@@ -138,7 +138,7 @@ static void test_states(const char *path)
     for (int i = 0; i < CALLS; i++) /* anywhere */
         same_state(r, (uint32_t)(rand() % CALLS), &state);
     for (size_t i = 0; i < r->events.count; i++) {
-        EXPECT(replay_event_of(r, r->events.at[i].kind, r->events.at[i].index) == i);
+        EXPECT(replay_find_event(r, r->events.at[i].kind, r->events.at[i].index) == i);
         EXPECT(replay_find_event_at_time(r, r->events.at[i].at_ns) <= i);
         EXPECT(!i || r->events.at[i - 1].at_ns <= r->events.at[i].at_ns);
     }

@@ -149,6 +149,6 @@ void spans_write_profiles(struct db *db, struct json *json, int64_t first)
     }
     if (lanes.left_out)
         say_error("%s: %" PRId64 " spans of threads with more than %d at once are left out",
-                  db_path(db), lanes.left_out, LANES);
+                  db_get_path(db), lanes.left_out, LANES);
     query_close(spans);
 }

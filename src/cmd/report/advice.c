@@ -65,8 +65,8 @@ static int compare_marks(const void *a, const void *b)
     int order = strcmp(x->file, y->file);
 
     if (!order)
-        order = list_order(x->line, y->line);
-    return order ? order : list_order(x->what, y->what);
+        order = list_compare_numbers(x->line, y->line);
+    return order ? order : list_compare_numbers(x->what, y->what);
 }
 
 static struct source_marks read_source_marks(struct db *db)
@@ -191,7 +191,7 @@ static bool is_first_mark_outside_function(const struct source_marks *marks,
 static void print_marked_lines_elsewhere(struct page_text *page, const struct source_marks *marks,
                                          int64_t last)
 {
-    struct lines *lines = db_lines(page->db);
+    struct lines *lines = db_get_source_lines(page->db);
     int64_t count = 0;
     int64_t important = 0; /* number of marks that are not about guards */
     int64_t left;
@@ -221,7 +221,8 @@ static void print_source_section(struct page_text *page)
 {
     struct source_marks marks = read_source_marks(page->db);
     const char *why_not = NULL;
-    const struct source *source = lines_read_file(db_lines(page->db), now.advised->file, &why_not);
+    const struct source *source =
+        lines_read_file(db_get_source_lines(page->db), now.advised->file, &why_not);
     int64_t last = now.advised->first_line;
     bool has_line;
 

@@ -185,7 +185,7 @@ void report_facts(struct report *report, void (*put)(void *to, const char *name,
     const struct facts_to all = {put, to};
     char human[TABLE_HUMAN];
 
-    pass_fact(&all, "trace", db_path(report->db));
+    pass_fact(&all, "trace", db_get_path(report->db));
     pass_fact(&all, "state", report_describe_state(report));
     db_rows(query, report->db, schema_statement("report/facts"))
     {

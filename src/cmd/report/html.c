@@ -54,7 +54,7 @@ static void bind_parameters_of_cards(const void *context, struct query *query)
  * The caller closes the result with db_close. */
 static struct db *compare_ranks(const struct report *report)
 {
-    char *file = (char *)db_file(report->db);
+    char *file = (char *)db_get_file_path(report->db);
     bool ended = report->state && strcmp(report->state, "recording");
 
     return ended && db_integer(report->db, 0, schema_statement("report/is-job"))
@@ -116,7 +116,7 @@ static void print_part(struct page_text *page, const char *name, struct query *r
 
 static void print_page_head(struct page_text *page)
 {
-    const char *path = db_path(page->db);
+    const char *path = db_get_path(page->db);
     const char *name = strrchr(path, '/');
 
     fact(page, "name", name ? name + 1 : path);

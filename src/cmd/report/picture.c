@@ -58,9 +58,9 @@ static int compare_longest_first(const void *a, const void *b)
 {
     const struct long_frame *x = a;
     const struct long_frame *y = b;
-    int order = list_order(y->ns, x->ns);
+    int order = list_compare_numbers(y->ns, x->ns);
 
-    return order ? order : list_order(x->id, y->id);
+    return order ? order : list_compare_numbers(x->id, y->id);
 }
 
 static void keep_longest_frames(struct picture *picture)
@@ -274,9 +274,9 @@ static int compare_nodes_longest_first(const void *a, const void *b)
 {
     const struct node *x = *(const struct node *const *)a;
     const struct node *y = *(const struct node *const *)b;
-    int order = list_order(y->longest_ns, x->longest_ns);
+    int order = list_compare_numbers(y->longest_ns, x->longest_ns);
 
-    return order ? order : list_order(x->longest_id, y->longest_id);
+    return order ? order : list_compare_numbers(x->longest_id, y->longest_id);
 }
 
 char *picture_longest_calls(const struct picture *picture)

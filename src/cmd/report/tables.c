@@ -229,9 +229,9 @@ static void print_sums_sentence(const struct report *report, const char *name)
     };
 
     if (!strcmp(name, "outcomes"))
-        page_text_print(&page, "report/call_sums", report->sums.asked);
+        page_text_print_rows(&page, "report/call_sums", report->sums.asked);
     else if (!strcmp(name, "compiles"))
-        page_text_print(&page, "report/compile_sums", 0);
+        page_text_print_rows(&page, "report/compile_sums", 0);
 }
 
 /* Step to the next row and read it. Returns false if there is none. */

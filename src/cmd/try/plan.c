@@ -197,7 +197,7 @@ bool plan_read(struct plan *plan, char *const *files)
     traces_free(&traces);
     if (!db)
         return false;
-    newest = db_path(db);
+    newest = db_get_path(db);
     plan->path = arena_print(&plan->arena, "%s", newest);
     plan->command_json = read_meta_text(plan, db, "command");
     plan->command = read_json_words(plan, db, plan->command_json);

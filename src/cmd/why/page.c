@@ -56,7 +56,7 @@ static const char *name_of_entry(const struct cause *cause)
  * that may quote this line, or NULL. */
 static const char *find_user_line(const char *stack, const char *said)
 {
-    struct lines *lines = db_lines(why->db);
+    struct lines *lines = db_get_source_lines(why->db);
     char *line = user_stack_innermost_line(stack, said, why->code.qualname, lines);
 
     return why_keep_text(why, line);
@@ -983,7 +983,7 @@ static void print_remedy_figures(struct page_text *page)
 static void print_measure_commands(struct page_text *page)
 {
     set_shared_fields(page);
-    fact(page, "file", db_path(why->db));
+    fact(page, "file", db_get_path(why->db));
     fact(page, "tried", trials_path_of_trace(why->db));
     why_add_facts(&page->facts, remedies_fields, now.remedy);
     page_text_print_row(page, "pages/why/unmeasured", 0);

@@ -22,7 +22,7 @@ static void bind_profile_parameters(const void *context, struct query *query)
     query_bind_text(query, 2, of->json);
     find_bind_ids(query, 3, &why->code);
     query_bind_text(query, 4, why->code.qualname);
-    query_bind_text(query, 5, db_path(why->db));
+    query_bind_text(query, 5, db_get_path(why->db));
     if (which)
         query_bind_text(query, 6, which);
     if (unstored)
@@ -51,6 +51,6 @@ void why_profile_print(const struct page_text *where, const struct why *why)
     profile_write_as_json(&why->profile, &json, NULL);
     fclose(json.out);
     for (size_t i = 0; i < array_count(parts); i++)
-        page_text_print(&page, parts[i], 0);
+        page_text_print_rows(&page, parts[i], 0);
     free(of.json);
 }

@@ -48,7 +48,7 @@ static bool is_element_marked(const bool *marks, uint32_t index)
 
 static bool does_event_pass_filters(const struct cursor *c, const struct replay_event *e)
 {
-    const struct replay_subject s = replay_subject_of(c->r, e->kind, e->index);
+    const struct replay_subject s = replay_subject_of_event(c->r, e->kind, e->index);
     const uint32_t lookup = e->kind == REPLAY_LOOKUP ? e->index : REPLAY_NONE;
     const uint32_t by[FILTERS] = {s.code, s.thread, lookup, lookup};
 
@@ -117,7 +117,7 @@ const struct replay_event *cursor_get_event(const struct cursor *c)
 
 struct replay_subject cursor_get_subject(const struct cursor *c)
 {
-    return replay_subject_of(c->r, c->r->events.at[c->at].kind, c->r->events.at[c->at].index);
+    return replay_subject_of_event(c->r, c->r->events.at[c->at].kind, c->r->events.at[c->at].index);
 }
 
 int64_t cursor_get_time(const struct cursor *c)
@@ -185,7 +185,7 @@ enum cursor_result cursor_move_to_id(struct cursor *c, enum cursor_what what, in
         index = replay_index_of_id(&r->compile_ids, id);
     }
     return index == REPLAY_NONE ? CURSOR_NONE
-                                : move_to_event(c, replay_event_of(r, kinds[what], index));
+                                : move_to_event(c, replay_find_event(r, kinds[what], index));
 }
 
 /* ---- parsing what the user typed: "miss", "1.5s", "lookup 20" ------------ */

@@ -404,7 +404,7 @@ static int compare_deaths(const void *a, const void *b, void *context)
     const struct replay_entry *entries = context;
     const uint32_t *x = a;
     const uint32_t *y = b;
-    int order = list_order(entries[*x].died_ns, entries[*y].died_ns);
+    int order = list_compare_numbers(entries[*x].died_ns, entries[*y].died_ns);
 
     return order ? order : replay_compare_births(a, b, context);
 }
@@ -574,7 +574,7 @@ typedef LIST(struct replay_event) event_list;
 static void add_events(const struct replay *r, enum replay_kind kind, size_t count, event_list *few)
 {
     for (uint32_t i = 0; i < count; i++) {
-        int64_t at_ns = replay_subject_of(r, kind, i).at_ns;
+        int64_t at_ns = replay_subject_of_event(r, kind, i).at_ns;
         if (at_ns != REPLAY_NEVER)
             *list_add(few) = (struct replay_event){at_ns, i, kind};
     }

@@ -65,7 +65,7 @@ static void print_rows_of_statement(const struct cursor *c, const char *statemen
 {
     struct page_text page = begin_cursor_page(c);
 
-    page_text_print(&page, statement, id);
+    page_text_print_rows(&page, statement, id);
 }
 
 /* ---- printing the entries of the cache at the cursor --------------------- */

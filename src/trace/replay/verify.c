@@ -704,7 +704,7 @@ static int compare_findings(const void *a, const void *b)
 {
     const struct replay_finding *x = a;
     const struct replay_finding *y = b;
-    int order = list_order(x->lookup->start_ns, y->lookup->start_ns);
+    int order = list_compare_numbers(x->lookup->start_ns, y->lookup->start_ns);
 
     if (order)
         return order;

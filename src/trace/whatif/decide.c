@@ -1407,11 +1407,11 @@ static int compare_changes(const void *a, const void *b)
 {
     const struct whatif_function *x = a;
     const struct whatif_function *y = b;
-    int order = list_order(count_differing_calls(y), count_differing_calls(x));
+    int order = list_compare_numbers(count_differing_calls(y), count_differing_calls(x));
 
     if (!order)
-        order = list_order(y->recorded.calls, x->recorded.calls);
-    return order ? order : list_order(x->code, y->code);
+        order = list_compare_numbers(y->recorded.calls, x->recorded.calls);
+    return order ? order : list_compare_numbers(x->code, y->code);
 }
 
 /* Return the smaller of two limits; -1 means that there is no limit. */

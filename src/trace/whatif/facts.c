@@ -344,8 +344,8 @@ static bool parse_lower_bound(const char *text, const char *stop, struct value *
     return true;
 }
 
-/* Parse REST, an operator and a number such as " <= 20", and store the bounds in WANT. COMPARISON
- * is the operator. */
+/* Parse the number in REST, the operator C and a number such as " <= 20", and store the bounds that
+ * they mean in WANT. */
 static bool read_comparison(const char *rest, const struct comparison *c, struct value *want)
 {
     const char *digits = rest + strlen(c->words);

@@ -397,7 +397,7 @@ static int compare_rest_rows(const void *a, const void *b)
     const struct rest *x = a;
     const struct rest *y = b;
 
-    return list_order(x->code, y->code);
+    return list_compare_numbers(x->code, y->code);
 }
 
 /* Return when the process that has this cache started: when it was forked. */
@@ -413,7 +413,7 @@ static int compare_forks(const void *a, const void *b, void *replay)
     const uint32_t *x = a;
     const uint32_t *y = b;
 
-    return list_order(time_of_fork(replay, *x), time_of_fork(replay, *y));
+    return list_compare_numbers(time_of_fork(replay, *x), time_of_fork(replay, *y));
 }
 
 /* Fill w->forks with the caches that a fork copied, in order of time. */

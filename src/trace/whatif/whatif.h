@@ -82,8 +82,8 @@ struct whatif_function { /* counts for the calls of one code object */
     int64_t either;
     /* at least this many lookups happen that are not in the trace */
     int64_t unrecorded;
-    /* index of the code object. It is declared behind all int64_t members, because function_add()
-     * sums the members that stand before it */
+    /* index of the code object. It is declared behind all int64_t members, because
+     * add_function_counts() sums the members that stand before it */
     uint32_t code;
     /* bounds of the predicted counts; where the trace decides every call, low equals high
      * (whatif_is_exact) */

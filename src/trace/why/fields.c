@@ -190,7 +190,7 @@ void why_write_as_json(struct why *why, FILE *out)
 
     json_object(json, NULL);
     json_begin_lines(json);
-    json_string(json, "file", db_path(why->db));
+    json_string(json, "file", db_get_path(why->db));
     doubts_write_settings_as_json(why->db, json);
     found_write_as_json(json, &why->code);
     json_integer_or_null(json, "call_count", why->all_calls != UNKNOWN, why->all_calls);

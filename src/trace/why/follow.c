@@ -55,9 +55,10 @@ static int compare_histories(const void *a, const void *b)
 {
     const struct history *x = a;
     const struct history *y = b;
-    int order = list_order(y->all_recompiles + y->all_refused, x->all_recompiles + x->all_refused);
+    int order = list_compare_numbers(y->all_recompiles + y->all_refused,
+                                     x->all_recompiles + x->all_refused);
 
-    return order ? order : list_order(x->place, y->place);
+    return order ? order : list_compare_numbers(x->place, y->place);
 }
 
 void histories_read(struct why *why)

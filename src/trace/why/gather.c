@@ -326,11 +326,11 @@ static int compare_classes(const void *a, const void *b)
     const struct call_class *x = a;
     const struct call_class *y = b;
 
-    int order = list_order(y->calls, x->calls);
+    int order = list_compare_numbers(y->calls, x->calls);
 
     if (!order)
-        order = list_order(x->outcome, y->outcome);
-    return order ? order : list_order(x->cache_entry_id, y->cache_entry_id);
+        order = list_compare_numbers(x->outcome, y->outcome);
+    return order ? order : list_compare_numbers(x->cache_entry_id, y->cache_entry_id);
 }
 
 /* ---- counting failing guards --------------------------------------------- */
@@ -352,13 +352,13 @@ static int compare_failed_guards(const void *a, const void *b)
     const struct failed_guard *y = b;
     const char *error = check_words[CHECK_ERROR];
 
-    int order = list_order(!strcmp(y->result, error), !strcmp(x->result, error));
+    int order = list_compare_numbers(!strcmp(y->result, error), !strcmp(x->result, error));
 
     if (!order)
-        order = list_order(y->times, x->times);
+        order = list_compare_numbers(y->times, x->times);
     if (!order)
-        order = list_order(x->entry_id, y->entry_id);
-    return order ? order : list_order(x->guard_id, y->guard_id);
+        order = list_compare_numbers(x->entry_id, y->entry_id);
+    return order ? order : list_compare_numbers(x->guard_id, y->guard_id);
 }
 
 /* Count the results of guard checks, by entry and by failing guard. */

@@ -310,9 +310,9 @@ static int64_t count_compiles_with(const struct remedy *r)
  * by the compiles. */
 static int compare_results(const struct remedy *a, const struct remedy *b)
 {
-    int order = list_order(count_eager_with(a), count_eager_with(b));
+    int order = list_compare_numbers(count_eager_with(a), count_eager_with(b));
 
-    return order ? order : list_order(count_compiles_with(a), count_compiles_with(b));
+    return order ? order : list_compare_numbers(count_compiles_with(a), count_compiles_with(b));
 }
 
 enum remedy_rank {
@@ -355,8 +355,8 @@ static int compare_remedies(const void *a, const void *b)
     if (!order && has_gain)
         order = compare_results(x, y);
     if (!order)
-        order = list_order(x->effort, y->effort);
-    return order ? order : list_order(x->place, y->place);
+        order = list_compare_numbers(x->effort, y->effort);
+    return order ? order : list_compare_numbers(x->place, y->place);
 }
 
 /* ---- remedies that consist of several settings --------------------------- */

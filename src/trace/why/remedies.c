@@ -157,7 +157,7 @@ struct remedy *remedy_add(struct why *why, enum remedy_on on, const struct remed
  * is torch's reason, which may quote the line. */
 static const char *find_line(struct why *why, const char *stack, const char *said)
 {
-    struct lines *lines = db_lines(why->db);
+    struct lines *lines = db_get_source_lines(why->db);
     char *line = user_stack_innermost_code(stack, said, lines);
 
     return why_keep_text(why, line);
@@ -235,7 +235,7 @@ static void set_raised_limit(struct why *why, struct remedy_facts *facts)
     }
     query_close(query);
     if (limit < 1 && why->code.processes < 2)
-        /* not fewer entries than if each call needed one of its own */
+        /* enough even if each of these calls needed an entry of its own */
         limit = why->made + facts->count;
     facts->raised = limit < LIMIT_MOST ? limit : LIMIT_MOST;
 }

@@ -40,7 +40,7 @@
  *     3. Hold what is used. A state has a reference from the slot and one from each decision under
  *        way, so a decision can finish after reset_code() or the death of the code object. The old
  *        state's `code` is then NULL, and later changes belong to the code's new state
- *        (get_current_state() in tracer/evaluator/decide.c).
+ *        (get_state_of_code() in tracer/evaluator/decide.c).
  *     4. Pin the parts that run; see below.
  *
  * Entries and their parts. An entry can become invalid while its guard is being checked, or while
@@ -143,8 +143,8 @@ struct front {
     PyObject *(*compile_begins)(uint32_t compile, PyObject *code);
     void (*compile_ends)(PyObject *token, PyObject *result);
 
-    /* Steps of decide() that a front end replaces; NULL: the shim's own step is used. A pending
-     * exception stays pending. */
+    /* Steps of decide_call_and_run() that a front end replaces; NULL: the shim's own step is used.
+     * A pending exception stays pending. */
     int (*look_up)(struct code_state *state, PyObject *backend, struct decision *d,
                    struct cache_entry **found);
     PyObject *(*ask)(PyThreadState *ts, PyObject *callback, PyObject *const arguments[3]);
@@ -430,7 +430,7 @@ void decision_write_guard_ordinals(struct cache_entry *entry, PyObject *ordinals
 void decision_write_entry_death(struct cache_entry *entry, const char *cause);
 
 /* The watcher of capture, which runs calls whose lookup missed (watcher.h); all zero if there is
- * none. Defined in tracer/evaluator/decide.c, and set by attach() in tracer/services.c. */
+ * none. Defined in tracer/evaluator/decide.c, and set by attach_watcher() in tracer/services.c. */
 extern struct watcher shim_watcher;
 static inline bool callback_is_watcher(PyObject *callback)
 {
@@ -462,9 +462,9 @@ static inline bool shim_is_deciding(const struct tracer *t, const PyThreadState 
            (shim_settings.while_tracing && !t->quiet && front != &front_own);
 }
 PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag);
-/* The shim's own steps of decide(). shim_look_up stores a new reference to the first entry that
- * matches in *FOUND, or NULL. Returns -1 if a guard raised, or returned something else than a
- * bool. */
+/* The shim's own steps of decide_call_and_run(). shim_look_up stores a new reference to the first
+ * entry that matches in *FOUND, or NULL. Returns -1 if a guard raised, or returned something else
+ * than a bool. */
 int shim_look_up(struct code_state *state, PyObject *backend, struct decision *d,
                  struct cache_entry **found);
 PyObject *shim_run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback,

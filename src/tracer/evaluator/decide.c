@@ -924,7 +924,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
 
     if (unlikely(!t)) {
         if (!tracer_process.recording && !tracer_process.active_threads)
-            /* the session is over, but run_by_detour() may still call us */
+            /* the session is over, but run_frame_without_recorder() may still call us */
             return tracer_process.evaluate(ts, frame, throwflag);
         t = tracer_attach(frame);
         if (!t)

@@ -29,7 +29,7 @@ struct watched_rest {
     compat_frame *original, *frame;
 };
 
-/* What a watcher has found out about a call that missed. */
+/* A watcher's answer about a call that missed: code, or the reason why there is none. */
 struct watched_answer {
     PyObject *guarded; /* owned: a GuardedCode, or NULL if there is no code */
     PyObject *reason;  /* owned: a str, the reason why there is no code; or NULL */

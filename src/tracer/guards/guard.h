@@ -26,7 +26,7 @@ struct guard_values {
 };
 
 struct guard_outcome {
-    /* with GUARD_ERROR an exception is set */
+    /* GUARD_ERROR: an exception is set */
     enum { GUARD_FAIL = 0, GUARD_PASS = 1, GUARD_ERROR = -1 } result;
     uint32_t guards_run; /* how many leaves were checked, with the one that failed */
     /* ordinal of the leaf that failed or raised; UINT32_MAX if there is none, or if something else

@@ -165,5 +165,5 @@ int program_open(struct program *p, PyCodeObject *code, int32_t first)
         return -1;
     }
     return first >= 0 && first < p->count && analyse_from_entry(p, first) ? 0
-                                                                          : program_set_invalid();
+                                                                          : program_raise_invalid();
 }

@@ -160,7 +160,7 @@ static PyObject *raise_on_direct_call(PyObject *function, PyObject *const *args,
 
 static PyObject *leave_to_resume_function(PyObject *object, PyObject *ignored)
 {
-    /* make_leave() has checked that SELF is a code object */
+    /* make_leave_function() has checked that SELF is a code object */
     PyCodeObject *resume = (PyCodeObject *)object;
     PyThreadState *ts = PyThreadState_Get();
     compat_frame *frame = compat_current_frame(ts);

@@ -115,7 +115,7 @@ static bool read_exception_table(struct program *p)
     return true;
 }
 
-int program_set_invalid(void)
+int program_raise_invalid(void)
 {
     PyErr_SetString(PyExc_ValueError, "its bytecode is none that CPython's compiler makes");
     return -1;
@@ -177,7 +177,7 @@ int program_read(struct program *p, PyCodeObject *code)
     if (!allocate_program(p, code))
         return -1;
     if (!read_steps(p, (const unsigned char *)PyBytes_AS_STRING(bytes)))
-        return program_set_invalid();
+        return program_raise_invalid();
     return 0;
 }
 

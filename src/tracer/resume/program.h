@@ -57,7 +57,7 @@ int program_read(struct program *p, PyCodeObject *code);
 /* Read CODE into P, and find out what slots may hold before each step if the code is entered at
  * step FIRST; 0 is its beginning. Returns -1 with an exception. */
 int program_open(struct program *p, PyCodeObject *code, int32_t first);
-int program_set_invalid(void); /* set a ValueError that the bytecode is invalid, and return -1 */
+int program_raise_invalid(void); /* set a ValueError that the bytecode is invalid, and return -1 */
 static inline unsigned char *program_slots_before_step(const struct program *p, int32_t step)
 {
     return p->slots + (size_t)step * (size_t)p->width;

@@ -88,7 +88,7 @@ static PyObject *make_code_from_parts(PyObject *module, PyObject *args)
                           &PyTuple_Type, &moved, &PyDict_Type, &changes))
         return NULL;
     good = !program_read(&p, code) &&
-           (PyTuple_GET_SIZE(moved) == p.variables || !program_set_invalid());
+           (PyTuple_GET_SIZE(moved) == p.variables || !program_raise_invalid());
     for (Py_ssize_t i = 0; good && i < PyTuple_GET_SIZE(parts); i++)
         good = add_part_to_program(&p, PyTuple_GET_ITEM(parts, i), moved);
     if (good)
@@ -123,7 +123,7 @@ static PyObject *read_steps_for_python(PyObject *module, PyObject *code)
     OWNED PyObject *list = PyList_New(0);
     struct program p = {0};
     bool good = list && (PyCode_Check(code) ? !program_read(&p, (PyCodeObject *)code)
-                                            : !program_set_invalid());
+                                            : !program_raise_invalid());
 
     for (int32_t i = 0; good && i < p.count; i++) {
         const struct step *step = &p.steps[i];

@@ -82,7 +82,7 @@ static void unbind_entry(struct cache_entry *entry, PyObject *guard)
         Py_XSETREF(entry->annotation, words);
 }
 
-/* ---- steps of decide() that differ for torch ---- */
+/* ---- steps of decide_call_and_run() that differ for torch ---- */
 
 /* Call OBJECT.NAME with those of the arguments A, B, C that come before the first NULL. An
  * exception of the call is dropped; a pending one stays pending. */

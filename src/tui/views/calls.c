@@ -86,8 +86,8 @@ static int compare_groups(const void *a, const void *b)
     const struct group *y = b;
 
     if (x->ns != y->ns)
-        return list_order(y->ns, x->ns);
-    return list_order(x->first_id, y->first_id);
+        return list_compare_numbers(y->ns, x->ns);
+    return list_compare_numbers(x->first_id, y->first_id);
 }
 
 static void free_groups(struct groups *groups)

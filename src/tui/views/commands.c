@@ -325,7 +325,7 @@ static int last_cell_column(const struct cells *cells, const int widths[])
 static void add_command_output(struct doc *doc, struct db *db, char *text, const char *path,
                                const char *other)
 {
-    bool leads = !strcmp(path, db_path(db));
+    bool leads = !strcmp(path, db_get_path(db));
     int widths[CELLS_MOST];
     struct cells names = {0};
     char *line;
@@ -375,7 +375,7 @@ static void build_command_view(struct doc *doc, struct db *db)
 {
     char *argv[WORDS_MOST + 4] = {"dyntrace"};
     const char *asked = doc->target.where ? doc->target.where : "";
-    const char *path = db_path(db);
+    const char *path = db_get_path(db);
     int count = split_words(doc, asked, argv, 1);
     const char *other;
     char *said;

@@ -567,7 +567,7 @@ static bool move_in_flame_graph(struct flame *flame, enum request request)
     }
 }
 
-static bool flame_request(struct view *view, enum request request, const struct key *key)
+static bool flame_handle_request(struct view *view, enum request request, const struct key *key)
 {
     struct flame *flame = (struct flame *)view;
     struct node *chosen;
@@ -653,7 +653,7 @@ static bool flame_search(struct view *view, const char *text, int direction)
     return false;
 }
 
-static void flame_subject(struct view *view, struct target *subject)
+static void flame_get_subject(struct view *view, struct target *subject)
 {
     struct flame *flame = (struct flame *)view;
     const struct node *chosen = flame->read ? node_with_index(flame, flame->chosen) : NULL;
@@ -674,7 +674,7 @@ static bool flame_export(struct view *view, const char *path)
     return view_export(view, options, path);
 }
 
-static void flame_lead(struct view *view, struct arena *arena, struct target *target)
+static void flame_get_target(struct view *view, struct arena *arena, struct target *target)
 {
     struct flame *flame = (struct flame *)view;
     const struct node *chosen =
@@ -684,7 +684,7 @@ static void flame_lead(struct view *view, struct arena *arena, struct target *ta
         *target = (struct target){.kind = VIEW_CALL, .id = chosen->longest_id};
 }
 
-static void flame_moment(struct view *view, int64_t at_ns, bool near)
+static void flame_show_moment(struct view *view, int64_t at_ns, bool near)
 {
     struct flame *flame = (struct flame *)view;
 
@@ -718,14 +718,14 @@ const struct view_ops view_flame = {
     .close = flame_close,
     .update = flame_update,
     .draw = flame_draw,
-    .request = flame_request,
+    .request = flame_handle_request,
     .refresh = flame_refresh,
     .search = flame_search,
-    .subject = flame_subject,
-    .moment = flame_moment,
+    .subject = flame_get_subject,
+    .moment = flame_show_moment,
     .export = flame_export,
     .writes = "json",
-    .lead = flame_lead,
+    .lead = flame_get_target,
     .keys =
         "Enter longest call  Tab tree or graph  Space fold  + - * zoom  M threads as one  v beside",
 };

@@ -166,7 +166,7 @@ static bool does_program_read_input(const struct output *output)
     return output->input_fd >= 0;
 }
 
-static bool output_request(struct view *view, enum request request, const struct key *key)
+static bool output_handle_request(struct view *view, enum request request, const struct key *key)
 {
     const struct output *output = view->tui->output;
 
@@ -179,7 +179,7 @@ static bool output_request(struct view *view, enum request request, const struct
     return true;
 }
 
-static void output_input(struct view *view, const char *text)
+static void output_send_line(struct view *view, const char *text)
 {
     int fd = view->tui->output->input_fd;
     char line[4200];
@@ -196,8 +196,8 @@ const struct view_ops view_output = {
     .summary = "what the program printed, under run --live",
     .size = sizeof(struct view),
     .keys = "i types a line to the program  G follows  I interrupts it  K ends it",
-    .input = output_input,
+    .input = output_send_line,
     .update = output_update,
     .draw = output_draw,
-    .request = output_request,
+    .request = output_handle_request,
 };

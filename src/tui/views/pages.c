@@ -251,7 +251,7 @@ void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
                                  cause_actual_unshortened(cause));
     code = code_of_compile(db, &arena, cause->compile_id);
     remedy_cases_read(db, &arena, code, cause, cases);
-    line_text = user_stack_innermost_code(cause->user_stack, cause->text, db_lines(db));
+    line_text = user_stack_innermost_code(cause->user_stack, cause->text, db_get_source_lines(db));
     facts.function = doc_keep(doc, query_copy(row, FUNCTION));
     facts.code = doc_keep(doc, query_copy(row, KIND));
     facts.line_text = doc_keep(doc, line_text);

@@ -299,7 +299,7 @@ static void replay_draw(struct view *view, struct screen *screen)
     draw_progress_line(r, screen, view->y + view->rows - 1);
 }
 
-static bool replay_request(struct view *view, enum request request, const struct key *key)
+static bool replay_handle_request(struct view *view, enum request request, const struct key *key)
 {
     struct replay_view *r = (struct replay_view *)view;
     static const struct {
@@ -356,7 +356,7 @@ static bool replay_request(struct view *view, enum request request, const struct
     return true;
 }
 
-static void replay_input(struct view *view, const char *text)
+static void replay_handle_input(struct view *view, const char *text)
 {
     struct replay_view *r = (struct replay_view *)view;
 
@@ -366,7 +366,7 @@ static void replay_input(struct view *view, const char *text)
 
 /* Queue a filter command of `dyntrace replay`: "function NAME", "outcome limit,skip". If TEXT
  * begins with no kind of filter, it is the name of a function. */
-static void replay_filter(struct view *view, const char *text)
+static void replay_queue_filter(struct view *view, const char *text)
 {
     static const char *const kinds[] = {"function ", "file ",    "thread ",
                                         "process ",  "outcome ", "where "};
@@ -378,7 +378,7 @@ static void replay_filter(struct view *view, const char *text)
     move_add(r, "filter %s%s", known ? "" : "function ", *text ? text : "off");
 }
 
-static void replay_subject(struct view *view, struct target *subject)
+static void replay_get_subject(struct view *view, struct target *subject)
 {
     struct replay_view *r = (struct replay_view *)view;
 
@@ -386,7 +386,7 @@ static void replay_subject(struct view *view, struct target *subject)
         *subject = r->shown->at;
 }
 
-static void replay_moment(struct view *view, int64_t at_ns, bool near)
+static void replay_show_moment(struct view *view, int64_t at_ns, bool near)
 {
     struct replay_view *r = (struct replay_view *)view;
 
@@ -437,11 +437,11 @@ const struct view_ops view_replay = {
     .close = replay_view_close,
     .update = replay_update,
     .draw = replay_draw,
-    .request = replay_request,
+    .request = replay_handle_request,
     .search = replay_search,
-    .filter = replay_filter,
-    .subject = replay_subject,
-    .moment = replay_moment,
-    .input = replay_input,
+    .filter = replay_queue_filter,
+    .subject = replay_get_subject,
+    .moment = replay_show_moment,
+    .input = replay_handle_input,
     .keys = "] [ step  s steps by what  i go to  Enter opens",
 };

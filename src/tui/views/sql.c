@@ -21,7 +21,7 @@ static void show_query(struct view *view, const char *text)
     rows_start_query(list);
 }
 
-static void sql_input(struct view *view, const char *text)
+static void sql_run_typed(struct view *view, const char *text)
 {
     text += strspn(text, " ");
     if (!*text)
@@ -34,7 +34,7 @@ static void sql_input(struct view *view, const char *text)
 static void sql_open(struct view *view)
 {
     if (view->target.where) {
-        sql_input(view, view->target.where);
+        sql_run_typed(view, view->target.where);
         return;
     }
     show_query(view, names);
@@ -42,7 +42,7 @@ static void sql_open(struct view *view)
         tui_ask_for_line(view->tui, view->ops->asks, "");
 }
 
-static void sql_lead(struct view *view, struct arena *arena, struct target *target)
+static void sql_get_target(struct view *view, struct arena *arena, struct target *target)
 {
     struct list *list = (struct list *)view;
     const struct value *row = row_at(list, view->at);
@@ -67,8 +67,8 @@ const struct view_ops view_sql = {
     .summary = "a prompt for SQL, and the result; :sql QUERY",
     .base = &list_ops,
     .open = sql_open,
-    .lead = sql_lead,
+    .lead = sql_get_target,
     .asks = "SQL: ",
-    .input = sql_input,
+    .input = sql_run_typed,
     .keys = "i query  Enter opens  s sort  f filter  / search  e export",
 };

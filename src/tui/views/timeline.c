@@ -223,7 +223,7 @@ static void set_window_of_target(struct timeline *t)
 
 /* Move the cursor to the moment AT_NS. The window moves only if the moment is not visible. If NEAR,
  * it zooms in on the moment. */
-static void timeline_moment(struct view *view, int64_t at_ns, bool near)
+static void timeline_show_moment(struct view *view, int64_t at_ns, bool near)
 {
     struct timeline *t = (struct timeline *)view;
 
@@ -821,7 +821,7 @@ static int64_t find_frame_under_cursor(const struct timeline *t)
     return 0;
 }
 
-static bool timeline_place(struct view *view, const char **file, int64_t *line)
+static bool timeline_find_source_place(struct view *view, const char **file, int64_t *line)
 {
     struct timeline *t = (struct timeline *)view;
 
@@ -856,7 +856,7 @@ static struct target target_of_lookups(const struct timeline *t, int column, str
 
 /* Set TARGET to what is under the cursor: a compile, otherwise lookups, otherwise the
  * innermost call. */
-static void timeline_lead(struct view *view, struct arena *arena, struct target *target)
+static void timeline_get_target(struct view *view, struct arena *arena, struct target *target)
 {
     struct timeline *t = (struct timeline *)view;
     const struct compile_mark *compile;
@@ -918,7 +918,7 @@ static void move_to_next_compile(struct timeline *t, bool next)
     t->at = to;
 }
 
-static bool timeline_request(struct view *view, enum request request, const struct key *key)
+static bool timeline_handle_request(struct view *view, enum request request, const struct key *key)
 {
     struct timeline *t = (struct timeline *)view;
     int page = view->columns / 2;
@@ -996,7 +996,7 @@ static bool does_lane_contain(struct view *view, size_t at, const char *text)
     return name && strcasestr(name, text);
 }
 
-static void timeline_filter(struct view *view, const char *text)
+static void timeline_set_filter(struct view *view, const char *text)
 {
     struct timeline *t = (struct timeline *)view;
 
@@ -1016,7 +1016,7 @@ static bool timeline_export(struct view *view, const char *path)
     return view_export(view, options, path);
 }
 
-static void timeline_subject(struct view *view, struct target *subject)
+static void timeline_get_subject(struct view *view, struct target *subject)
 {
     struct timeline *t = (struct timeline *)view;
 
@@ -1042,15 +1042,15 @@ const struct view_ops view_timeline = {
     .open = timeline_refresh,
     .update = timeline_update,
     .draw = timeline_draw,
-    .request = timeline_request,
+    .request = timeline_handle_request,
     .refresh = timeline_refresh,
-    .subject = timeline_subject,
-    .lead = timeline_lead,
-    .place = timeline_place,
+    .subject = timeline_get_subject,
+    .lead = timeline_get_target,
+    .place = timeline_find_source_place,
     .export = timeline_export,
     .writes = "json",
     .has = does_lane_contain,
-    .filter = timeline_filter,
-    .moment = timeline_moment,
+    .filter = timeline_set_filter,
+    .moment = timeline_show_moment,
     .keys = "Enter opens  + - * zoom  n N compile  @ moment  / lane  f lanes  v stack beside",
 };
