@@ -40,7 +40,7 @@ extern const struct command command_tui, command_check, command_export, command_
 extern const struct command command_snapshot, command_ls;
 
 /* Read the command line and run COMMAND. ARGV[0] is the command's name. Returns the exit status. */
-int command_start(const struct command *command, int argc, char **argv);
+int command_parse_and_run(const struct command *command, int argc, char **argv);
 
 /* Find the command of `dyntrace COMMAND ...` among COMMANDS, which ends with a NULL, and start it.
  * Returns the exit status. */

@@ -41,7 +41,7 @@ static enum ended read_array_metadata(struct capture *c, struct watched *w, int 
     PyObject *value;
 
     if (!has_fixed_shape(c, owner, of) || !ensure_type_known(c, owner, of))
-        return break_at(c, "data", "%.100s of a result, which may depend on its data", text);
+        return break_graph(c, "data", "%.100s of a result, which may depend on its data", text);
     value = PyObject_GetAttr(owner, name);
     if (!value)
         return ENDED_RAISED;
@@ -65,9 +65,9 @@ static enum ended break_at_array_attribute(struct capture *c, PyObject *owner, P
         if (!value)
             return ENDED_RAISED;
     }
-    return break_at(c, "attribute",
-                    "attribute %.100s of a %.100s, which its class does not have, or is called",
-                    PyUnicode_AsUTF8(name), Py_TYPE(owner)->tp_name);
+    return break_graph(c, "attribute",
+                       "attribute %.100s of a %.100s, which its class does not have, or is called",
+                       PyUnicode_AsUTF8(name), Py_TYPE(owner)->tp_name);
 }
 
 /* Read an attribute of an array, or of the result of a graph node. */
@@ -82,8 +82,8 @@ static enum ended read_array_attribute(struct capture *c, struct watched *w, int
     PyObject *value;
 
     if (!of)
-        return break_at(c, "value", "an attribute of a %.200s that is not known",
-                        Py_TYPE(owner)->tp_name);
+        return break_graph(c, "value", "an attribute of a %.200s that is not known",
+                           Py_TYPE(owner)->tp_name);
     switch (classify_array_attribute(descriptor, text, method)) {
     case ARRAY_METHOD:
         value = PyObject_GetAttr(owner, name);
@@ -288,7 +288,7 @@ bool lacks_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyOb
 static struct shadow *break_at_attribute(struct capture *c, const struct attribute_read *read,
                                          const char *format)
 {
-    break_at(c, "attribute", format, PyUnicode_AsUTF8(read->name));
+    break_graph(c, "attribute", format, PyUnicode_AsUTF8(read->name));
     return NULL;
 }
 
@@ -703,7 +703,7 @@ enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObj
     c->kind = NULL;
     if (!PyUnicode_AsUTF8(name)) {
         PyErr_Clear();
-        return break_at(c, "attribute", "an attribute whose name is no UTF-8");
+        return break_graph(c, "attribute", "an attribute whose name is no UTF-8");
     }
     if (is_graph_value(owner, of))
         return read_array_attribute(c, w, slots, owner, of, name, method);
@@ -721,9 +721,9 @@ enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObj
         if (!found)
             return ENDED_RAISED;
     }
-    return break_at(c, "attribute",
-                    "attribute %.100s of a %.100s, which may run code of the program's",
-                    PyUnicode_AsUTF8(name), Py_TYPE(owner)->tp_name);
+    return break_graph(c, "attribute",
+                       "attribute %.100s of a %.100s, which may run code of the program's",
+                       PyUnicode_AsUTF8(name), Py_TYPE(owner)->tp_name);
 }
 
 /* ---- imports ---- */
@@ -794,9 +794,9 @@ enum ended import_module(struct capture *c, struct watched *w, PyObject *name)
         module = find_imported_module(c, name, from, &of);
     PyErr_Clear();
     if (!module)
-        return break_at(c, "instruction",
-                        "the import of %.100s, which has not been imported before",
-                        PyUnicode_AsUTF8(name));
+        return break_graph(c, "instruction",
+                           "the import of %.100s, which has not been imported before",
+                           PyUnicode_AsUTF8(name));
     module = PyObject_CallFunctionObjArgs(importer, name, w->frame->f_globals, Py_None, from, level,
                                           NULL);
     if (module && module != of->value)
@@ -812,8 +812,8 @@ enum ended read_super_attribute(struct capture *c, struct watched *w, PyObject *
 
     if (!of || function != (PyObject *)&PySuper_Type ||
         !ensure_value_known(c, function, stack_shadow(w, 2)))
-        return break_at(c, "attribute", "attribute %.100s of super(), which is not known",
-                        PyUnicode_AsUTF8(name));
+        return break_graph(c, "attribute", "attribute %.100s of super(), which is not known",
+                           PyUnicode_AsUTF8(name));
     made = PyObject_CallFunctionObjArgs(function, type, self, NULL);
     if (!made)
         return ENDED_RAISED;

@@ -133,8 +133,8 @@ static enum ended build_dict(struct capture *c, struct watched *w, int count, bo
         if (keyed)
             key = PyTuple_GET_ITEM(key, i);
         if (!can_be_key(c, key, stack_shadow(w, key_from_top)))
-            return break_at(c, "container",
-                            "a dict whose keys are not words or numbers that are known");
+            return break_graph(c, "container",
+                               "a dict whose keys are not words or numbers that are known");
         if (set_new_dict_item(c, made, shadow, key, value, stack_shadow(w, from_top)))
             return break_at_no_memory(c);
     }
@@ -151,7 +151,7 @@ static PyObject *make_slice_of_top(struct capture *c, const struct watched *w, i
 
     for (int i = 0; bounds && i < count; i++)
         if (!(*of)->items[i]) {
-            break_at(c, "value", "a slice whose bounds are not known");
+            break_graph(c, "value", "a slice whose bounds are not known");
             return NULL;
         }
     if (!bounds || (count < 3 && shadow_add(c, *of, NULL, shadow_new_const(c, Py_None)))) {
@@ -176,12 +176,12 @@ static enum ended build_set_or_string(struct capture *c, struct watched *w, int 
     if (!parts || !empty)
         return break_at_no_memory(c);
     if (!ensure_arguments_known(c, &call, true))
-        return break_at(c, "container", "a %s of what is not known", set ? "set" : "text");
+        return break_graph(c, "container", "a %s of what is not known", set ? "set" : "text");
     if (!set)
         return stack_replace_known(c, w, count, PyUnicode_Join(empty, parts));
     made = add_creation_effect(c, shadow_new_const(c, (PyObject *)&PySet_Type), 1, &of);
     if (!made)
-        return break_at(c, "container", "a set of what is not known");
+        return break_graph(c, "container", "a set of what is not known");
     return stack_replace(c, w, count, PySet_New(parts), made);
 }
 
@@ -638,10 +638,10 @@ static enum ended add_top_to_container(struct capture *c, struct watched *w, int
 
     call.callable = _PyType_Lookup(Py_TYPE(container), intern_word(method));
     if (w->op == DICT_MERGE && would_key_be_given_twice(c, container, from, operands.of[1]))
-        return break_at(c, "container", "a key of a dict is taken twice");
+        return break_graph(c, "container", "a key of a dict is taken twice");
     /* only accept a dict: dict.update() would also accept a list of pairs */
     if (PyDict_CheckExact(container) && !PyDict_CheckExact(from))
-        return break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
+        return break_graph(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
     ended = call_method(c, w, &call, method);
     if (is_instruction_done(ended))
         stack_drop(w, 1);
@@ -668,7 +668,7 @@ static enum ended convert_list_to_tuple(struct capture *c, struct watched *w)
 
     if (is_instruction_handled(c, ended))
         return ended;
-    return break_at(c, "container", "a tuple is made of a list that is not known");
+    return break_graph(c, "container", "a tuple is made of a list that is not known");
 }
 
 static enum ended build_slice(struct capture *c, struct watched *w, int count)
@@ -713,7 +713,7 @@ enum ended execute_build(struct capture *c, struct watched *w, struct compat_act
     case DELETE_SUBSCR:
         return execute_subscript(c, w, action.op);
     default:
-        return break_at(c, "instruction", "an instruction that is not followed");
+        return break_graph(c, "instruction", "an instruction that is not followed");
     }
 }
 
@@ -796,10 +796,10 @@ static enum ended execute_get_item(struct capture *c, struct watched *w, const s
     PyObject *value;
 
     if (!of || !ensure_value_known(c, key, call->shadows[1]))
-        return break_at(c, "value", "an item of a %.200s that is not known", type);
+        return break_graph(c, "value", "an item of a %.200s that is not known", type);
     origin = classify_item(c, container, of, key);
     if (origin == ITEM_UNKNOWN)
-        return break_at(c, "container", "an item of a %.200s", type);
+        return break_graph(c, "container", "an item of a %.200s", type);
     value = run_call(call);
     if (!value)
         return ENDED_RAISED;
@@ -807,7 +807,7 @@ static enum ended execute_get_item(struct capture *c, struct watched *w, const s
     if (shadow)
         return stack_replace(c, w, call->slots, value, shadow);
     Py_DECREF(value);
-    return break_at(c, "container", "an item of a %.200s", Py_TYPE(container)->tp_name);
+    return break_graph(c, "container", "an item of a %.200s", Py_TYPE(container)->tp_name);
 }
 
 /* Return the address at which OF, the shadow of CONTAINER, stores the shadow of item KEY, and set
@@ -872,7 +872,7 @@ static enum ended execute_set_item(struct capture *c, struct watched *w, const s
 
     if (!of || !of_value || !can_be_key(c, key, call->shadows[1]) ||
         (is_list && !PyLong_CheckExact(key)))
-        return break_at(
+        return break_graph(
             c, "container",
             "an item is set that is not known, or whose key is no word or number that is known");
     if (PyDict_CheckExact(container) && is_source(of) &&

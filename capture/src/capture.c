@@ -524,7 +524,7 @@ int capture_call(PyThreadState *ts, PyObject *callback, compat_frame *frame, PyO
     enum ended ended;
     int status;
 
-    if (!open_capture(&c, ts, callback, frame) || watched_open(&c, &w, frame)) {
+    if (!open_capture(&c, ts, callback, frame) || watched_begin_frame(&c, &w, frame)) {
         set_answer_without_code(answer, "", false);
         close_capture(&c);
         PyErr_Clear();
@@ -537,7 +537,7 @@ int capture_call(PyThreadState *ts, PyObject *callback, compat_frame *frame, PyO
     ended = watch_frame(&c, &w);
     shim->set_watching(ts, around);
     status = compile_watched_call(&c, &w, ended, began, frame_state, answer, rest);
-    watched_close(&c, &w);
+    watched_end_frame(&c, &w);
     close_capture(&c);
     return status;
 }

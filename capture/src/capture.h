@@ -703,7 +703,7 @@ PyObject *plan_new(const char *name);
 extern struct shadow shadow_of_null; /* the shadow of a NULL on the stack */
 /* Break the graph before the current instruction. KIND and FORMAT give the reason. Returns
  * ENDED_BEFORE. */
-enum ended break_at(struct capture *c, const char *kind, const char *format, ...)
+enum ended break_graph(struct capture *c, const char *kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 enum ended break_at_no_memory(struct capture *c);
 enum ended break_at_mutation(struct capture *c, PyObject *container);
@@ -915,8 +915,8 @@ enum ended execute_starred_call(struct capture *c, struct watched *w, bool keywo
 /* ---- functions of step.c ---- */
 /* Step W until its function ends or the graph breaks. */
 enum ended watch_frame(struct capture *c, struct watched *w);
-int watched_open(struct capture *c, struct watched *w, compat_frame *frame);
-void watched_close(struct capture *c, struct watched *w);
+int watched_begin_frame(struct capture *c, struct watched *w, compat_frame *frame);
+void watched_end_frame(struct capture *c, struct watched *w);
 /* Prepare the frame of W so that CPython can continue it. Returns 1 if the frame must continue with
  * exception PENDING. */
 int hand_frame_to_cpython(struct capture *c, struct watched *w, enum ended ended,

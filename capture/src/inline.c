@@ -168,7 +168,7 @@ static enum ended call_generator_function(struct capture *c, struct watched *w,
 
     if (!made || c->mortal->count || !can_generator_die_silently(code) || call->operates ||
         call->made)
-        return break_at(
+        return break_graph(
             c, "call",
             "a generator that handles exceptions, or may keep what runs code when it dies");
     memcpy(made->items, shadows, sizeof *shadows * (size_t)count);
@@ -220,8 +220,8 @@ static bool push_stepped_result(struct capture *c, struct watched *w, const stru
         stack_replace(c, w, call->slots, result, shadow);
         return true;
     }
-    break_at(c, "call", "a call of %.100s() that does more than that",
-             PyUnicode_AsUTF8(function->func_name));
+    break_graph(c, "call", "a call of %.100s() that does more than that",
+                PyUnicode_AsUTF8(function->func_name));
     c->inner_broke = true;
     return false;
 }
@@ -248,7 +248,7 @@ enum ended step_through_function(struct capture *c, struct watched *w, const str
 
     c->may_end = false;
     if (count_callers(w) > MOST_INLINES)
-        return break_at(c, "limit", "calls more than %d deep", MOST_INLINES);
+        return break_graph(c, "limit", "calls more than %d deep", MOST_INLINES);
     if (!shadows)
         return break_at_no_memory(c);
     bind_arguments(c, call, function, of, shadows);
@@ -270,7 +270,7 @@ enum ended step_through_function(struct capture *c, struct watched *w, const str
         return ENDED_RAISED;
     attempt_undo(c, &attempt);
     if (!c->inner_broke)
-        break_at(c, "call", "a call that did not begin as it was expected to");
+        break_graph(c, "call", "a call that did not begin as it was expected to");
     /* treat an exception of a polyfill as raised by the instruction itself: see
      * does_raise_to_caller() */
     c->inner_broke = result || !compat_are_frames_hidden(code);
@@ -363,8 +363,8 @@ enum ended step_through_polyfill(struct capture *c, struct watched *w, const cha
 
     for (int i = 0; i < call->count; i++)
         if (!can_pass_to_polyfill(call->args[i], call->shadows[i], i == from))
-            return break_at(c, "container", "a loop over a %.200s",
-                            Py_TYPE(call->args[i])->tp_name);
+            return break_graph(c, "container", "a loop over a %.200s",
+                               Py_TYPE(call->args[i])->tp_name);
     of = shadow_new(c, SHADOW_FUNCTION, 0);
     if (!function || !of || !get_polyfill("order"))
         return ENDED_BEFORE;

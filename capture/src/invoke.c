@@ -226,7 +226,7 @@ static enum ended break_at_call(struct capture *c, PyObject *callable)
                        ((PyCFunctionObject *)callable)->m_ml == graph_break_methods;
 
     PyErr_Clear();
-    return break_at(c, asked ? "asked" : "call", "a call of %.100s()", name);
+    return break_graph(c, asked ? "asked" : "call", "a call of %.100s()", name);
 }
 
 /* Return the shadow of CALL's callable. Makes a SHADOW_METHOD if the callable is a bound method
@@ -251,7 +251,7 @@ static enum ended dispatch_call(struct capture *c, struct watched *w, struct cal
     call.of = find_callable_shadow(c, w, &call);
     switch (classify_callee(c, w, &call)) {
     case CALLEE_NULL:
-        return break_at(c, "call", "a call of nothing");
+        return break_graph(c, "call", "a call of nothing");
     case CALLEE_ENTRY:
         return run_resume_entry(c, w, &call);
     case CALLEE_ARRAY_METHOD:
@@ -292,7 +292,7 @@ enum ended execute_call(struct capture *c, struct watched *w, int count, PyObjec
     PyObject *first, *second;
 
     if (count > MOST_ARGUMENTS - 1)
-        return break_at(c, "call", "a call with %d arguments", count);
+        return break_graph(c, "call", "a call with %d arguments", count);
     for (int i = 0; i < count; i++) {
         call.args[i] = stack_value(w, base - 2 - i);
         call.shadows[i] = stack_shadow(w, base - 2 - i);
@@ -329,7 +329,7 @@ static bool are_starred_arguments_known(struct capture *c, PyObject *tuple, stru
 static enum ended break_at_starred_call(struct capture *c)
 {
     PyErr_Clear();
-    return break_at(c, "call", "a call with *arguments that are not known");
+    return break_graph(c, "call", "a call with *arguments that are not known");
 }
 
 enum ended execute_starred_call(struct capture *c, struct watched *w, bool keywords)
@@ -367,7 +367,7 @@ enum ended execute_starred_call(struct capture *c, struct watched *w, bool keywo
         call.shadows[i] = get_item_shadow_at(c, tuple, of, i);
     for (Py_ssize_t i = 0; i < named; i++) {
         if (!PyUnicode_CheckExact(PyTuple_GET_ITEM(names, i)))
-            return break_at(c, "call", "a call with **keywords that are not known");
+            return break_graph(c, "call", "a call with **keywords that are not known");
         call.shadows[positional + i] = of_dict->items[i];
     }
     call.count = (int)(positional + named);

@@ -78,7 +78,7 @@ static enum ended may_iterate_result(struct capture *c, PyObject *value, struct 
     enum ended ended;
 
     if (!has_known_length(value, of) || !ensure_type_known(c, value, of))
-        return break_at(c, "data", "a loop over a result whose length may depend on its data");
+        return break_graph(c, "data", "a loop over a result whose length may depend on its data");
     ended = may_add_operation(c, true);
     if (!ended)
         c->shapes_read = true;
@@ -94,7 +94,7 @@ enum ended make_iterator(struct capture *c, PyObject *value, struct shadow *of, 
     enum ended ended;
 
     if (iterable == ITERABLE_NOT)
-        return break_at(c, "container", "a loop over a %.200s", Py_TYPE(value)->tp_name);
+        return break_graph(c, "container", "a loop over a %.200s", Py_TYPE(value)->tp_name);
     if (iterable == ITERABLE_RESULT) {
         ended = may_iterate_result(c, value, of);
         if (ended)
@@ -103,7 +103,7 @@ enum ended make_iterator(struct capture *c, PyObject *value, struct shadow *of, 
     /* break the graph, because the iterator's shadow would keep VALUE alive until the capture ends,
      * and VALUE's death runs code */
     if (is_container(of) && c->mortal->count && !value_can_die_quietly(value))
-        return break_at(c, "value", "an iterator that may keep what runs code when it dies");
+        return break_graph(c, "value", "an iterator that may keep what runs code when it dies");
     if (iterable == ITERABLE_ITSELF)
         *shadow = of;
     else if (iterable == ITERABLE_VIEW)
@@ -299,7 +299,7 @@ static enum ended push_end_marker(struct capture *c, struct watched *w, int slot
 
 static enum ended break_at_unknown_iterator(struct capture *c, PyObject *iterator)
 {
-    return break_at(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);
+    return break_graph(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);
 }
 
 static enum ended push_next_of_object(struct capture *c, struct watched *w, PyObject *iterator,
@@ -424,8 +424,8 @@ enum ended execute_unpack(struct capture *c, struct watched *w, Py_ssize_t befor
         of = stack_shadow(w, 0);
     } else if (PySequence_Fast_GET_SIZE(items) != before) {
         /* let CPython raise, because its error message differs between versions */
-        return break_at(c, "container", "%zd values are unpacked of %zd", before,
-                        PySequence_Fast_GET_SIZE(items));
+        return break_graph(c, "container", "%zd values are unpacked of %zd", before,
+                           PySequence_Fast_GET_SIZE(items));
     }
     stack_drop(w, 1);
     for (Py_ssize_t i = PySequence_Fast_GET_SIZE(items); i-- > 0;) {

@@ -20,7 +20,7 @@ static enum ended execute_len_of_result(struct capture *c, struct watched *w,
     PyObject *size;
 
     if (!has_fixed_shape(c, value, of) || !ensure_type_known(c, value, of))
-        return break_at(c, "data", "the length of a result, which may depend on its data");
+        return break_graph(c, "data", "the length of a result, which may depend on its data");
     shape = find_varying_shape(c, value, of);
     if (!shape) {
         c->shapes_read = true;

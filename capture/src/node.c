@@ -161,10 +161,10 @@ enum ended may_add_operation(struct capture *c, bool pure)
 
     c->handled = handled && (!pure || c->impure || c->foreign);
     if (c->handled)
-        return break_at(c, "instruction",
-                        "an operation inside try or with, where its exception would be handled");
+        return break_graph(c, "instruction",
+                           "an operation inside try or with, where its exception would be handled");
     if (c->attempted && !pure)
-        return break_at(
+        return break_graph(
             c, "instruction",
             "an operation that changes something or may warn, behind one whose exception would "
             "be handled");
@@ -233,7 +233,7 @@ enum ended stack_replace_node(struct capture *c, struct watched *w, int count,
         return stack_replace(c, w, count, result, shadow_new_const(c, result));
     if (!strcmp(operation->op, "call_method"))
         name = PyUnicode_AsUTF8(operation->target);
-    break_at(c, "data", "%.100s gives a %.100s", name, Py_TYPE(result)->tp_name);
+    break_graph(c, "data", "%.100s gives a %.100s", name, Py_TYPE(result)->tp_name);
     stack_replace(c, w, count, result, NULL);
     return ENDED_BEHIND;
 }
@@ -621,7 +621,7 @@ static enum ended call_metadata_function(struct capture *c, struct watched *w,
     Py_CLEAR(operation->args);
     Py_CLEAR(operation->keywords);
     if (!operation->fixed)
-        return break_at(c, "data", "a fact about a result, which may depend on its data");
+        return break_graph(c, "data", "a fact about a result, which may depend on its data");
     c->shapes_read = true;
     result = run_call(call);
     if (!result)
@@ -697,7 +697,7 @@ enum ended call_array_method(struct capture *c, struct watched *w, const struct 
     struct shadow *shape;
 
     if (is_in_set(name, "data"))
-        return break_at(c, "data", "%.100s() of an array gives what depends on its data", name);
+        return break_graph(c, "data", "%.100s() of an array gives what depends on its data", name);
     shape = find_sized_shape(c, call, self, name);
     if (shape)
         ended = execute_size(c, w, call, shape);

@@ -217,7 +217,7 @@ enum ended call_property(struct capture *c, struct watched *w, PyObject *name, P
     ended = step_through_method(c, w, &made, function, of, which);
     if (is_instruction_handled(c, ended))
         return ended;
-    return break_at(c, "attribute", "a property that cannot be followed");
+    return break_graph(c, "attribute", "a property that cannot be followed");
 }
 
 /* Is VALUE always true, because its class has neither __bool__ nor __len__? Adds guards. */

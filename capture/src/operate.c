@@ -53,7 +53,7 @@ static enum ended finish_truth_test(struct capture *c, struct watched *w, enum e
     if (!is_instruction_done(ended))
         return ended;
     if (!ended && !ensure_value_known(c, stack_value(w, 0), stack_shadow(w, 0))) {
-        break_at(c, "value", "whether an object is true that is not known");
+        break_graph(c, "value", "whether an object is true that is not known");
         ended = ENDED_BEHIND;
     }
     is = (stack_value(w, 0) == Py_True) != negated ? Py_True : Py_False;
@@ -162,7 +162,7 @@ static enum ended execute_operation(struct capture *c, struct watched *w, const 
     if (!call->callable)
         return break_at_no_memory(c);
     if (PyBool_Check(call->args[0]) && !strcmp(name, "invert"))
-        return break_at(c, "value", "~ of a bool, which CPython warns of");
+        return break_graph(c, "value", "~ of a bool, which CPython warns of");
     switch (classify_operation(c, name, call)) {
     case OPERATION_NODE:
         return run_graph_operator(c, w, name, call, true);
@@ -318,8 +318,8 @@ static enum ended compare_identity(struct capture *c, struct watched *w, bool ne
         is_sure = guard_identity(c, a, b, of_a, of_b);
     PyErr_Clear();
     if (!is_sure)
-        return break_at(c, "value", "identity of a %.200s%s", Py_TYPE(a)->tp_name,
-                        of_a && of_b ? "" : " that is not known");
+        return break_graph(c, "value", "identity of a %.200s%s", Py_TYPE(a)->tp_name,
+                           of_a && of_b ? "" : " that is not known");
     return stack_replace_known(c, w, 2, PyBool_FromLong((a == b) != negated));
 }
 
@@ -419,9 +419,9 @@ enum ended convert_to_bool(struct capture *c, struct watched *w)
     if (is_instruction_handled(c, ended))
         return finish_truth_test(c, w, ended, false);
     if (is_graph_value(value, of))
-        return break_at(c, "data", "whether a %.100s is true decides what runs", type);
+        return break_graph(c, "data", "whether a %.100s is true decides what runs", type);
     if (!is_truth_known(c, value, of))
-        return break_at(c, "value", "whether a %.100s is true", type);
+        return break_graph(c, "value", "whether a %.100s is true", type);
     is = PyObject_IsTrue(value);
     return stack_replace_known(c, w, 1, is < 0 ? NULL : PyBool_FromLong(is));
 }

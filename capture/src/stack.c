@@ -4,7 +4,7 @@
 
 #include <stdarg.h>
 
-enum ended break_at(struct capture *c, const char *kind, const char *format, ...)
+enum ended break_graph(struct capture *c, const char *kind, const char *format, ...)
 {
     va_list arguments;
 
@@ -23,13 +23,13 @@ enum ended break_at_no_memory(struct capture *c)
 {
     c->failed = true;
     PyErr_Clear();
-    return break_at(c, "value", "no memory");
+    return break_graph(c, "value", "no memory");
 }
 
 enum ended break_at_mutation(struct capture *c, PyObject *container)
 {
-    return break_at(c, "mutation", "a %.200s is changed that was not made here",
-                    Py_TYPE(container)->tp_name);
+    return break_graph(c, "mutation", "a %.200s is changed that was not made here",
+                       Py_TYPE(container)->tp_name);
 }
 
 enum ended break_at_unknown_operand(struct capture *c, const struct call *call, const char *what)
@@ -38,9 +38,9 @@ enum ended break_at_unknown_operand(struct capture *c, const struct call *call, 
         const char *type = Py_TYPE(call->args[i])->tp_name;
 
         if (!call->shadows[i])
-            return break_at(c, "value", "%s of a %.200s that is not known", what, type);
+            return break_graph(c, "value", "%s of a %.200s that is not known", what, type);
     }
-    return break_at(c, "value", "%s of a %.200s", what, Py_TYPE(call->args[0])->tp_name);
+    return break_graph(c, "value", "%s of a %.200s", what, Py_TYPE(call->args[0])->tp_name);
 }
 
 /* ---- the stack ---- */
@@ -128,7 +128,7 @@ enum ended stack_replace_known(struct capture *c, struct watched *w, int count, 
     }
     if (simple)
         return stack_replace(c, w, count, result, shadow);
-    break_at(c, "value", "a %.200s was made of known values", Py_TYPE(result)->tp_name);
+    break_graph(c, "value", "a %.200s was made of known values", Py_TYPE(result)->tp_name);
     stack_replace(c, w, count, result, NULL);
     return ENDED_BEHIND;
 }

@@ -27,7 +27,7 @@ static bool would_object_have_died(const struct capture *c, PyObject *object, Py
 
 static enum ended break_at_death(struct capture *c)
 {
-    return break_at(c, "value", "an object dies, which may run code of the program's");
+    return break_graph(c, "value", "an object dies, which may run code of the program's");
 }
 
 static const char *get_variable_name(const struct watched *w, uint32_t variable)
@@ -37,8 +37,8 @@ static const char *get_variable_name(const struct watched *w, uint32_t variable)
 
 static enum ended break_at_unbound(struct capture *c, const struct watched *w, uint32_t variable)
 {
-    return break_at(c, "instruction", "variable %.100s has no value",
-                    get_variable_name(w, variable));
+    return break_graph(c, "instruction", "variable %.100s has no value",
+                       get_variable_name(w, variable));
 }
 
 /* Is the variable an argument of a resume function that may be unbound in later calls? Callers pass
@@ -65,8 +65,8 @@ static enum ended check_can_load_variable(struct capture *c, const struct watche
         return break_at_unbound(c, w, variable);
     }
     if (may_variable_be_unbound(c, w, variable))
-        return break_at(c, "value", "variable %.100s may have no value",
-                        get_variable_name(w, variable));
+        return break_graph(c, "value", "variable %.100s may have no value",
+                           get_variable_name(w, variable));
     return ENDED_NOT;
 }
 
@@ -250,7 +250,7 @@ static enum ended execute_copy_free_vars(struct capture *c, struct watched *w, i
     const int first = w->variables - count;
 
     if (!closure || PyTuple_GET_SIZE(closure) < count)
-        return break_at(c, "instruction", "a function without its closure");
+        return break_graph(c, "instruction", "a function without its closure");
     for (int i = 0; i < count; i++) {
         PyObject *cell = PyTuple_GET_ITEM(closure, i);
         PyObject *name = PyTuple_GET_ITEM(w->code->co_localsplusnames, first + i);
@@ -326,8 +326,8 @@ static enum ended execute_store_deref(struct capture *c, struct watched *w, uint
         return set_value_at_place(c, w, 1, of->cell.source, '.', intern_word("cell_contents"), old,
                                   stack_value(w, 0), stack_shadow(w, 0));
     if (!is_kind(of, SHADOW_CELL) || of->cell.is_outside || !shadow_save_for_undo(c, of))
-        return break_at(c, "mutation", "variable %.100s of another function is set",
-                        get_variable_name(w, variable));
+        return break_graph(c, "mutation", "variable %.100s of another function is set",
+                           get_variable_name(w, variable));
     if (old && would_object_have_died(c, old, 1))
         return break_at_death(c);
     value = pop_value(w, &shadow);
@@ -381,7 +381,7 @@ static enum ended execute_make_function(struct capture *c, struct watched *w,
     else
         shadow = stack_shadow(w, 0);
     if (!is_kind(shadow, SHADOW_FUNCTION) || action.arg & ~understood)
-        return break_at(c, "instruction", "a function is made that has annotations");
+        return break_graph(c, "instruction", "a function is made that has annotations");
     if (makes) {
         shadow->function.code = capture_keep(c, stack_value(w, 0));
         shadow->function.globals = w->globals;
@@ -434,18 +434,18 @@ static enum ended execute_load_global(struct capture *c, struct watched *w, PyOb
     struct shadow *shadow;
 
     if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(w->frame->f_builtins) || !w->globals)
-        return break_at(c, "instruction", "globals that are no dict");
+        return break_graph(c, "instruction", "globals that are no dict");
     value = Py_XNewRef(PyDict_GetItemWithError(globals, name));
     if (value) {
         shadow = source_read(c, w->globals, '[', name, value);
     } else {
         value = read_builtin(c, w, name, &shadow);
         if (!value)
-            return break_at(c, "instruction", "global %.100s, which is not there",
-                            PyUnicode_AsUTF8(name));
+            return break_graph(c, "instruction", "global %.100s, which is not there",
+                               PyUnicode_AsUTF8(name));
     }
     if (!shadow)
-        return break_at(c, "value", "global %.100s changed", PyUnicode_AsUTF8(name));
+        return break_graph(c, "value", "global %.100s changed", PyUnicode_AsUTF8(name));
     return push_callable(w, null, Py_NewRef(value), shadow);
 }
 
@@ -469,7 +469,7 @@ static enum ended jump_to_unit(struct capture *c, struct watched *w, uint32_t to
 
     w->next = (int32_t)to;
     if (is_loop && ++c->jumps > MOST_JUMPS)
-        return break_at(c, "limit", "a loop of more than %d rounds", MOST_JUMPS);
+        return break_graph(c, "limit", "a loop of more than %d rounds", MOST_JUMPS);
     return ENDED_NOT;
 }
 
@@ -493,8 +493,8 @@ static enum ended jump_on_condition(struct capture *c, struct watched *w,
 
     if (asks_none) {
         if (!is_none_known(c, value, shadow))
-            return break_at(c, "value", "whether a %.100s that is not known is None",
-                            Py_TYPE(value)->tp_name);
+            return break_graph(c, "value", "whether a %.100s that is not known is None",
+                               Py_TYPE(value)->tp_name);
         is = value == Py_None;
     } else {
         ended = convert_to_bool(c, w);
@@ -561,7 +561,7 @@ static enum ended execute_before_with(struct capture *c, struct watched *w)
         stack_drop(w, 1);
     }
     PyErr_Clear();
-    return break_at(c, "call", "with a %.100s, which is not known", type->tp_name);
+    return break_graph(c, "call", "with a %.100s, which is not known", type->tp_name);
 }
 
 static enum ended execute_delete_fast(struct capture *c, struct watched *w, uint32_t variable)
@@ -596,7 +596,7 @@ static enum ended execute_load_const(struct capture *c, struct watched *w, uint3
 
 static enum ended break_at_unknown_instruction(struct capture *c)
 {
-    return break_at(c, "instruction", "an instruction that is not followed");
+    return break_graph(c, "instruction", "an instruction that is not followed");
 }
 
 /* Execute LOAD_BUILD_CLASS. CPython takes __build_class__ from the builtins, even if there is a
@@ -787,7 +787,7 @@ static enum ended step_if_possible(struct capture *c, struct watched *w,
     enum ended ended;
 
     if (c->failed || PyList_GET_SIZE(c->nodes) > MOST_NODES)
-        return break_at(c, "limit", "a graph of more than %d operations", MOST_NODES);
+        return break_graph(c, "limit", "a graph of more than %d operations", MOST_NODES);
     c->make_bool = false;
     ended = execute_instruction(c, w, action);
     if (make_bool && ended == ENDED_BEFORE)
@@ -830,8 +830,8 @@ static void record_end_of_watch(struct capture *c, struct watched *w, enum ended
     struct tracer_exception pending;
 
     if (ended == ENDED_RAISED)
-        break_at(c, "raised", "it raised %.100s",
-                 raised ? ((PyTypeObject *)raised)->tp_name : "nothing");
+        break_graph(c, "raised", "it raised %.100s",
+                    raised ? ((PyTypeObject *)raised)->tp_name : "nothing");
     if (ended == ENDED_RETURN || ended == ENDED_YIELD)
         return;
     if (c->stack && c->inner_broke)
@@ -872,7 +872,7 @@ static void watched_free(struct watched *w)
     Py_CLEAR(w->held);
 }
 
-int watched_open(struct capture *c, struct watched *w, compat_frame *frame)
+int watched_begin_frame(struct capture *c, struct watched *w, compat_frame *frame)
 {
     PyCodeObject *code = compat_get_code(frame);
     const size_t variables = (size_t)code->co_nlocalsplus;
@@ -900,7 +900,7 @@ int watched_open(struct capture *c, struct watched *w, compat_frame *frame)
     return 0;
 }
 
-void watched_close(struct capture *c, struct watched *w)
+void watched_end_frame(struct capture *c, struct watched *w)
 {
     compat_step_end(c->ts, w->frame);
     c->innermost = w->outer;
@@ -1064,7 +1064,7 @@ static bool open_inner_frame(struct capture *c, PyThreadState *ts, struct watche
         return false;
     if (!generator && !has_awaited_arguments(c, frame))
         return false;
-    return !watched_open(c, w, frame);
+    return !watched_begin_frame(c, w, frame);
 }
 
 /* Step through W, a frame of the function that capture expects. */
@@ -1083,7 +1083,7 @@ static enum ended watch_generator(struct capture *c, struct watched *w, struct s
     if (resume_generator(c, w, of))
         return watch_frame(c, w);
     w->group = w->next;
-    return break_at(c, "call", "a generator that is not known");
+    return break_graph(c, "call", "a generator that is not known");
 }
 
 /* Save the state of generator OF, which has yielded an item, has returned, or could not be stepped
@@ -1114,7 +1114,7 @@ static PyObject *release_returned_frame(struct capture *c, PyThreadState *ts, st
     c->stepped = result;
     stack_drop(w, w->depth);
     compat_prepare_to_continue(frame, 0, w->variables);
-    watched_close(c, w);
+    watched_end_frame(c, w);
     compat_clear_frame(ts, frame);
     /* set both fields again, because calls inside the function have changed them */
     c->entered = true;
@@ -1160,7 +1160,7 @@ PyObject *capture_step(struct capture *c, PyThreadState *ts, compat_frame *frame
         return release_returned_frame(c, ts, &w);
     ends = ended == ENDED_BEFORE && is_raising_stop_iteration(c, &w);
     throws = hand_frame_to_cpython(c, &w, ended, &pending);
-    watched_close(c, &w);
+    watched_end_frame(c, &w);
     tracer_restore_exception(&pending);
     result = capture_go_on(ts, frame, throws);
     if (!generator)

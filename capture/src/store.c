@@ -88,7 +88,7 @@ struct attribute_set {
 
 static enum ended break_at_attribute_set(struct capture *c)
 {
-    return break_at(c, "mutation", "an attribute is set");
+    return break_graph(c, "mutation", "an attribute is set");
 }
 
 /* Does the assignment replace a simple value in the class's own __dict__ by another simple value?
@@ -117,7 +117,7 @@ static enum ended set_class_attribute(struct capture *c, struct watched *w,
     if (!is_plain_class_value(set) || !ensure_value_known(c, set->owner, set->of) ||
         was_class_attribute_set(c, set->of, set->name)) {
         PyErr_Clear();
-        return break_at(c, "mutation", "an attribute of a class is set");
+        return break_graph(c, "mutation", "an attribute of a class is set");
     }
     old = PyDict_GetItemWithError(((PyTypeObject *)set->owner)->tp_dict, set->name);
     return set_value_at_place(c, w, 2, set->of, '.', set->name, capture_keep(c, old), set->value,
@@ -174,8 +174,8 @@ static bool guard_descriptor(struct capture *c, const struct attribute_set *set,
 
 static enum ended break_at_class(struct capture *c, const struct attribute_set *set)
 {
-    return break_at(c, "mutation", "an attribute of a %.100s is set, whose class may say how",
-                    Py_TYPE(set->owner)->tp_name);
+    return break_graph(c, "mutation", "an attribute of a %.100s is set, whose class may say how",
+                       Py_TYPE(set->owner)->tp_name);
 }
 
 static bool has_instance_dict(const PyTypeObject *type)

@@ -427,7 +427,7 @@ _NODES = (
 )
 
 
-def _only_reads(tree):
+def _does_only_read(tree):
     """Does the expression only read values? torch wrote the expression, but it may contain the repr
     of a key of the program, which may be any text."""
     for node in ast.walk(tree):
@@ -487,7 +487,7 @@ def parse_expression(text):
         if len(text) < MAX_CODE:
             try:
                 tree = ast.parse(text, mode="eval")
-                if _only_reads(tree):
+                if _does_only_read(tree):
                     found = tree, compile(tree, "<guard>", "eval")
             except Exception:
                 pass

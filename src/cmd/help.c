@@ -362,10 +362,10 @@ int command_main(const struct command *const *commands, int argc, char **argv)
         return 0;
     }
     command = find_command(commands, name);
-    return command ? command_start(command, argc - 1, argv + 1) : 2;
+    return command ? command_parse_and_run(command, argc - 1, argv + 1) : 2;
 }
 
-int command_start(const struct command *command, int argc, char **argv)
+int command_parse_and_run(const struct command *command, int argc, char **argv)
 {
     int count, status;
 

@@ -522,7 +522,7 @@ static struct drained drain_all_processes(struct run *run)
         drained.fullest = MAX(drained.fullest, t->fullest);
         watch_find_nested(&run->watch, t);
     }
-    /* Look for new files only now, after traced_drain() has read `forking`: a child that is no
+    /* Look for new files only now, after traced_read_rings() has read `forking`: a child that is no
      * longer counted in `forking` has made its file. */
     watch_find_new(&run->watch);
     return drained;

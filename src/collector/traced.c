@@ -241,7 +241,7 @@ static void drain_ring(struct traced *t, struct traced_ring *r)
     }
 }
 
-void traced_drain(struct traced *t)
+void traced_read_rings(struct traced *t)
 {
     uint32_t rings;
 

@@ -110,14 +110,14 @@ struct traced {
     /* the header at the beginning of the same file; a nested process has another one */
     struct process_file *root;
     uint64_t nested; /* offset of the newest nested process that has been found */
-    /* number of forked children without a file, as traced_drain() last read it */
+    /* number of forked children without a file, as traced_read_rings() last read it */
     uint32_t forking;
-    /* offset of the newest nested process, which traced_drain() reads after `forking` */
+    /* offset of the newest nested process, which traced_read_rings() reads after `forking` */
     uint64_t nested_newest;
     LIST(struct traced_ring) rings; /* owned */
     struct thread_samples samples;
-    /* What the last traced_drain() found: how many words it took, and how full the fullest ring
-     * was, in 1/256. */
+    /* What the last traced_read_rings() found: how many words it took, and how full the fullest
+     * ring was, in 1/256. */
     uint64_t words, fullest;
     /* facts */
     struct facts *facts; /* mapped, in shared memory: the chunk of facts that is being read */
@@ -220,7 +220,7 @@ void traced_open(struct traced *t);
 /* Has T ended, a process that we do not see (`hidden`)? */
 bool traced_is_gone(const struct traced *t);
 /* Take all words and facts that process T has written. */
-void traced_drain(struct traced *t);
+void traced_read_rings(struct traced *t);
 /* Read nothing more from the file of process T, which cannot be trusted. T's threads stop waiting
  * for room in rings. */
 void traced_abandon(struct traced *t);

@@ -72,7 +72,7 @@ static void call_or_abandon_process(void (*what)(struct traced *t), struct trace
 void watch_drain_process(struct traced *t)
 {
     if (t->file)
-        call_or_abandon_process(traced_drain, t);
+        call_or_abandon_process(traced_read_rings, t);
     else /* skip a process that has ended: a long recording has many of them */
         t->words = t->fullest = 0;
     t->collector->state.file->header.last_ns = t->collector->decode.last_ns;

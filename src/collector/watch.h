@@ -38,7 +38,7 @@ void watch_add_processes_of_killed_recording(struct watch *w);
 /* At the end of the recording, record a loss for process files that could not be opened. */
 void watch_record_unopened(struct watch *w);
 
-/* Call traced_drain for process T. If its file is cut short, record a loss. */
+/* Call traced_read_rings for process T. If its file is cut short, record a loss. */
 void watch_drain_process(struct traced *t);
 /* Take the last words and facts of process T, and close its decoders. */
 void watch_finish_process(struct traced *t);

@@ -43,8 +43,8 @@ const char *bounds_get_time_message(void);
 
 /* If IS is true, our own malloc, calloc, realloc and strdup from now on end the process with one
  * line when memory has run out, instead of returning NULL. So do lib/list.h and say_print, which
- * use these, and their callers do not check for NULL. command_start and db_open call this. The
- * collector, and `run` while it waits for a collector, must check for NULL. */
+ * use these, and their callers do not check for NULL. command_parse_and_run and db_open call this.
+ * The collector, and `run` while it waits for a collector, must check for NULL. */
 void bounds_allow_memory_failure(bool is);
 
 /* Report that memory has run out, and end the process. Returns only if the process has no limit and

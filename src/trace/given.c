@@ -91,7 +91,7 @@ static bool read_trace_metadata(struct reader *reader, const char *path, int64_t
     return fits;
 }
 
-struct db *given_read(char **paths, size_t *count)
+struct db *given_read_metadata(char **paths, size_t *count)
 {
     struct db *given = db_open_scratch("traces", schema_statement("given/tables"));
     struct progress progress = progress_begin("reading");

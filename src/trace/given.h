@@ -19,7 +19,7 @@ struct db;
 /* Read the *COUNT files at PATHS. The caller owns each path. The path of a trace that is left out
  * is removed from PATHS and freed. Reports an error and returns NULL if the database cannot be
  * made. The caller closes the result with db_close. */
-struct db *given_read(char **paths, size_t *count);
+struct db *given_read_metadata(char **paths, size_t *count);
 
 /* Is the recording of DB complete? If not, reports an error and returns false. */
 bool given_check_complete(struct db *db);

@@ -146,7 +146,7 @@ struct traces traces_list_as_one(char *const *words)
     struct traces traces = traces_list(words);
     size_t listed = traces.paths.count;
 
-    if (listed > 1 && !(traces.given = given_read(traces.paths.at, &traces.paths.count))) {
+    if (listed > 1 && !(traces.given = given_read_metadata(traces.paths.at, &traces.paths.count))) {
         traces_free(&traces);
         traces.failed = true;
     }

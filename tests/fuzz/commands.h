@@ -85,7 +85,7 @@ static inline void fuzz_run(const struct command *command, char *const argv[])
         fd = open(said, O_WRONLY | O_CREAT | O_TRUNC, 0600);
         dup2(null, 0), dup2(null, 1), dup2(fd, 2);
         alarm(60);
-        status = command_start(command, argc, (char **)argv);
+        status = command_parse_and_run(command, argc, (char **)argv);
         fflush(NULL);
         _exit(status);
     }

@@ -1,4 +1,4 @@
-/* fuzz_process_file.c -- any bytes as a process's file, through traced_open and traced_drain.
+/* fuzz_process_file.c -- any bytes as a process's file, through traced_open and traced_read_rings.
  *
  * The input is laid over a file that is well-formed: a list of patches, each
  * where(2 bytes, in units of 8) and 8 bytes. So a few bytes reach every field of
@@ -148,7 +148,7 @@ int fuzz_one(const uint8_t *data, size_t bytes)
     traced_open(t);
     if (t->opened == TRACED_OPEN) {
         for (int i = 0; i < 3; i++)
-            traced_drain(t);
+            traced_read_rings(t);
         traced_finish(t);
     }
     traced_free(t);

@@ -695,7 +695,7 @@ static void count_resume_calls(struct whatif *w, uint32_t code)
 
 /* Read which code objects were inlined when CODE was compiled from the trace. INDEX is the
  * index of CODE. */
-static void read_inlined(struct whatif *w, struct like_code *code, uint32_t index)
+static void find_inlined_code_objects(struct whatif *w, struct like_code *code, uint32_t index)
 {
     int64_t id = w->r->codes.at[index].id;
 
@@ -716,7 +716,7 @@ static void count_inlined_calls(struct whatif *w, const struct call *c)
     struct like_code *code = &w->codes[c->code];
 
     if (!code->callees)
-        read_inlined(w, code, c->code);
+        find_inlined_code_objects(w, code, c->code);
     for (size_t i = 0; i < code->inlined.count; i++) {
         uint32_t inlined = code->inlined.at[i];
         int64_t key = replay_cache_key(inlined, c->cache->process);

@@ -888,7 +888,7 @@ static bool does_guard_check_type(const struct guard *g)
 /* If the object that a guard checks dies, does this invalidate the entry? OF is the guard on the
  * object that died in the recording, or NULL if it is not known. If it is known, a guard on a type
  * or a tensor counts only if it checks the same property as OF. */
-static bool may_die_with_object(const struct guard *g, const struct guard *of)
+static bool may_entry_die_with_object(const struct guard *g, const struct guard *of)
 {
     if (g->about == ABOUT_OBJECT)
         return true;
@@ -917,7 +917,7 @@ enum like like_does_entry_die(struct whatif *w, uint32_t entry)
         return LIKE_YES;
     guards = guards_of_class(w, entry);
     list_each(g, guards) {
-        bool names = may_die_with_object(g, of);
+        bool names = may_entry_die_with_object(g, of);
         if (is_guard_dropped(w, class_code(w, entry), g)) {
             gone = gone || (of ? g == of : names);
             continue;
