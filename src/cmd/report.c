@@ -98,7 +98,8 @@ static void print_report_as_text(struct report *report)
     bool is_several = db_integer(report->db, 0, schema_statement("report/is-several"));
 
     /* losses come first, because they make the tables below uncertain */
-    report_print_table(report, "losses", false);
+    if (report_has_doubts(report))
+        report_print_table(report, "losses", false);
     warn_if_incomplete(report);
     findings_print(report->db, report->out, page_text_choose_way(report->out, false), given.file);
     if (is_several)
@@ -109,6 +110,8 @@ static void print_report_as_text(struct report *report)
     if (!has_own)
         report_print_table(report, "functions", false);
     print_recording_facts(report);
+    if (!report_has_doubts(report))
+        report_print_table(report, "losses", false);
     if (!is_several)
         print_processes(report);
 }

@@ -166,6 +166,14 @@ static inline struct decode_total *find_total_of_code(struct decoder *d, uint32_
     return total ? total : &nowhere;
 }
 
+void decode_set_owner(struct decode_session *session, uint32_t code_id, enum decode_owner owner)
+{
+    struct decode_total *total = list_reach(&session->totals, code_id);
+
+    if (total)
+        total->owner = (uint8_t)owner;
+}
+
 static inline uint32_t *count_of_open_frames(struct decoder *d, uint32_t code_id)
 {
     static uint32_t nowhere;
@@ -199,9 +207,9 @@ inline struct decode_frame *decode_push_frame(struct decoder *d, uint32_t code_i
 
 /* Add a frame that has ended to TOTAL, its code object's total. ACTIVE is how many other frames of
  * the code object are open on the thread: in a recursion only the outermost frame counts for
- * total_ns. */
-static inline void add_ended_frame_to_total(struct decode_total *total, uint64_t duration_ns,
-                                            uint64_t child_ns, bool raised, uint32_t active)
+ * total_ns. Returns the frame's own time. */
+static inline uint64_t add_ended_frame_to_total(struct decode_total *total, uint64_t duration_ns,
+                                                uint64_t child_ns, bool raised, uint32_t active)
 {
     const uint64_t self_ns = duration_ns > child_ns ? duration_ns - child_ns : 0;
 
@@ -217,7 +225,7 @@ static inline void add_ended_frame_to_total(struct decode_total *total, uint64_t
 
 /* Add the time of a frame that has ended, and of library code below it, to the function of the
  * program that it belongs to: TOTAL is the frame's code object's. CALLER may be NULL. */
-static inline void library_time_add(struct decode_total *total, uint64_t self_ns,
+static inline void add_library_time(struct decode_total *total, uint64_t self_ns,
                                     uint64_t library_ns, struct decode_frame *caller)
 {
     if (total->owner == OWNER_ITSELF)
@@ -232,9 +240,12 @@ inline void decode_pop_frame(struct decoder *d)
     struct decode_frame *caller = innermost_frame(d);
     struct decode_total *total = find_total_of_code(d, frame->code_id);
     uint32_t *active = count_of_open_frames(d, frame->code_id);
+    uint64_t self_ns;
 
     *active -= *active > 0;
-    add_ended_frame_to_total(total, frame->duration_ns, frame->child_ns, frame->raised, *active);
+    self_ns = add_ended_frame_to_total(total, frame->duration_ns, frame->child_ns, frame->raised,
+                                       *active);
+    add_library_time(total, self_ns, frame->library_ns, caller);
     total->skipped += frame->is_call && frame->outcome == OUTCOME_SKIP;
     if (caller)
         caller->child_ns += frame->duration_ns;
@@ -1268,7 +1279,9 @@ static const uint64_t *decode_in_fast_loop(struct decoder *d, const uint64_t *p,
             active = &d->active.at[top->code_id];
             *active -= *active > 0;
             total = &session->totals.at[top->code_id];
-            add_ended_frame_to_total(total, ns, top->child_ns, exit == EXIT_RAISE, *active);
+            self_ns =
+                add_ended_frame_to_total(total, ns, top->child_ns, exit == EXIT_RAISE, *active);
+            add_library_time(total, self_ns, top->library_ns, d->stack.count ? &top[-1] : NULL);
             total->skipped += top->is_call && top->outcome == OUTCOME_SKIP;
             if (d->stack.count)
                 top[-1].child_ns += ns;
@@ -1303,7 +1316,9 @@ static const uint64_t *decode_in_fast_loop(struct decoder *d, const uint64_t *p,
             now->clock += next_ahead;
             row = append_open_row(d, code_id, FRAME_CELL_MOST, tag, ns);
             end_row_on_open_page(d, now->rows - 1, clock_to_ns(session, now->clock), exit);
-            add_ended_frame_to_total(total, row->end_ns - ns, 0, exit == EXIT_RAISE, *active);
+            self_ns =
+                add_ended_frame_to_total(total, row->end_ns - ns, 0, exit == EXIT_RAISE, *active);
+            add_library_time(total, self_ns, 0, d->stack.count ? &top[-1] : NULL);
             if (d->stack.count)
                 top[-1].child_ns += row->end_ns - ns;
             continue;

@@ -456,7 +456,7 @@ void traced_note_failure(struct traced *t)
     trigger_snapshot_if_failed(t);
 }
 
-static bool text_is(struct fact_text text, const char *other)
+static bool is_same_text(struct fact_text text, const char *other)
 {
     size_t bytes = strlen(other);
 
@@ -464,7 +464,7 @@ static bool text_is(struct fact_text text, const char *other)
 }
 
 /* Does PATH end in '/' and the first BYTES of FILE? */
-static bool path_ends_in(struct fact_text path, const char *file, size_t bytes)
+static bool does_path_end_in(struct fact_text path, const char *file, size_t bytes)
 {
     const char *end = path.text + path.bytes - bytes;
 
@@ -474,7 +474,7 @@ static bool path_ends_in(struct fact_text path, const char *file, size_t bytes)
 }
 
 /* Is FACT's code object in the view `waits`? */
-static bool is_wait(const struct fact_CODE *fact)
+static bool is_waiting_function(const struct fact_CODE *fact)
 {
 #define X(number, NAME, words) words,
     static const char *const waits[] = {WAIT_ROWS(X)};
@@ -482,19 +482,19 @@ static bool is_wait(const struct fact_CODE *fact)
 
     for (size_t i = 0; i < array_count(waits); i++) {
         const char *colon = strchr(waits[i], ':');
-        if (!text_is(fact->qualname, colon + 1))
+        if (!is_same_text(fact->qualname, colon + 1))
             continue;
-        if (path_ends_in(fact->filename, waits[i], (size_t)(colon - waits[i])))
+        if (does_path_end_in(fact->filename, waits[i], (size_t)(colon - waits[i])))
             return true;
     }
     return false;
 }
 
 /* Is FACT's code object the function that imports a module? */
-static bool is_importer(const struct fact_CODE *fact)
+static bool is_import_function(const struct fact_CODE *fact)
 {
-    return text_is(fact->qualname, "_find_and_load") &&
-           text_is(fact->filename, "<frozen importlib._bootstrap>");
+    return is_same_text(fact->qualname, "_find_and_load") &&
+           is_same_text(fact->filename, "<frozen importlib._bootstrap>");
 }
 
 /* Return to which function the time of FACT's code object belongs. The statement recover/owners
@@ -505,11 +505,11 @@ static enum decode_owner find_owner(const struct fact_CODE *fact)
         return OWNER_ITSELF;
     /* Libraries make code of this name, but so does a program. The view `functions` takes it for
      * the program's. */
-    if (text_is(fact->filename, "<string>"))
+    if (is_same_text(fact->filename, "<string>"))
         return OWNER_ITSELF;
-    if (is_importer(fact))
+    if (is_import_function(fact))
         return OWNER_NOBODY;
-    if (is_wait(fact))
+    if (is_waiting_function(fact))
         return OWNER_NOBODY;
     return OWNER_CALLER;
 }
@@ -520,6 +520,7 @@ static void store_code(struct traced *t, const struct fact_CODE *fact, struct fa
     uint32_t id = assign_row_id(t, &t->codes, fact->code, shared, &next->next_code);
 
     counts_set_code_place(&t->collector->counts, id, fact->place);
+    decode_set_owner(&t->collector->decode, id, find_owner(fact));
     set_slow_call_limit(t->collector, id, fact);
     recorder_put(t->collector->recorder, CODE,
                  {

@@ -29,8 +29,7 @@
 
 enum {
     NAME_BYTES = 200,      /* a longer name of a span is cut */
-    FRAMES_MOST = 4096,    /* the most frames that find_running_generators() searches */
-    GENERATORS_MOST = 512, /* the most generators that find_running_generators() can find */
+    GENERATORS_MOST = 512, /* the most generators that struct generators remembers */
 };
 _Static_assert(NAME_BYTES + ATTRIBUTES_BYTES <= RING_SPAN_BYTES, "a span fits into its words");
 _Static_assert(4 + RING_SPAN_BYTES / 8 + 16 <= RING_MARGIN, "a span fits into the margin");
@@ -118,15 +117,21 @@ struct generators {
     const compat_frame *frames[GENERATORS_MOST];
 };
 
-static void find_running_generators(struct generators *running)
+/* Is GENERATOR, the address of a frame, the frame of a generator that runs in this thread? */
+static bool is_generator_running(const compat_frame *generator, struct generators *running)
 {
-    compat_frame *frame = compat_current_frame(PyThreadState_Get());
-
-    running->count = 0;
-    for (int depth = 0; frame && depth < FRAMES_MOST; depth++) {
-        if (running->count < GENERATORS_MOST && is_generator_frame(frame))
-            running->frames[running->count++] = frame;
-        frame = frame->previous;
+    for (int i = 0; i < running->count; i++)
+        if (running->frames[i] == generator)
+            return true;
+    for (compat_frame *frame = running->next; frame; frame = frame->previous) {
+        const bool is_here = is_generator_frame(frame);
+        if (running->count < GENERATORS_MOST) {
+            running->next = frame->previous;
+            if (is_here)
+                running->frames[running->count++] = frame;
+        }
+        if (is_here && frame == generator)
+            return true;
     }
     return false;
 }
@@ -137,14 +142,7 @@ static bool does_span_contain_running_code(const struct open *open, struct gener
 {
     if (world_get(open->ended) || open->session != P.sessions)
         return false;
-    if (!open->generator)
-        return true;
-    if (running->count < 0)
-        find_running_generators(running);
-    for (int i = 0; i < running->count; i++)
-        if (running->frames[i] == open->generator)
-            return true;
-    return false;
+    return !open->generator || is_generator_running(open->generator, running);
 }
 
 /* Return the span around OPEN: a new reference, or NULL. */
@@ -222,7 +220,8 @@ static uint64_t find_parent_id(struct open *open)
     struct open *around = get_outer_span(open);
     uint64_t id;
 
-    running.count = -1;
+    running.next = compat_current_frame(PyThreadState_Get());
+    running.count = 0;
     while (around && !does_span_contain_running_code(around, &running)) {
         struct open *outer = get_outer_span(around);
         Py_DECREF((PyObject *)around);

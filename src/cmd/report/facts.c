@@ -93,6 +93,11 @@ void report_write_outcomes(const struct report *report, struct json *json, const
 
 /* ---- facts about the recording as a whole -------------------------------- */
 
+bool report_has_doubts(const struct report *report)
+{
+    return db_integer(report->db, 0, schema_statement("report/has-doubts"));
+}
+
 const char *report_describe_state(const struct report *report)
 {
     const char *state = report->state ? report->state : "unknown";

@@ -146,7 +146,8 @@ static void print_sections(struct page_text *page)
     struct db *ranks = compare_ranks(report);
 
     /* losses come first, because they make the tables below uncertain */
-    report_print_table(report, "losses", false);
+    if (report_has_doubts(report))
+        report_print_table(report, "losses", false);
     report_print_link(report, "overview", "overview");
     print_template_block(page, "pages/html/overview");
     advice_print_html(report, page);
@@ -159,6 +160,8 @@ static void print_sections(struct page_text *page)
     page_text_print_row(page, "pages/html/pictures", 0);
     report_print_link(report, "recording", "recording");
     print_template_block(page, "pages/html/recording");
+    if (!report_has_doubts(report))
+        report_print_table(report, "losses", false);
     report_print_table(report, "processes", false);
     report_print_table(report, "glossary", false);
 }
