@@ -42,6 +42,14 @@ struct secret_rules {
  * at least: two letters, or a letter and a separator. */
 enum { SECRET_WORD_BYTES = 24, SECRET_NAME_BYTES = 200, SECRET_WORDS_MOST = 101 };
 
+/* words that make a name secret, wherever they are in the name; and, only for strings, as its last
+ * word */
+#define SECRET_STRONG_WORDS                                                                     \
+    " password passwords passwd passphrase passphrases passcode secret secrets apikey apikeys " \
+    "authorization cookie cookies credential credentials privatekey secretkey accesskey "       \
+    "accesstoken authtoken apitoken csrftoken xsrftoken refreshtoken bearer jwt "
+#define SECRET_WEAK_WORDS " auth sessionid csrf xsrf "
+
 /* The words of a name, in lower case, without digits at their end. A longer word is cut. */
 struct secret_words {
     unsigned count;
@@ -88,6 +96,39 @@ static inline void secret_split_name(const char *name, size_t bytes, struct secr
             words->at[i][--used] = 0;
 }
 
+/* Can the name be secret at all? Each word that makes a name secret contains three letters that
+ * stand here. Most of the thousands of names in the texts of a compile contain none of them. */
+static inline bool secret_is_possible(const char *name, size_t bytes)
+{
+#define THREE(a, b, c) ((a) << 16 | (b) << 8 | (c))
+    uint32_t last = 0;
+
+    for (size_t i = 0; i < bytes; i++) {
+        /* in lower case, if the character is a letter */
+        last = (last << 8 | (uint8_t)(name[i] | 0x20)) & 0xffffff;
+        switch (last) {
+        case THREE('a', 'u', 't'): /* auth, authorization */
+        case THREE('b', 'e', 'a'): /* bearer */
+        case THREE('c', 'o', 'o'): /* cookie */
+        case THREE('c', 'r', 'e'): /* credential */
+        case THREE('c', 's', 'r'): /* csrf */
+        case THREE('j', 'w', 't'):
+        case THREE('k', 'e', 'y'):
+        case THREE('p', 'a', 's'): /* pass, password */
+        case THREE('p', 'w', 'd'):
+        case THREE('s', 'e', 'c'): /* secret */
+        case THREE('s', 'e', 's'): /* sessionid */
+        case THREE('t', 'o', 'k'): /* token */
+        case THREE('x', 's', 'r'): /* xsrf */
+            return true;
+        default:
+            break;
+        }
+    }
+    return false;
+#undef THREE
+}
+
 /* Is WORD in LIST, whose words are separated and enclosed by blanks? */
 static inline bool secret_is_word_listed(const char *list, const char *word)
 {
@@ -108,13 +149,8 @@ static inline bool secret_does_word_end_with(const char *word, const char *end)
 /* Is a name with the word WORD secret, wherever WORD is in the name? */
 static inline bool secret_is_strong_word(const char *word)
 {
-    static const char list[] =
-        " password passwords passwd passphrase passphrases passcode secret secrets apikey apikeys "
-        "authorization cookie cookies credential credentials privatekey secretkey accesskey "
-        "accesstoken authtoken apitoken csrftoken xsrftoken refreshtoken bearer jwt ";
-
-    return secret_is_word_listed(list, word) || secret_does_word_end_with(word, "password") ||
-           secret_does_word_end_with(word, "passwd");
+    return secret_is_word_listed(SECRET_STRONG_WORDS, word) ||
+           secret_does_word_end_with(word, "password") || secret_does_word_end_with(word, "passwd");
 }
 
 /* Is a name secret in which WORD comes before "key" or "keys"? */
@@ -163,29 +199,43 @@ static inline bool secret_is_weak_name(const struct secret_words *words, bool sh
         return *before || !shouted;
     if (!strcmp(last, "pass"))
         return words->count == 1 || secret_is_word_listed(" user db smtp login admin ", before);
-    return secret_is_word_listed(" auth sessionid csrf xsrf ", last);
+    return secret_is_word_listed(SECRET_WEAK_WORDS, last);
+}
+
+/* Does the name, of at most SECRET_NAME_BYTES, match a pattern of RULES, which may be NULL? */
+static inline bool secret_is_ruled(const struct secret_rules *rules, const char *name, size_t bytes)
+{
+    const char *glob;
+    char whole[SECRET_NAME_BYTES + 1];
+
+    if (!rules || !rules->count)
+        return false;
+    glob = rules->globs;
+    memcpy(whole, name, bytes);
+    whole[bytes] = 0;
+    for (uint32_t i = 0; i < rules->count; i++) {
+        if (!fnmatch(glob, whole, FNM_CASEFOLD))
+            return true;
+        glob += strlen(glob) + 1;
+    }
+    return false;
 }
 
 /* Does the name look secret? RULES adds names; NULL adds none. */
 static inline enum secret secret_classify_name(const struct secret_rules *rules, const char *name,
                                                size_t bytes)
 {
-    const char *glob = rules ? rules->globs : NULL;
     struct secret_words words;
-    char whole[SECRET_NAME_BYTES + 1];
     bool shouted, is_number;
 
     if (bytes > SECRET_NAME_BYTES) {
         name += bytes - SECRET_NAME_BYTES;
         bytes = SECRET_NAME_BYTES;
     }
-    memcpy(whole, name, bytes);
-    whole[bytes] = 0;
-    for (uint32_t i = 0; rules && i < rules->count; i++) {
-        if (!fnmatch(glob, whole, FNM_CASEFOLD))
-            return SECRET_ALL;
-        glob += strlen(glob) + 1;
-    }
+    if (secret_is_ruled(rules, name, bytes))
+        return SECRET_ALL;
+    if (!secret_is_possible(name, bytes))
+        return SECRET_NO;
     secret_split_name(name, bytes, &words);
     if (!words.count)
         return SECRET_NO;
@@ -510,8 +560,9 @@ static inline void secret_redact(const struct secret_rules *rules, bool bare, co
 {
     const char *at = text;
     const char *end = text + bytes;
+    const char *copied = text; /* the text before this is in TO */
 
-    while (at < end && (!to->most || to->bytes < to->most)) {
+    while (at < end && (!to->most || to->bytes + (size_t)(at - copied) < to->most)) {
         const char *after = at + 1;
         const char *value;
         enum secret level = SECRET_NO;
@@ -519,9 +570,9 @@ static inline void secret_redact(const struct secret_rules *rules, bool bare, co
         if (end - at > 3 && !strncmp(at, "://", 3)) {
             const char *password_end = secret_find_in_url(at, end, &value);
             if (password_end) {
-                secret_append(to, at, (size_t)(value - at));
+                secret_append(to, copied, (size_t)(value - copied));
                 secret_append_placeholder(to);
-                at = password_end;
+                at = copied = password_end;
                 continue;
             }
         }
@@ -535,13 +586,14 @@ static inline void secret_redact(const struct secret_rules *rules, bool bare, co
         if (value && shape)
             level = SECRET_STRINGS;
         if (value) {
-            secret_append(to, at, (size_t)(value - at));
-            at = secret_copy_value(to, level, bare, value, end);
+            secret_append(to, copied, (size_t)(value - copied));
+            at = copied = secret_copy_value(to, level, bare, value, end);
             continue;
         }
-        secret_append(to, at, (size_t)(after - at));
         at = after;
     }
+    if (at > copied)
+        secret_append(to, copied, (size_t)(at - copied));
 }
 
 /* Return how secret the value of guard source SOURCE is, such as L['user']['password']. */

@@ -965,6 +965,9 @@ class _Hidden:
         return "<%s>" % self.type
 
 
+_RELATIVE_JUMPS = frozenset(dis.hasjrel)  # a list in dis
+
+
 def _disassemble_code(code, whole=True):
     """Disassemble CODE. Each line has: line number, `>>` if the instruction is the target of a jump
     or an exception handler, offset, operation, argument. A constant may be a value of the program,
@@ -979,7 +982,7 @@ def _disassemble_code(code, whole=True):
     }
     for one in listing:
         text, argument = one.argrepr[:_BOUND], "" if one.arg is None else one.arg
-        if one.opcode in dis.hasjrel:
+        if one.opcode in _RELATIVE_JUMPS:
             text = "to %d" % one.argval
         # the argument of this instruction is a constant itself
         elif one.opname == "LOAD_SMALL_INT" and not whole:

@@ -14,6 +14,14 @@ _Static_assert((int)RING_INHERITED == FRAME_INHERITED, "the tags of an ENTER are
  * overflow */
 enum { CLOCK_BITS_MAX = 60 };
 
+/* When a run of words needs no check of each time, because none can be 0 or too large: see
+ * is_time_of_run() */
+enum {
+    RUN_TICKS_MIN = 1 << 12, /* so many ticks are at least 1 ns */
+    RUN_TICKS_BITS = 59,     /* the run begins before this bit of the ticks is set */
+    RUN_WORDS_MAX = 1 << 18, /* each of its words adds less than 2^(RING_CLOCK_BITS - 1) ticks */
+};
+
 static inline uint64_t clock_to_ns(const struct decode_session *session, uint64_t clock)
 {
     unsigned __int128 ticks = clock - session->start_clock;
@@ -25,6 +33,25 @@ static inline uint64_t clock_to_ns(const struct decode_session *session, uint64_
         return INT64_MAX;
     /* never 0, because end_ns 0 means that the frame has not ended */
     return MAX((uint64_t)ns, 1);
+}
+
+/* Like clock_to_ns, in fewer instructions, if is_time_of_run(). */
+static inline uint64_t ns_of_run(const struct decode_session *session, uint64_t clock)
+{
+    const unsigned __int128 ticks = clock - session->start_clock;
+
+    return (uint64_t)(ticks * session->ns_per_tick_32 >> 32);
+}
+
+/* May ns_of_run() be used for CLOCK and for the clocks of the RUN_WORDS_MAX words that follow? Then
+ * they are below 2^60 ticks, and a tick is at least 2^-12 ns and less than 2^3 ns. */
+static inline bool is_time_of_run(const struct decode_session *session, uint64_t clock)
+{
+    /* a clock before the start gives more ticks than are allowed */
+    const uint64_t ticks = clock - session->start_clock;
+    const bool is_usual_tick = session->ns_per_tick_32 >> 20 && session->ns_per_tick_32 >> 35 == 0;
+
+    return ticks >= RUN_TICKS_MIN && ticks >> RUN_TICKS_BITS == 0 && is_usual_tick;
 }
 
 uint64_t decode_clock_to_ns(const struct decode_session *session, uint64_t clock)
@@ -497,31 +524,41 @@ reserve_row(struct decoder *d, unsigned kind, uint32_t code_id, uint64_t ns, uns
     return id;
 }
 
-/* Append the row of a frame of CODE_ID that begins to the page being filled. The row's cell takes
- * BYTES as long as the frame is open. */
-static inline __attribute__((always_inline)) struct frame_row *
-append_open_row(struct decoder *d, uint32_t code_id, unsigned bytes, unsigned kind, uint64_t ns)
+/* Set the row in SLOT of FILL to that of a frame which begins at NS. The row's cell takes BYTES as
+ * long as the frame is open. */
+static inline __attribute__((always_inline)) void row_set(struct frame_fill *fill, uint32_t slot,
+                                                          uint64_t parent_id, uint32_t thread_id,
+                                                          uint32_t code_id, unsigned kind,
+                                                          uint64_t ns, unsigned bytes)
 {
-    struct decode_at *now = &d->now;
     /* Set the members one by one, which is faster than copying a struct made just before: the CPU
      * would have to wait until the struct's stores are done. */
-    struct frame_row *row = &d->place->fill.rows[now->rows];
+    struct frame_row *row = &fill->rows[slot];
 
-    d->place->fill.cell[now->rows] = 0;
-    row->parent_id = now->current;
+    fill->cell[slot] = 0;
+    row->parent_id = parent_id;
     row->start_ns = ns;
     row->end_ns = 0;
     row->code_id = code_id;
-    row->thread_id = now->thread_id;
+    row->thread_id = thread_id;
     row->cache_entry_id = 0;
     row->kind = (uint8_t)kind;
     row->outcome = row->exit = 0;
     row->ended = false;
     row->open_bytes = (uint8_t)bytes;
+}
+
+/* Append the row of a frame of CODE_ID that begins to the page being filled. The row's cell takes
+ * BYTES as long as the frame is open. */
+static void append_open_row(struct decoder *d, uint32_t code_id, unsigned bytes, unsigned kind,
+                            uint64_t ns)
+{
+    struct decode_at *now = &d->now;
+
+    row_set(&d->place->fill, now->rows, now->current, now->thread_id, code_id, kind, ns, bytes);
     now->rows++;
     now->begun++;
     now->used += bytes + 2;
-    return row;
 }
 
 static void begin_frame(struct decoder *d, unsigned kind, uint32_t local_code, uint64_t clock)
@@ -675,33 +712,49 @@ static __attribute__((noinline)) bool can_leave_row_out(struct decoder *d, uint3
     return !is_slow && thin->calls > THIN_CALLS && thin->calls % THIN_SHARE;
 }
 
-/* Make the cell of a row with optional columns. Not inlined, so that the loop for ordinary rows
- * stays small. */
-static __attribute__((noinline)) unsigned
-make_cell_with_optional_columns(struct frame_fill *fill, uint32_t page, uint32_t slot, uint32_t at)
+/* Make the cell of a row that has optional columns. REPEATS is set for the row. Not inlined, so
+ * that the loop for ordinary rows stays small. */
+static __attribute__((noinline)) uint8_t *make_special_cell(uint8_t *cell, uint64_t id,
+                                                            const struct frame_row *row,
+                                                            const struct frame_repeats *repeats)
 {
-    return frame_write_filled_cell(fill, page, slot, at, false);
+    return frame_write_cell(cell, id, row, false, repeats);
 }
 
-/* End the frame whose row is in SLOT of the page being filled, at time NS: make the row's cell. */
-static inline __attribute__((always_inline)) void
-end_row_on_open_page(struct decoder *d, uint32_t slot, uint64_t ns, unsigned exit)
+/* End the row in SLOT of FILL, whose id is ID, at time NS: make its cell at offset AT. Returns the
+ * cell's size. */
+static inline __attribute__((always_inline)) unsigned
+row_finish(struct frame_fill *fill, uint32_t slot, uint64_t id, uint32_t at, uint64_t ns,
+           unsigned exit, struct frame_repeats *repeats)
 {
-    struct decode_at *now = &d->now;
-    struct frame_fill *fill = &d->place->fill;
     struct frame_row *row = &fill->rows[slot];
     const unsigned special = row->kind | row->outcome | exit | row->cache_entry_id;
-    unsigned bytes;
+    uint8_t *cell = fill->cell_bytes + at;
+    const uint8_t *end;
 
     row->end_ns = ns;
     row->exit = (uint8_t)exit;
     row->ended = true;
+    fill->cell[slot] = (uint16_t)(at + 1);
+    frame_repeats_set(repeats, id, row->code_id, row->thread_id);
     if (special)
-        bytes = make_cell_with_optional_columns(fill, now->page, slot, now->cells);
+        end = make_special_cell(cell, id, row, repeats);
     else
-        bytes = frame_write_filled_cell(fill, now->page, slot, now->cells, true);
+        end = frame_write_cell(cell, id, row, true, repeats);
+    return (unsigned)(end - cell);
+}
+
+/* End the frame whose row is in SLOT of the page being filled, at time NS. */
+static void end_row_on_open_page(struct decoder *d, uint32_t slot, uint64_t ns, unsigned exit)
+{
+    struct decode_at *now = &d->now;
+    struct frame_fill *fill = &d->place->fill;
+    struct frame_repeats repeats = FRAME_REPEATS_NONE;
+    const uint64_t id = frame_id(now->page, slot);
+    const unsigned bytes = row_finish(fill, slot, id, now->cells, ns, exit, &repeats);
+
     now->cells += bytes;
-    now->used -= row->open_bytes - bytes;
+    now->used -= fill->rows[slot].open_bytes - bytes;
 }
 
 /* End frame ID at time NS. Its page was stored or dropped already. */
@@ -1211,22 +1264,189 @@ static size_t decode_control_record(struct decoder *d, const uint64_t *words, si
 
 /* ---- decode a run of ordinary words faster ---- */
 
-/* May decode_in_fast_loop() be used now? Not with options that select frames, and not in a phase of
- * torch's work. */
-static bool can_decode_in_fast_loop(const struct decoder *d)
+/* May decode_in_fast_loop() be used now? Not without a page, not with options that select frames,
+ * and not in a phase of torch's work. If the innermost frame's callees are in no phase, those of
+ * the frames around it are in none either. */
+static bool can_decode_in_fast_loop(struct decoder *d)
 {
     const struct decode_session *session = d->session;
     const struct decode_at *now = &d->now;
+    bool is_ready = now->thread_id && now->page != DECODE_NO_PAGE && !d->broken;
     bool is_selective = session->thin || session->limits_on || session->min_duration_ns;
-    bool is_in_phase = now->phase || now->keep || now->counted;
+    bool is_in_phase = phase_of_next_call(d) || now->keep || now->counted;
 
-    return now->thread_id && !d->broken && !is_selective && !is_in_phase;
+    return is_ready && !is_selective && !is_in_phase && is_time_of_run(session, now->clock);
+}
+
+/* What decode_in_fast_loop() keeps in local variables. The compiler would load a member of `now`
+ * again after each byte that is stored in a cell, because such a byte may belong to any object. */
+struct run {
+    /* these do not change in a run */
+    struct decoder *d;
+    struct frame_fill *fill;
+    struct decode_total *totals; /* by code_id */
+    uint32_t *active;            /* by code_id */
+    size_t known;                /* number of items of `totals` and `active` */
+    uint64_t far;                /* the clock moves less than this from one word to the next */
+    uint64_t first_id;           /* id of the first row of the page being filled */
+    uint32_t thread_id;
+    struct decode_frame *bottom; /* the outermost frame of the stack */
+    /* these are members of decode_at, and the stack's end */
+    uint64_t clock, current;
+    uint32_t entered, rows, used, cells;
+    struct decode_frame *top;      /* the next free element of the stack */
+    struct frame_repeats *repeats; /* borrowed */
+};
+
+static inline __attribute__((always_inline)) struct run run_open(struct decoder *d,
+                                                                 struct frame_repeats *repeats)
+{
+    const struct decode_session *session = d->session;
+    const struct decode_at *now = &d->now;
+
+    return (struct run){
+        .d = d,
+        .fill = &d->place->fill,
+        .totals = session->totals.at,
+        .active = d->active.at,
+        .known = MIN(session->totals.count, d->active.count),
+        .far = MIN(session->stretch_ticks, (RING_CLOCK_MASK >> 1) + 1),
+        .first_id = frame_id(now->page, 0),
+        .thread_id = now->thread_id,
+        .bottom = d->stack.at,
+        .clock = now->clock,
+        .current = now->current,
+        .entered = now->entered,
+        .rows = now->rows,
+        .used = now->used,
+        .cells = now->cells,
+        .top = d->stack.at + d->stack.count,
+        .repeats = repeats,
+    };
+}
+
+/* Store what a run has changed, which took WORDS words. */
+static inline __attribute__((always_inline)) void run_close(const struct run *run, uint64_t words)
+{
+    struct decode_at *now = &run->d->now;
+
+    now->begun += run->rows - now->rows;
+    now->clock = run->clock;
+    now->current = run->current;
+    now->entered = run->entered;
+    now->rows = run->rows;
+    now->used = run->used;
+    now->cells = run->cells;
+    now->tail += words;
+    run->d->stack.count = (size_t)(run->top - run->bottom);
+}
+
+/* End the row in SLOT at time NS. Returns the size of its cell. */
+static inline __attribute__((always_inline)) unsigned run_end_row(struct run *run, uint32_t slot,
+                                                                  uint64_t ns, unsigned exit)
+{
+    const uint64_t id = run->first_id + slot;
+    const unsigned bytes = row_finish(run->fill, slot, id, run->cells, ns, exit, run->repeats);
+
+    run->cells += bytes;
+    return bytes;
+}
+
+/* Decode a frame that calls nothing: it begins at START_NS and ends at END_NS. */
+static inline __attribute__((always_inline)) void run_add_leaf(struct run *run, enum ring_tag tag,
+                                                               uint32_t code_id, uint64_t start_ns,
+                                                               uint64_t end_ns, unsigned exit)
+{
+    struct decode_total *total = &run->totals[code_id];
+    struct decode_frame *caller = run->top > run->bottom ? &run->top[-1] : NULL;
+    uint64_t self_ns;
+
+    row_set(run->fill, run->rows, run->current, run->thread_id, code_id, tag, start_ns, 0);
+    run->used += 2 + run_end_row(run, run->rows, end_ns, exit);
+    run->rows++;
+    run->entered++;
+    total->calls += tag == RING_CALL;
+    self_ns = add_ended_frame_to_total(total, end_ns - start_ns, 0, exit == EXIT_RAISE,
+                                       run->active[code_id]);
+    add_library_time(total, self_ns, 0, caller);
+    if (caller)
+        caller->child_ns += end_ns - start_ns;
+}
+
+/* Begin a frame and push it. */
+static inline __attribute__((always_inline)) void
+run_begin_frame(struct run *run, enum ring_tag tag, uint32_t code_id, uint64_t ns)
+{
+    const uint64_t id = run->first_id + run->rows;
+    struct decode_total *total = &run->totals[code_id];
+    unsigned bytes;
+
+    frame_repeats_set(run->repeats, id, code_id, run->thread_id);
+    bytes = frame_open_bytes(run->repeats, id, run->current, tag, ns);
+    row_set(run->fill, run->rows, run->current, run->thread_id, code_id, tag, ns, bytes);
+    run->used += bytes + 2;
+    run->rows++;
+    total->changed = true;
+    total->calls += tag == RING_CALL;
+    run->active[code_id]++;
+    *run->top++ = (struct decode_frame){.frame_id = id,
+                                        .start_ns = ns,
+                                        .code_id = code_id,
+                                        .ordinal = run->entered,
+                                        .is_call = tag == RING_CALL};
+    run->entered++;
+    run->current = id;
+}
+
+/* Pop the innermost frame, which ends at END_NS. */
+static inline __attribute__((always_inline)) void run_end_frame(struct run *run, uint64_t end_ns,
+                                                                unsigned exit)
+{
+    const struct decode_frame *frame = --run->top;
+    const uint64_t slot = frame->frame_id - run->first_id;
+    const uint64_t duration_ns = end_ns - frame->start_ns;
+    struct decode_total *total = &run->totals[frame->code_id];
+    uint32_t *active = &run->active[frame->code_id];
+    struct decode_frame *caller = run->top > run->bottom ? &run->top[-1] : NULL;
+    uint64_t self_ns;
+
+    *active -= *active > 0;
+    self_ns =
+        add_ended_frame_to_total(total, duration_ns, frame->child_ns, exit == EXIT_RAISE, *active);
+    add_library_time(total, self_ns, frame->library_ns, caller);
+    if (frame->outcome == OUTCOME_SKIP)
+        total->skipped += frame->is_call;
+    run->current = 0;
+    if (caller) {
+        run->current = caller->frame_id;
+        caller->child_ns += duration_ns;
+    }
+    if (slot < run->rows) {
+        const unsigned open_bytes = run->fill->rows[slot].open_bytes;
+        run->used -= open_bytes - run_end_row(run, (uint32_t)slot, end_ns, exit);
+    } else {
+        end_stored_row(run->d, frame->frame_id, end_ns, frame->outcome, exit);
+    }
 }
 
 /* Does WORD end the frame with the ordinal ORDINAL? */
 static inline bool is_exit_of_frame(uint64_t word, uint32_t ordinal)
 {
     return (word >> 61) - RING_RETURN < 3 && RING_WORD_ID(word) == (ordinal & RING_ID_MASK);
+}
+
+/* Does an EXIT of the frame with the ordinal ORDINAL end the innermost frame? */
+static inline bool run_can_end(const struct run *run, uint32_t ordinal)
+{
+    return run->top > run->bottom && can_have_ordinal(&run->top[-1], ordinal) &&
+           run->top[-1].code_id < run->known;
+}
+
+/* Has the stack room for a frame, and the page for its row? */
+static inline bool run_has_room(const struct run *run, const struct decode_frame *stack_end)
+{
+    return run->top < stack_end && run->rows < FRAME_PAGE_ROWS &&
+           run->used + FRAME_CELL_MOST + 2 <= FRAME_PAGE_ROOM;
 }
 
 /* Decode words from P on, up to the first that is not one of these:
@@ -1242,102 +1462,51 @@ static const uint64_t *decode_in_fast_loop(struct decoder *d, const uint64_t *p,
 {
     const struct decode_session *session = d->session;
     const struct counts *counts = session->counts;
-    struct decode_at *now = &d->now;
-    const size_t known = MIN(session->totals.count, d->active.count);
-    const uint64_t far = MIN(session->stretch_ticks, (RING_CLOCK_MASK >> 1) + 1);
+    const uint32_t *codes = d->codes->at;
+    const size_t codes_count = d->codes->count;
+    const struct decode_frame *stack_end = d->stack.at + d->stack.room;
     const uint64_t *begin = p;
+    struct frame_repeats repeats = FRAME_REPEATS_NONE;
+    struct run run = run_open(d, &repeats);
 
-    if (now->page == DECODE_NO_PAGE)
-        return p;
+    stop = MIN(stop, p + MIN(stop - p, RUN_WORDS_MAX));
     for (; p < stop; p++) {
         const uint64_t word = *p;
-        const uint64_t ahead = (word - now->clock) & RING_CLOCK_MASK;
+        const uint64_t ahead = (word - run.clock) & RING_CLOCK_MASK;
         const enum ring_tag tag = RING_WORD_TAG(word);
-        /* the next free element of the stack, behind the innermost frame */
-        struct decode_frame *top = d->stack.at + d->stack.count;
         const uint32_t local = RING_WORD_ID(word);
-        uint64_t ns = clock_to_ns(session, now->clock + ahead);
-        struct decode_total *total;
-        struct frame_row *row;
+        const uint64_t ns = ns_of_run(session, run.clock + ahead);
+        uint64_t next_ahead;
         uint32_t code_id;
-        uint32_t *active;
-        uint64_t id, next_ahead, slot, self_ns;
-        unsigned bytes;
+        bool is_known;
 
-        if (ahead >= far || tag == RING_CONTROL)
+        if (ahead >= run.far || tag == RING_CONTROL)
             break;
         if (tag >= RING_RETURN) {
-            const unsigned exit = (unsigned)tag - RING_RETURN;
-            const bool ends_top = d->stack.count && can_have_ordinal(&top[-1], local);
-            if (!ends_top || top[-1].code_id >= known)
+            if (!run_can_end(&run, local))
                 break;
-            top--;
-            d->stack.count--;
-            now->clock += ahead;
-            now->current = d->stack.count ? top[-1].frame_id : 0;
-            ns -= top->start_ns;
-            active = &d->active.at[top->code_id];
-            *active -= *active > 0;
-            total = &session->totals.at[top->code_id];
-            self_ns =
-                add_ended_frame_to_total(total, ns, top->child_ns, exit == EXIT_RAISE, *active);
-            add_library_time(total, self_ns, top->library_ns, d->stack.count ? &top[-1] : NULL);
-            total->skipped += top->is_call && top->outcome == OUTCOME_SKIP;
-            if (d->stack.count)
-                top[-1].child_ns += ns;
-            ns += top->start_ns;
-            slot = top->frame_id - frame_id(now->page, 0);
-            if (slot < now->rows)
-                end_row_on_open_page(d, (uint32_t)slot, ns, exit);
-            else
-                end_stored_row(d, top->frame_id, ns, top->outcome, exit);
+            run.clock += ahead;
+            run_end_frame(&run, ns, (unsigned)tag - RING_RETURN);
             continue;
         }
-        code_id = local < d->codes->count ? d->codes->at[local] : 0;
-        if (!code_id || code_id >= known)
+        code_id = local < codes_count ? codes[local] : 0;
+        is_known = code_id && code_id < run.known;
+        if (!is_known || !run_has_room(&run, stack_end))
             break;
         if (counts && counts_is_torch_module_body(counts, code_id))
             break;
-        if (d->stack.count && top[-1].inside)
-            break;
-        if (d->stack.count == d->stack.room)
-            break;
-        if (!page_has_room(now, FRAME_CELL_MOST))
-            break;
-        now->clock += ahead;
-        total = &session->totals.at[code_id];
-        total->calls += tag == RING_CALL;
-        active = &d->active.at[code_id];
-        next_ahead = p + 1 < stop ? (p[1] - now->clock) & RING_CLOCK_MASK : far;
-        if (next_ahead < far && is_exit_of_frame(p[1], now->entered)) {
-            const unsigned exit = (unsigned)RING_WORD_TAG(p[1]) - RING_RETURN;
+        run.clock += ahead;
+        next_ahead = p + 1 < stop ? (p[1] - run.clock) & RING_CLOCK_MASK : run.far;
+        if (next_ahead < run.far && is_exit_of_frame(p[1], run.entered)) {
             p++;
-            now->entered++;
-            now->clock += next_ahead;
-            row = append_open_row(d, code_id, FRAME_CELL_MOST, tag, ns);
-            end_row_on_open_page(d, now->rows - 1, clock_to_ns(session, now->clock), exit);
-            self_ns =
-                add_ended_frame_to_total(total, row->end_ns - ns, 0, exit == EXIT_RAISE, *active);
-            add_library_time(total, self_ns, 0, d->stack.count ? &top[-1] : NULL);
-            if (d->stack.count)
-                top[-1].child_ns += row->end_ns - ns;
-            continue;
+            run.clock += next_ahead;
+            run_add_leaf(&run, tag, code_id, ns, ns_of_run(session, run.clock),
+                         (unsigned)RING_WORD_TAG(*p) - RING_RETURN);
+        } else {
+            run_begin_frame(&run, tag, code_id, ns);
         }
-        id = frame_id(now->page, now->rows);
-        bytes = frame_bytes_of_open_cell(id, now->current, now->thread_id, code_id, tag, ns);
-        append_open_row(d, code_id, bytes, tag, ns);
-        total->changed = true;
-        ++*active;
-        *top = (struct decode_frame){.frame_id = id,
-                                     .start_ns = ns,
-                                     .code_id = code_id,
-                                     .ordinal = now->entered,
-                                     .is_call = tag == RING_CALL};
-        d->stack.count++;
-        now->entered++;
-        now->current = id;
     }
-    now->tail += (uint64_t)(p - begin);
+    run_close(&run, (uint64_t)(p - begin));
     return p;
 }
 

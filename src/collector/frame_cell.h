@@ -49,14 +49,59 @@ static inline uint64_t frame_id(uint32_t page, uint32_t slot)
     return (uint64_t)page * FRAME_PAGE_ROWS + slot + 1;
 }
 
-/* Return how many bytes the cell of an open frame takes if it has no cache_entry_id. It has
- * FRAME_OPEN_BYTES of room for outcome, took_ns and exit, which are written when the frame ends. */
+/* Parts of a cell that the next cells often repeat: all bytes but the last of the id's varint, and
+ * the columns code and thread. They are made when they change. Start with FRAME_REPEATS_NONE. */
+struct frame_repeats {
+    uint64_t id_high;  /* the id without the 7 bits that are in the varint's last byte */
+    uint64_t id_bytes; /* the varint as it is stored; its last byte is replaced */
+    unsigned id_size;
+    uint32_t code_id, thread_id;
+    uint8_t types[2];  /* the serial types of code and thread */
+    uint8_t bytes[16]; /* code and thread as they are stored */
+    unsigned size;     /* number of bytes used in `bytes` */
+};
+/* no id has this id_high, so the first cell's varint is made */
+#define FRAME_REPEATS_NONE                       \
+    {                                            \
+        .id_high = UINT64_MAX, .types = { 8, 8 } \
+    }
+
+/* Make those parts of REPEATS that differ in the cell of row ID, of CODE_ID and THREAD_ID. */
+static inline __attribute__((always_inline)) void
+frame_repeats_set(struct frame_repeats *repeats, uint64_t id, uint32_t code_id, uint32_t thread_id)
+{
+    if (id >> 7 != repeats->id_high) {
+        repeats->id_high = id >> 7;
+        repeats->id_size = (unsigned)(put_varint((uint8_t *)&repeats->id_bytes, id) -
+                                      (uint8_t *)&repeats->id_bytes);
+    }
+    if (code_id != repeats->code_id || thread_id != repeats->thread_id) {
+        uint8_t *end = put_positive_number(repeats->bytes, code_id, &repeats->types[0]);
+        end = put_positive_number(end, thread_id, &repeats->types[1]);
+        repeats->size = (unsigned)(end - repeats->bytes);
+        repeats->code_id = code_id;
+        repeats->thread_id = thread_id;
+    }
+}
+
+/* Return how many bytes the cell of an open frame takes if it has no cache_entry_id. REPEATS is set
+ * for the row. The cell has FRAME_OPEN_BYTES of room for outcome, took_ns and exit, which are
+ * written when the frame ends. */
+static inline unsigned frame_open_bytes(const struct frame_repeats *repeats, uint64_t id,
+                                        uint64_t parent_id, unsigned kind, uint64_t start_ns)
+{
+    return 1 + repeats->id_size + 1 + FRAME_OPEN_COLUMNS + positive_bytes_of(start_ns) +
+           (parent_id ? positive_bytes_of(id - parent_id) : 0) + repeats->size + (kind > 1) +
+           FRAME_OPEN_BYTES;
+}
+
 static inline unsigned frame_bytes_of_open_cell(uint64_t id, uint64_t parent_id, uint32_t thread_id,
                                                 uint32_t code_id, unsigned kind, uint64_t start_ns)
 {
-    return 1 + varint_bytes(id) + 1 + FRAME_OPEN_COLUMNS + number_count_bytes(start_ns) +
-           (parent_id ? number_count_bytes(id - parent_id) : 0) + number_count_bytes(code_id) +
-           number_count_bytes(thread_id) + (kind > 1) + FRAME_OPEN_BYTES;
+    struct frame_repeats repeats = FRAME_REPEATS_NONE;
+
+    frame_repeats_set(&repeats, id, code_id, thread_id);
+    return frame_open_bytes(&repeats, id, parent_id, kind, start_ns);
 }
 
 /* Return how many bytes longer a cell becomes when it gets a cache_entry_id. */
@@ -115,17 +160,21 @@ write_optional_columns(uint8_t *body, uint8_t *type, unsigned columns, const str
     return body;
 }
 
-/* Write the cell of ROW, whose id is ID, at P, and return its end. IS_PLAIN: the row has no
- * optional columns. Each column is written by a statement of its own, because a loop over the
- * columns would be slower. */
+/* Write the cell of ROW, whose id is ID, at P, and return its end. REPEATS is set for the row.
+ * IS_PLAIN: the row has no optional columns. Each column is written by a statement of its own,
+ * because a loop over the columns would be slower. */
 static inline __attribute__((always_inline)) uint8_t *
-frame_write_cell(uint8_t *p, uint64_t id, const struct frame_row *row, bool is_plain)
+frame_write_cell(uint8_t *p, uint64_t id, const struct frame_row *row, bool is_plain,
+                 const struct frame_repeats *repeats)
 {
     const unsigned columns = is_plain ? (unsigned)FRAME_COLUMNS_LEAST : number_of_columns(row);
     uint8_t *cell = p;
     uint8_t *type, *body;
 
-    p = put_varint(p + 1, id); /* the first byte is the cell's length, which is written last */
+    p++; /* the first byte is the cell's length, which is written last */
+    memcpy(p, &repeats->id_bytes, sizeof repeats->id_bytes);
+    p += repeats->id_size;
+    p[-1] = (uint8_t)(id & 0x7f);
     *p++ = (uint8_t)(1 + columns);
     type = p;
     body = p + columns;
@@ -139,8 +188,9 @@ frame_write_cell(uint8_t *p, uint64_t id, const struct frame_row *row, bool is_p
     type[COLUMN_PARENT] = 0;
     if (row->parent_id)
         body = put_positive_number(body, id - row->parent_id, &type[COLUMN_PARENT]);
-    body = put_positive_number(body, row->code_id, &type[COLUMN_CODE]);
-    body = put_positive_number(body, row->thread_id, &type[COLUMN_THREAD]);
+    memcpy(&type[COLUMN_CODE], repeats->types, sizeof repeats->types);
+    memcpy(body, repeats->bytes, sizeof repeats->bytes);
+    body += repeats->size;
     if (columns > FRAME_COLUMNS_LEAST)
         body = write_optional_columns(body, type, columns, row);
     cell[0] = (uint8_t)(body - type + 1);
@@ -151,13 +201,15 @@ frame_write_cell(uint8_t *p, uint64_t id, const struct frame_row *row, bool is_p
  * has now. Returns the cell's size, which is at most the row's open_bytes. */
 static inline __attribute__((always_inline)) unsigned
 frame_write_filled_cell(struct frame_fill *fill, uint32_t page, uint32_t slot, uint32_t at,
-                        bool is_plain)
+                        bool is_plain, struct frame_repeats *repeats)
 {
+    const struct frame_row *row = &fill->rows[slot];
+    const uint64_t id = frame_id(page, slot);
     uint8_t *cell = fill->cell_bytes + at;
 
     fill->cell[slot] = (uint16_t)(at + 1);
-    return (unsigned)(frame_write_cell(cell, frame_id(page, slot), &fill->rows[slot], is_plain) -
-                      cell);
+    frame_repeats_set(repeats, id, row->code_id, row->thread_id);
+    return (unsigned)(frame_write_cell(cell, id, row, is_plain, repeats) - cell);
 }
 
 #endif

@@ -804,11 +804,12 @@ static bool make_frame_page(uint8_t made[FRAME_PAGE_BYTES], uint32_t page, struc
                             uint32_t count, uint32_t at)
 {
     const unsigned room = FRAME_PAGE_ROOM - 2 * count;
+    struct frame_repeats repeats = FRAME_REPEATS_NONE;
     unsigned content;
 
-    for (uint32_t i = 0; i < count && at <= room; i++)
-        if (!fill->cell[i])
-            at += frame_write_filled_cell(fill, page, i, at, false);
+    for (uint32_t i = 0; i < count; i++)
+        if (!fill->cell[i] && at <= room)
+            at += frame_write_filled_cell(fill, page, i, at, false, &repeats);
     if (at > room)
         return false;
     content = FRAME_PAGE_BYTES - at;

@@ -59,6 +59,12 @@ static inline unsigned number_count_bytes(uint64_t value)
     return number_form_of_bits[number_count_bits(value)].bytes;
 }
 
+/* Like number_count_bytes for a VALUE below 2^63, in fewer instructions. */
+static inline unsigned positive_bytes_of(uint64_t value)
+{
+    return number_form_of_bits[number_count_bits_of_positive(value)].bytes;
+}
+
 /* Store the low BYTES of VALUE at P. Always writes 8 bytes, so P must have room for 8. */
 static inline uint8_t *put_big_endian(uint8_t *p, uint64_t value, unsigned bytes)
 {

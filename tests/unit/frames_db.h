@@ -239,13 +239,15 @@ static __attribute__((unused)) int failures;
 /* Store ROWS as PAGE. The cells of those that have ended are made first, the last row's first. */
 static inline void rows_put(struct frame_pages *pages, uint32_t page, const struct frame_row *rows, uint32_t count)
 {
+    struct frame_repeats repeats = FRAME_REPEATS_NONE;
     struct frame_fill fill = {0};
     uint32_t at = 0;
 
     memcpy(fill.rows, rows, count * sizeof *rows);
     for (uint32_t i = count; i--; )
         if (rows[i].ended) {
-            unsigned expected = measure(&fill.rows[i], frame_id(page, i)), made = frame_write_filled_cell(&fill, page, i, at, false);
+            unsigned expected = measure(&fill.rows[i], frame_id(page, i)),
+                     made = frame_write_filled_cell(&fill, page, i, at, false, &repeats);
             CHECK(made == expected, "a cell of %u bytes, expected %u", made, expected);
             at += made;
         }

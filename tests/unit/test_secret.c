@@ -57,6 +57,8 @@ int main(void)
     struct secret_rules rules = {globs, 2};
     struct secret_text long_text = {0};
 
+    names(SECRET_ALL, SECRET_STRONG_WORDS);
+    names(SECRET_STRINGS, SECRET_WEAK_WORDS);
     names(SECRET_ALL, "password Password PASSWORD db_password dbPassword DB_PASSWORD password2 passwords userpassword "
                       "passwd passphrase secret client_secret secrets SECRET_KEY secretKey api_key apikey apiKey APIKey "
                       "API_KEY x-api-key X-Api-Key authorization Authorization cookie cookies Set-Cookie credential "
