@@ -99,6 +99,7 @@ SELECT MIN(lookup_id) FROM lookup WHERE frame_id IS NOT NULL GROUP BY frame_id H
 -- a lookup that compiled, or that hit an entry whose guards passed, says which entry
 SELECT lookup_id FROM lookup l
 WHERE cache_entry_id IS NULL
+  AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'facts:%')
   AND (outcome = $COMPILED OR (outcome = $HIT AND EXISTS (SELECT 1 FROM guard_check k WHERE k.lookup_id = l.lookup_id AND k.result = $CHECK_PASS)));
 
 -- name: lookup-compile
@@ -106,7 +107,8 @@ WHERE cache_entry_id IS NULL
 -- In a child that was forked during a compile, the compile is the parent's. A lookup that ended in an error
 -- may have raised before it asked the compiler.
 SELECT lookup_id FROM lookup l
-WHERE outcome = $COMPILED AND NOT EXISTS (SELECT 1 FROM compile m WHERE m.frame_id = l.frame_id AND m.code_id IS l.code_id)
+WHERE outcome = $COMPILED AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'facts:%')
+  AND NOT EXISTS (SELECT 1 FROM compile m WHERE m.frame_id = l.frame_id AND m.code_id IS l.code_id)
   AND NOT EXISTS (SELECT 1 FROM frame f WHERE f.frame_id = l.frame_id AND f.kind = $FRAME_INHERITED);
 
 -- name: check-guards
@@ -152,6 +154,7 @@ WHERE code_id IS NULL OR code_id NOT IN (SELECT code_id FROM code) OR died_ns < 
 -- name: entry-guards
 -- an entry's guards are all there, numbered 0, 1, 2 and so on
 SELECT e.cache_entry_id FROM cache_entry e LEFT JOIN guard g ON g.cache_entry_id = e.cache_entry_id
+WHERE NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'facts:%')
 GROUP BY e.cache_entry_id
 HAVING e.guard_count <> COUNT(g.guard_id) OR COUNT(DISTINCT g.ordinal) <> COUNT(g.guard_id) OR MIN(g.ordinal) <> 0
     OR MAX(g.ordinal) <> COUNT(g.guard_id) - 1;

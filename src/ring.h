@@ -65,7 +65,7 @@
 enum {
     /* Increment this number with each change of a shared struct, of FACTS, of RECORDER_PUTS or of a
      * table. A build does not continue a session of another format. */
-    RING_FORMAT = 20,
+    RING_FORMAT = 21,
     RING_MAX = 2048,        /* the most rings of a process, that is threads alive at once */
     RING_MARGIN = 192,      /* words kept free, so that control words always fit */
     RING_SPAN_BYTES = 1280, /* the most bytes of a span's name and attributes */
@@ -255,13 +255,14 @@ struct process_file {
     _Atomic uint32_t lost_error; /* errno with which threads failed to get a ring */
     /* how many threads could not get a ring, and how many frames they lost */
     _Atomic uint64_t lost_threads, lost_frames;
+    _Atomic uint64_t lost_facts; /* facts that found no room, but those about code objects */
     /* number of events left out of the recording, by enum left_out */
     uint64_t left_out[LEFT_KINDS];
     /* written by the collector: the id of this process's row */
     uint64_t process_id;
-    /* written by the collector: ids of the rows of `loss` for lost_threads and for orphans; 0 if
-     * there is none yet */
-    uint64_t loss_rows[2];
+    /* written by the collector: ids of the rows of `loss` for lost_threads, for orphans and for
+     * lost_facts; 0 if there is none yet */
+    uint64_t loss_rows[3];
     /* written by the collector; 1: the process has ended, and the trace has all of its events */
     _Atomic uint32_t finished;
     _Atomic uint32_t left; /* 1: the process lives, but has ended its recording */

@@ -309,6 +309,6 @@ def ring_offsets(path):
     """Where the rings lie in a process file (src/ring.h)."""
     with open(path, "rb") as file:
         head = file.read(20000)
-    at = struct.calcsize("8s 4I Q Q 64s 5I Q 5Q 2I Q 4I 8Q 2I 2Q 2I")
+    at = struct.calcsize("8s 4I Q Q 64s 5I Q 5Q 2I Q 4I 10Q 2I 2Q 2I")
     assert head.startswith(b"DYNPROC")
     return [off for off in struct.unpack_from("16Q", head, at) if off]

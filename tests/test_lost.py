@@ -166,6 +166,43 @@ fork(lambda: (calls(), fork(calls)))
     assert done.stderr == f"dyntrace: {trace} is not complete: {cause} ({events}); `dyntrace report` lists it\n"
 
 
+FILLED = """
+import os, types
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.types import GuardedCode
+try:
+    with open("/dev/shm/other", "ab", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+except OSError:
+    pass
+def decided(x): return x + 1
+def callback(frame, entry, frame_state):
+    return GuardedCode(frame.f_code, lambda f_locals: True) if frame.f_code.co_filename == "decided" else None
+for i in range(1000):
+    function = types.FunctionType(decided.__code__.replace(co_name=f"decided_{i}", co_filename="decided"), {})
+    set_eval_frame(callback)
+    function(1), function(2)
+    set_eval_frame(None)
+"""
+
+
+@needs_root
+def test_facts_that_find_no_room_are_a_loss(dyntrace, python, tmp_path):
+    """Compiles, entries and guards are facts in the process's file, which cannot grow any more."""
+    trace = tmp_path / "t.db"
+    done = mounted("96m", "/dev/shm", [dyntrace, "run", "-o", trace, "--python", python, "-c", FILLED],
+                   env={**os.environ, "TMPDIR": "/dev/shm"})
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    fsck(dyntrace, trace)
+    (lost,), = rows(trace, "SELECT events FROM losses WHERE cause LIKE 'facts: no room %'")
+    (compiles,), = rows(trace, "SELECT count(*) FROM compile")
+    (entries,), = rows(trace, "SELECT count(*) FROM cache_entry")
+    assert compiles < 1000 and lost >= 2000 - compiles - entries
+    assert rows(trace, "SELECT count(*) FROM lookup") == [(2000,)]
+    assert "is not complete" in done.stderr
+
+
 @pytest.mark.parametrize("uid", [0, pytest.param(65534, marks=needs_root)])
 def test_nested_processes_are_recovered(dyntrace, python, tmp_path, uid):
     """The collector is killed while a process and its nested children live. Their calls before and after the kill are

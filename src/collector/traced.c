@@ -600,6 +600,19 @@ static void record_children_without_ring(struct traced *t, uint64_t now)
                              t->row.process_id, 0, now, frames, cause);
 }
 
+/* Record a loss for the facts for which the process's file had no room. */
+static void record_facts_without_room(struct traced *t, uint64_t now)
+{
+    unsigned long long lost = atomic_load(&t->file->lost_facts);
+
+    if (!lost)
+        return;
+    collector_write_loss_row(t->collector, get_kept_loss_id(t->collector, &t->file->loss_rows[2]),
+                             t->row.process_id, 0, now, lost,
+                             "facts: no room for them: compiles, cache entries, guards, ends of "
+                             "spans and the like are missing");
+}
+
 /* Record the losses that are known only when the process has ended. */
 static void record_losses(struct traced *t)
 {
@@ -624,6 +637,7 @@ static void record_losses(struct traced *t)
         record_ring_loss(t, r->ring, r->decoder.now.thread_id);
     record_threads_without_ring(t, now);
     record_children_without_ring(t, now);
+    record_facts_without_room(t, now);
 }
 
 static void close_process_file(struct traced *t)

@@ -422,6 +422,17 @@ static uintptr_t make_mark_unless_set(PyCodeObject *code, const struct described
     return store_mark_unless_set(code, made);
 }
 
+/* Return NAME, that of a function or of its file, as values_convert_to_utf8() does. Without memory
+ * it is "?", which is recorded as a loss. */
+static const char *read_name_of_code(PyObject *name, size_t *bytes, PyObject **keep)
+{
+    const char *utf8 = values_convert_to_utf8(name, NAME_MAX_BYTES, bytes, keep);
+
+    if (*bytes == 1 && !PyUnicode_IS_ASCII(name))
+        tracer_write_loss("names: no memory for that of a function or of its file: it is \"?\"");
+    return utf8;
+}
+
 uintptr_t tracer_mark_code(PyCodeObject *code)
 {
     OWNED PyObject *keep_name = NULL, *keep_file = NULL;
@@ -443,8 +454,8 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
         return CODE_SEEN | CODE_SKIP;
 
     KEPT struct tracer_exception pending = tracer_put_exception_aside();
-    name = values_convert_to_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes[0], &keep_name);
-    file = values_convert_to_utf8(code->co_filename, NAME_MAX_BYTES, &bytes[1], &keep_file);
+    name = read_name_of_code(code->co_qualname, &bytes[0], &keep_name);
+    file = read_name_of_code(code->co_filename, &bytes[1], &keep_file);
     if (!P.session)
         return CODE_SEEN | CODE_SKIP;
     session = P.sessions;
@@ -506,8 +517,8 @@ uintptr_t tracer_mark_code_with_id(PyCodeObject *code)
     if (!(mark & CODE_LEFT) || mark & CODE_NAMED || is_shared_code_in_subinterpreter(code))
         return mark;
     KEPT struct tracer_exception pending = tracer_put_exception_aside();
-    name = values_convert_to_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes[0], &keep_name);
-    file = values_convert_to_utf8(code->co_filename, NAME_MAX_BYTES, &bytes[1], &keep_file);
+    name = read_name_of_code(code->co_qualname, &bytes[0], &keep_name);
+    file = read_name_of_code(code->co_filename, &bytes[1], &keep_file);
     is = describe_code(code, (struct fact_text){name, (int64_t)bytes[0]},
                        (struct fact_text){file, (int64_t)bytes[1]});
     mark |= give_id_to_code(code, &is);

@@ -205,8 +205,13 @@ static bool reserve_facts_memory(uint64_t end)
     return true;
 }
 
-/* Find room for a fact of SIZE bytes. Returns NULL if there is none, and the fact is then dropped.
- * (Code without a fact is shown as unknown.) */
+/* Is a session open that takes facts? */
+static bool takes_facts(void)
+{
+    return P.file && facts && !atomic_load_explicit(&P.session->closed, memory_order_relaxed);
+}
+
+/* Find room for a fact of SIZE bytes. Returns NULL if there is none. */
 static struct fact *find_fact_room(size_t size)
 {
     struct facts *before = facts;
@@ -214,8 +219,6 @@ static struct fact *find_fact_room(size_t size)
     uint64_t offset = 0;
     uint64_t used;
 
-    if (!P.file || !facts || atomic_load_explicit(&P.session->closed, memory_order_relaxed))
-        return NULL;
     used = atomic_load_explicit(&facts->used, memory_order_relaxed);
     if (size > facts->bytes - used) {
         size_t wanted = size + sizeof *facts > MORE_FACTS
@@ -249,9 +252,13 @@ void tracer_put_fact(enum fact_kind kind, const void *given)
     struct fact *made;
 
     tracer_lock();
-    if ((made = find_fact_room(size))) {
+    made = takes_facts() ? find_fact_room(size) : NULL;
+    if (made) {
         fact_write(made, kind, fact, size);
         publish_fact(made);
+    } else if (takes_facts() && kind != FACT_CODE) {
+        /* the collector finds out by itself about code that it has no fact of */
+        P.file->lost_facts++;
     }
     tracer_unlock();
     redacted_free(&redacted);
@@ -361,8 +368,9 @@ void write_kept_facts(void)
     tracer_lock();
     for (size_t at = 0; at < kept_bytes; at += ((const struct fact *)(kept + at))->bytes) {
         const struct fact *fact = (const struct fact *)(kept + at);
-        struct fact *made =
-            is_fact_kept_for_next_session(fact) ? find_fact_room(fact->bytes) : NULL;
+        struct fact *made = takes_facts() && is_fact_kept_for_next_session(fact)
+                                ? find_fact_room(fact->bytes)
+                                : NULL;
         if (made) {
             memcpy(made, fact, fact->bytes);
             made->row_id = made->row_more = 0;

@@ -237,8 +237,11 @@ static void set_innermost_span(struct open *open)
 {
     OWNED PyObject *token = PyContextVar_Set(innermost, open ? (PyObject *)open : Py_None);
 
-    if (!token)
-        PyErr_Clear();
+    if (token)
+        return;
+    PyErr_Clear();
+    tracer_write_loss("span: no memory to note that it is the innermost one: later spans may have "
+                      "another parent");
 }
 
 /* Return the running frame if it is a generator's; otherwise NULL. */
@@ -304,6 +307,7 @@ static struct open *make_open_span(struct open *outer)
     if (!open) {
         Py_XDECREF((PyObject *)outer);
         PyErr_Clear();
+        tracer_write_loss("span: no memory for it");
         return NULL;
     }
     open->outer = outer;

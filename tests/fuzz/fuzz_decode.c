@@ -120,5 +120,6 @@ int fuzz_one(const uint8_t *data, size_t bytes)
     f.row = NULL;
     free(words);
     list_free(&session.totals);
+    list_free(&codes);
     return 0;
 }

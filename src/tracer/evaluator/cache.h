@@ -208,6 +208,7 @@ struct cache_entry {
         /* owned array: how secret the value is that each guard reads (enum secret); NULL if no
          * guard reads a secret value */
         *secret;
+    bool secrets_unknown; /* there was no memory to find out: all values count as secret */
 };
 #define ENTRY_UNRECORDED UINT32_MAX
 
@@ -416,7 +417,7 @@ void decision_end_lookup(struct decision *d);
 void decision_write_actions(struct code_state *state, int64_t region, PyObject *reason);
 /* Collect those facts of ENTRY whose reading may run code of the program: from its GUARD and
  * BACKEND. Called before other code can see ENTRY. MARK is the mark of its code object. Returns a
- * new reference, or NULL. */
+ * new reference; NULL if ENTRY is not to be recorded. */
 PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *guard,
                          PyObject *backend);
 /* Write the facts of ENTRY, which has just got into STATE's list. BIRTH is what decision_birth()

@@ -46,11 +46,13 @@ static __attribute__((format(printf, 2, 3))) void print_to_text(struct text *t, 
  * "backslashreplace" is part of the codec. */
 static size_t copy_as_utf8(char *bytes, size_t most, PyObject *value)
 {
-    OWNED PyObject *encoded = value && PyUnicode_Check(value)
-                                  ? PyUnicode_AsEncodedString(value, "utf-8", "backslashreplace")
-                                  : NULL;
+    const bool is_text = value && PyUnicode_Check(value);
+    OWNED PyObject *encoded =
+        is_text ? PyUnicode_AsEncodedString(value, "utf-8", "backslashreplace") : NULL;
     size_t count = encoded ? (size_t)PyBytes_GET_SIZE(encoded) : 0;
 
+    if (is_text && !encoded)
+        tracer_write_loss("a text left out: no memory for it");
     if (count > most)
         for (count = most; count && (PyBytes_AS_STRING(encoded)[count] & 0xc0) == 0x80;)
             count--;
@@ -220,7 +222,8 @@ static PyObject *make_unknown_leaves(PyObject *guard, uint32_t count)
     return leaves;
 }
 
-/* Returns a tuple (leaves, backend). A leaf is (kind, source, expression[, user's code]). */
+/* Returns a tuple (leaves, backend). A leaf is (kind, source, expression[, user's code]). Without
+ * memory for it: None. */
 PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *guard,
                          PyObject *backend)
 {
@@ -252,7 +255,7 @@ PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *gu
     name = find_backend_name(backend, entry->front->wraps_backends);
     birth = leaves && name ? PyTuple_Pack(2, leaves, name) : NULL;
     PyErr_Clear();
-    return birth;
+    return birth ? birth : Py_NewRef(Py_None);
 }
 
 /* Note that guard NUMBER of ENTRY reads a value of secrecy LEVEL. Its causes are then written
@@ -263,14 +266,44 @@ static void store_guard_secrecy(struct cache_entry *entry, Py_ssize_t number, en
         return;
     if (!entry->secret)
         entry->secret = calloc(entry->guards, 1);
-    if (entry->secret && number < entry->guards)
+    if (!entry->secret)
+        entry->secrets_unknown = true;
+    else if (number < entry->guards)
         entry->secret[number] = (uint8_t)level;
+}
+
+/* Write the facts of the guards of ENTRY, whose LEAVES decision_birth() has made. */
+static void write_guards(struct cache_entry *entry, PyObject *leaves)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(leaves); i++) {
+        PyObject *leaf = PyTuple_GET_ITEM(leaves, i);
+        struct text one = {.used = 0};
+        struct text two = {.used = 0};
+        const struct fact_text source = append_str_to_text(&two, PyTuple_GET_ITEM(leaf, 1), 512);
+        store_guard_secrecy(entry, i, redact_source(source));
+        entry->secrets_unknown |= !source.bytes && PyObject_Length(PyTuple_GET_ITEM(leaf, 1)) > 0;
+        tracer_fact(GUARD, .entry = entry->id, .ordinal = i,
+                    .kind = append_str_to_text(&one, PyTuple_GET_ITEM(leaf, 0), 64),
+                    .source = source,
+                    .expression = append_str_to_text(&two, PyTuple_GET_ITEM(leaf, 2), 1024),
+                    .stack = append_str_to_text(
+                        &one, PyTuple_GET_SIZE(leaf) > 3 ? PyTuple_GET_ITEM(leaf, 3) : NULL, 1200));
+    }
+}
+
+/* There was no memory to describe the guards of ENTRY: write how many there are. */
+static void write_unnamed_guards(struct cache_entry *entry)
+{
+    entry->secrets_unknown = true;
+    for (uint32_t i = 0; i < entry->guards; i++)
+        tracer_fact(GUARD, .entry = entry->id, .ordinal = i, .kind = fact_make_text("UNKNOWN"));
+    tracer_write_loss("guards of a cache entry left out: no memory to describe them");
 }
 
 void decision_write_entry_birth(PyObject *birth, struct cache_entry *entry,
                                 const struct code_state *state)
 {
-    PyObject *leaves = birth ? PyTuple_GET_ITEM(birth, 0) : NULL;
+    const bool is_described = birth && PyTuple_Check(birth);
     struct text backend = {.used = 0};
 
     if (!birth || !is_code_recorded(state->mark))
@@ -282,20 +315,12 @@ void decision_write_entry_birth(PyObject *birth, struct cache_entry *entry,
     tracer_fact(ENTRY, .entry = entry->id, .code = (int64_t)(state->mark >> CODE_SHIFT),
                 .clock = (int64_t)tracer_read_session_clock(), .guards = entry->guards,
                 .region = entry->region, .label = fact_make_text(entry->label),
-                .backend = append_str_to_text(&backend, PyTuple_GET_ITEM(birth, 1), 255));
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(leaves); i++) {
-        PyObject *leaf = PyTuple_GET_ITEM(leaves, i);
-        struct text one = {.used = 0};
-        struct text two = {.used = 0};
-        const struct fact_text source = append_str_to_text(&two, PyTuple_GET_ITEM(leaf, 1), 512);
-        store_guard_secrecy(entry, i, redact_source(source));
-        tracer_fact(GUARD, .entry = entry->id, .ordinal = i,
-                    .kind = append_str_to_text(&one, PyTuple_GET_ITEM(leaf, 0), 64),
-                    .source = source,
-                    .expression = append_str_to_text(&two, PyTuple_GET_ITEM(leaf, 2), 1024),
-                    .stack = append_str_to_text(
-                        &one, PyTuple_GET_SIZE(leaf) > 3 ? PyTuple_GET_ITEM(leaf, 3) : NULL, 1200));
-    }
+                .backend = append_str_to_text(
+                    &backend, is_described ? PyTuple_GET_ITEM(birth, 1) : NULL, 255));
+    if (is_described)
+        write_guards(entry, PyTuple_GET_ITEM(birth, 0));
+    else
+        write_unnamed_guards(entry);
     if (entry->tree)
         decision_write_guard_order(entry, entry->parts->guard, 0);
 }
@@ -602,6 +627,8 @@ static enum secret get_secrecy_of_guard(const struct cache_entry *entry, int64_t
 {
     const bool known = guard >= 0 && guard < entry->guards;
 
+    if (known && entry->secrets_unknown)
+        return SECRET_ALL;
     return known && entry->secret ? (enum secret)entry->secret[guard] : SECRET_NO;
 }
 
