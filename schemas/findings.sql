@@ -26,6 +26,7 @@ FROM run_times t;
 --+ [{before_errors} {errors:count~compile} failed]
 --+ [{before_eager} {eager:count} of {calls:count~call} ran {eagerly} since {eager_ns:seconds}[, {reason}]]
 --+ [[{?before_break};] breaks in line {break_line}[ and {other_breaks:count} more][, met by {break_calls:count~call}]]
+--+ [{?unasked}: {calls:count~call} ran without torch.compile, which compiles only forward of a module]
 --+ [{?time}: {time:duration} [{-library_ns}of its own ]in {calls:count~call}[, {library_ns:duration} of that in its library calls], {share:rough} % of all functions' own time]
 --+ [{?slow}: one call took {slow:duration}, all {calls:count} took {ns_per_call:duration} on average]
 --+ [{?imported}: its import took {imported:duration}; all imports took {imports:duration}, {share:rough} % of the time]
@@ -41,7 +42,7 @@ up(frame_id, parent_id, code_id, is_own) AS ( -- and its callers, up to the firs
     SELECT r.frame_id, r.parent_id, r.code_id, c.is_own FROM up JOIN frame r ON r.frame_id = up.parent_id JOIN own c ON c.code_id = r.code_id WHERE NOT up.is_own
 ),
 own AS MATERIALIZED (SELECT code_id, qualname, is_own FROM functions)
-SELECT number, COALESCE(resume_words(qualname), iif(qualname = '', '''''', qualname), '?') AS name, iif(kind = 'compiles', 1, NULL) AS compiles, cost_ns, calls, recompiles,
+SELECT number, COALESCE(resume_words(qualname), iif(qualname = '', '''''', qualname), '?') AS name, iif(kind = 'compiles', 1, NULL) AS compiles, iif(kind = 'unasked', 1, NULL) AS unasked, cost_ns, calls, recompiles,
        as_written(source) AS source, errors, eager, eager_ns, iif(recompiles > 0, ';', ':') AS before_errors, iif(recompiles > 0 OR errors > 0, ';', ':') AS before_eager,
        iif(recompiles > 0 OR errors > 0 OR eager > 0, 1, NULL) AS before_break,
        iif(EXISTS (SELECT 1 FROM process WHERE torch_version IS NOT NULL), 'eagerly', 'as Python') AS eagerly,

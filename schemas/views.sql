@@ -531,12 +531,13 @@ ORDER BY u.at_ns, u.process_id;
 
 
 -- findings: what to look at first: an uncaught exception that ended a process, then the most costly. If the program used a compiler: a row for each
--- function that was compiled again, ran eagerly, or broke its graph. Otherwise up to four rows: the program's
--- function with most own time; its function with the slowest call, if that is far above the mean; the
+-- function that was compiled again, ran eagerly, or broke its graph, and then for each method of the program that torch was never asked
+-- to compile, though forward of its class was compiled: torch.compile(module) compiles forward alone. Otherwise up to four rows: the
+-- program's function with most own time; its function with the slowest call, if that is far above the mean; the
 -- function that waited longest; and the module whose import took longest, if imports took a quarter of the
 -- run and 100 ms. All figures were measured:
---   kind        'ended', of the first process that an uncaught exception ended; 'compiles' with a compiler; otherwise 'time',
---               'slow', 'waits' or 'import'
+--   kind        'ended', of the first process that an uncaught exception ended; 'compiles' or 'unasked' (such a method) with a
+--               compiler; otherwise 'time', 'slow', 'waits' or 'import'
 --   exception, ended_line, ended_ns, processes   ended: the class of the exception, where it was, and how long after the start of
 --               its process; and how many processes ended so
 --   cost_ns     compiles: time of recompiles and of compiles that raised; NULL: none. time: own time without waits, and
@@ -594,6 +595,24 @@ compiled AS (
     LEFT JOIN made m ON m.function_id = a.function_id LEFT JOIN ran_by r ON r.function_id = a.function_id
     LEFT JOIN broke b ON b.function_id = a.function_id
 ),
+forwards AS MATERIALIZED (
+    SELECT DISTINCT c.process_id, c.filename, substr(c.qualname, 1, length(c.qualname) - length('forward')) AS class
+    FROM compile m JOIN code c ON c.code_id = m.code_id JOIN ran r ON r.code_id = c.code_id JOIN code_total t ON t.code_id = c.code_id
+    WHERE m.cache_entry_id IS NOT NULL AND c.qualname GLOB '?*.forward' AND r.eager = 0 AND t.calls <= r.calls -- a forward that runs eagerly calls methods itself
+      AND c.filename NOT GLOB '*/torch/*' AND c.filename NOT GLOB '*/site-packages/*'
+),
+methods AS MATERIALIZED (
+    SELECT o.function_id, c.code_id, c.qualname, substr(c.qualname, length(w.class) + 1) AS name, t.calls
+    FROM forwards w JOIN code c ON c.process_id = w.process_id AND c.filename = w.filename AND c.kind = 'function'
+                               AND substr(c.qualname, 1, length(w.class)) = w.class
+    JOIN own o ON o.code_id = c.code_id JOIN code_total t ON t.code_id = c.code_id
+),
+unasked AS (
+    SELECT function_id, SUM(calls) AS calls FROM methods m
+    WHERE name NOT GLOB '_*' AND NOT instr(name, '.') AND code_id NOT IN (SELECT code_id FROM ran) AND code_id NOT IN (SELECT code_id FROM code_mark)
+      AND NOT EXISTS (SELECT 1 FROM graph_break b WHERE instr(b.reason, m.qualname)) -- such as one that torch.compiler.disable is on
+    GROUP BY function_id HAVING SUM(calls) > 2
+),
 spent AS MATERIALIZED (
     SELECT h.code_id AS function_id, h.kind, h.calls, h.self_ns, h.ns_per_call, h.max_ns, h.is_own, h.waited_ns - h.queued_ns AS waited_ns,
            h.self_ns - COALESCE(h.waited_ns, 0) + COALESCE(h.library_ns, 0) AS busy_ns, h.library_ns, MAX(SUM(h.self_ns) OVER (), 1) / 100 AS percent_ns
@@ -621,13 +640,15 @@ found AS (
     SELECT kind, function_id, cost_ns, calls, recompiles, again_ns, source, eager, eager_ns, why_eager, errors, breaks, break_line, break_calls, ns_per_call,
            share, library_ns, NULL AS exception, NULL AS ended_line, NULL AS ended_ns, NULL AS processes FROM compiled
     UNION ALL
+    SELECT 'unasked', function_id, NULL, calls, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM unasked
+    UNION ALL
     SELECT kind, function_id, cost_ns, calls, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ns_per_call, share, library_ns, NULL, NULL, NULL, NULL
     FROM plain
     UNION ALL
     SELECT * FROM (SELECT 'ended', code_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, type, line, after_ns,
                           (SELECT COUNT(*) FROM endings) FROM endings LIMIT 1)
 )
-SELECT ROW_NUMBER() OVER (ORDER BY f.kind <> 'ended', COALESCE(f.cost_ns, 0) DESC, COALESCE(f.eager, 0) DESC, COALESCE(f.break_calls, 0) DESC, f.function_id) AS number,
+SELECT ROW_NUMBER() OVER (ORDER BY f.kind <> 'ended', f.kind = 'unasked', COALESCE(f.cost_ns, 0) DESC, COALESCE(f.eager, 0) DESC, COALESCE(f.break_calls, 0) DESC, f.function_id) AS number,
        f.kind, f.function_id AS code_id, c.qualname, c.filename, c.first_line, f.cost_ns, f.calls, f.recompiles, f.again_ns, f.source, f.eager,
        f.eager_ns, f.why_eager, f.errors, f.breaks, f.break_line, f.break_calls, f.ns_per_call, f.share, f.library_ns, f.exception, f.ended_line, f.ended_ns, f.processes,
        iif(c.qualname = '' OR (SELECT COUNT(DISTINCT filename || ':' || first_line) FROM code o

@@ -150,6 +150,7 @@ ORDER BY k.recompiles + k.refused DESC, k.place LIMIT 1000;
 --   ragged      the first dimension became smaller than before, after several calls
 --   breaks      the function has a graph break, after which the same sizes are checked again
 --   needs       the compiled code is valid for some sizes only
+--   numbered    integers changed in the same compile as this size
 --   together    other sizes changed in the same compile
 --   order       the keys were the same, but in another order
 --   transforms  other transforms of torch.func (vmap, grad) were active
@@ -311,6 +312,7 @@ UNION ALL SELECT 'ragged', (SELECT size || ', then ' || (SELECT group_concat(siz
 UNION ALL SELECT 'breaks', NULL, NULL WHERE ?3 = 'size' AND EXISTS (
     SELECT 1 FROM ours m CROSS JOIN graph_break b ON b.compile_id = m.compile_id WHERE b.resume_code_id IS NOT NULL)
 UNION ALL SELECT 'needs', part, NULL FROM needs
+UNION ALL SELECT 'numbered', group_concat(source, ', '), NULL FROM integer WHERE ?3 = 'size' HAVING COUNT(*) > 0
 UNION ALL SELECT 'together', (SELECT group_concat(source, ', ') FROM together), (SELECT group_concat(setting) FROM together)
     WHERE (SELECT COUNT(*) FROM together) > 1
 UNION ALL SELECT 'order', NULL, NULL WHERE EXISTS (SELECT 1 FROM keys) AND NOT EXISTS (SELECT 1 FROM keys WHERE expected IS NOT actual)
@@ -627,6 +629,13 @@ SELECT c.qualname AS disabled_by, b.line AS disabled_line, substr(b.reason, 1, 4
 JOIN (SELECT DISTINCT qualname FROM code WHERE code_id IN (SELECT value FROM json_each(?1))) n ON instr(b.reason,
     '<function ' || n.qualname || ' at ')
 LEFT JOIN code c ON c.code_id = b.code_id WHERE b.reason LIKE '%disable%' ORDER BY b.graph_break_id LIMIT 1;
+
+-- name: method
+-- whether the function is a method of a class whose forward was compiled
+SELECT 1 FROM code c CROSS JOIN code w ON w.process_id = c.process_id AND w.filename = c.filename
+WHERE c.code_id IN (SELECT value FROM json_each(?1)) AND c.qualname GLOB '?*.?*' AND c.qualname NOT GLOB '*.forward'
+  AND w.qualname = rtrim(c.qualname, replace(c.qualname, '.', '')) || 'forward'
+  AND EXISTS (SELECT 1 FROM compile m WHERE m.code_id = w.code_id AND m.cache_entry_id IS NOT NULL) LIMIT 1;
 
 -- name: kinds
 -- the function's guards by kind, and their estimated time: an entry's time, divided equally among its guards

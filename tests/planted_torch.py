@@ -111,7 +111,7 @@ CAUSES = [  # kind, source, values, torch's sentence, case, words of the remedy
     ("ID_MATCH", "L['flag']", ["True", "False"], None, "one value", ["True and False need"]),
     ("ID_MATCH", "L['fn']", ["None", "function f (a.py:3)"], None, "one value", ["always or never"]),
     ("DICT_LENGTH", "L['d']", [1, 2], None, "one set of keys", ["there were 1, 2 of them"]),
-    ("LENGTH_CHECK", "L['items']", [1, 2], None, "one length", ["stack its items"]),
+    ("LENGTH_CHECK", "L['items']", [1, 2], None, "one length", ["stack them into one"]),
     ("TUPLE_ITERATOR_LEN", "L['it']", [1, 2], None, "one length", []),
     ("DICT_CONTAINS", "L['d']", ["has 'a'", "lacks 'a'"], None, "one set of keys", []),
     ("DICT_LENGTH", "L['m']._forward_hooks", [0, 1], None, "hooks", ["Register hooks"]),

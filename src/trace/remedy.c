@@ -209,6 +209,9 @@ static bool does_use_fit(enum remedy_use use, const struct remedy_facts *facts)
     expression = expression_from_source(facts->cause.source);
     found = remedy_find_use(facts->line_text, expression ? expression : facts->cause.source);
     free(expression);
+    /* the program calls the number by another name there; the guard is of the line that needs it */
+    if (found == USE_ANY && remedy_is_branch(facts->line_text))
+        found = does_aspect_fit("number", facts) ? USE_TESTED : USE_ANY;
     return found == use || (use == USE_COMPUTED && is_value_computed_with(found));
 }
 

@@ -99,6 +99,9 @@ enum remedy_use {
  * if LINE is empty. */
 enum remedy_use remedy_find_use(const char *line, const char *expression);
 
+/* Does LINE of the program begin with a test: if, elif, while or assert? */
+bool remedy_is_branch(const char *line);
+
 struct remedy_rule {
     bool torch;
     enum remedy_on on;
@@ -138,7 +141,7 @@ struct db;
 
 /* Fill CASES with what the trace shows about CAUSE. IDS are the function's code ids, "3, 7". The
  * texts live in ARENA. */
-enum { REMEDY_CASES = 16 };
+enum { REMEDY_CASES = 24 };
 void remedy_cases_read(struct db *db, struct arena *arena, const char *ids,
                        const struct cause *cause, struct remedy_case cases[REMEDY_CASES]);
 

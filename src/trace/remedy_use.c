@@ -97,15 +97,23 @@ static bool is_expression_sliced(const char *line, const char *at)
     return false;
 }
 
-static bool is_expression_tested(const char *line, const char *at)
+bool remedy_is_branch(const char *line)
 {
     static const char *const words[] = {"if ", "elif ", "while ", "assert "};
-    const char *condition = strstr(line, " if ");
-    const char *otherwise = condition ? strstr(condition, " else ") : NULL;
 
     for (size_t i = 0; i < array_count(words); i++)
         if (!strncmp(line, words[i], strlen(words[i])))
             return true;
+    return false;
+}
+
+static bool is_expression_tested(const char *line, const char *at)
+{
+    const char *condition = strstr(line, " if ");
+    const char *otherwise = condition ? strstr(condition, " else ") : NULL;
+
+    if (remedy_is_branch(line))
+        return true;
     if (!condition || condition > at)
         return false;
     return !otherwise || otherwise > at;
@@ -155,6 +163,16 @@ static bool is_assignment_after(const char *end)
     return end[0] == '=' && end[1] != '=';
 }
 
+/* Is NAME, which is at AT of LINE, the name of a keyword argument, as the first "n" of "f(n=n)"? */
+static bool is_keyword(const char *line, const char *at, const char *name)
+{
+    const char *open = find_open_bracket(line, at);
+
+    if (!open || *open != '(')
+        return false;
+    return is_assignment_after(at + strlen(name));
+}
+
 enum remedy_use remedy_find_use(const char *line, const char *expression)
 {
     const char *name = find_last_name(expression);
@@ -168,6 +186,8 @@ enum remedy_use remedy_find_use(const char *line, const char *expression)
     }
     if (!*at)
         return USE_ANY;
+    if (is_keyword(line, at, name) && *find_name(at + strlen(name), name))
+        at = find_name(at + strlen(name), name);
     start = at;
     for (; start > line; start--) {
         bool is_part = is_name_byte(start[-1]) || start[-1] == '.';

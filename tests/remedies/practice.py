@@ -1094,4 +1094,152 @@ PRACTICE = {
         "fixes": {"outside": {"setting": None, "names": ["allow in graph"]}},
         "best": ["outside"],
     },
+    "masked_count": {
+        "function": "masked_loss",
+        "subject": "data-dependent branch",
+        "fixes": {
+            "where": {"setting": None, "names": ["no branch"]},
+            "capture": {"setting": "config.capture_scalar_outputs=True", "names": []},
+        },
+        "best": ["where"],
+    },
+    "lengths_loop": {
+        "function": "Encoder.forward",
+        "subject": ".item()",
+        "fixes": {
+            "padded": {"setting": None, "names": ["count from a tensor"]},
+            "capture": {"setting": "config.capture_scalar_outputs=True", "names": []},
+        },
+        "best": ["padded"],
+    },
+    "scatter_nodes": {
+        "function": "aggregate",
+        "subject": ".item()",
+        "fixes": {
+            "capture": {"setting": "config.capture_scalar_outputs=True", "names": ["capture scalars"]},
+            "argument": {"setting": None, "names": ["capture scalars"]},
+        },
+        "best": ["capture", "argument"],
+    },
+    "average_loss": {
+        "function": "Norm.forward",
+        "subject": ".item()",
+        "fixes": {
+            "buffer": {"setting": "config.capture_scalar_outputs=True tensor=L['self'].average@Norm.forward",
+                       "names": ["number from a tensor"]},
+            "capture": {"setting": "config.capture_scalar_outputs=True", "names": []},
+        },
+        "best": ["buffer"],
+    },
+    "history_dict": {
+        "function": "loss_of",
+        "subject": "growing lists",
+        "fixes": {
+            "outside": {"setting": None, "names": ["grows with each call"]},
+            "capture": {"setting": "config.capture_scalar_outputs=True", "names": []},
+        },
+        "best": ["outside"],
+    },
+    "frame_stack": {
+        "function": "Agent.forward",
+        "subject": "growing lists",
+        "fixes": {"filled": {"setting": None, "names": ["one length"]}},
+        "best": ["filled"],
+    },
+    "cache_in_module": {
+        "function": "Attention.forward",
+        "subject": "decoding with a cache",
+        "fixes": {"static": {"setting": None, "names": ["static cache"]}},
+        "best": ["static"],
+    },
+    "masks_by_length": {
+        "function": "Attention.forward",
+        "subject": "varying lengths",
+        "fixes": {"longest": {"setting": None, "names": ["constant size"]}},
+        "best": ["longest"],
+    },
+    "stats_counter": {
+        "function": "Model.forward",
+        "subject": "module counters",
+        "fixes": {
+            "outside": {"setting": None, "names": ["module integer"]},
+            "unspec": {"setting": "config.allow_unspec_int_on_nn_module=True", "names": ["module integer"]},
+        },
+        "best": ["outside", "unspec"],
+    },
+    "loss_weights": {
+        "function": "total_loss",
+        "subject": "training with a schedule",
+        "fixes": {"tensor": {"setting": None, "names": ["branch on a number"]}},
+        "best": ["tensor"],
+        "never": ["tensor=L['weights']['tv']@total_loss"],
+    },
+    "keep_ratio": {
+        "function": "prune",
+        "subject": "training with a schedule",
+        "fixes": {
+            "mask": {"setting": None, "names": []},
+            "dynamic": {"setting": "dynamic=True@prune", "names": ["dynamic number"]},
+        },
+        "best": ["mask", "dynamic"],
+        "never": ["tensor=L['keep']@prune"],
+    },
+    "norm_momentum": {
+        "function": "Block.forward",
+        "subject": "training with a schedule",
+        "fixes": {"fixed": {"setting": None, "names": ["number only"], "changes": True}},
+        "best": ["fixed"],
+    },
+    "label_smoothing": {
+        "function": "criterion",
+        "subject": "training with a schedule",
+        "fixes": {"tensor": {"setting": None, "names": ["number only"]}},
+        "best": ["tensor"],
+    },
+    "numpy_flip": {
+        "function": "augment",
+        "subject": "numpy inputs",
+        "fixes": {
+            "where": {"setting": None, "names": ["no branch"]},
+            "bool": {"setting": None, "names": []},
+        },
+        "best": ["where"],
+    },
+    "positions_of_config": {
+        "function": "add_positions",
+        "subject": "varying lengths",
+        "fixes": {"dynamic": {"setting": "dynamic=True@add_positions", "names": ["dynamic shapes"]}},
+        "best": ["dynamic"],
+        "never": ["tensor=L['config'].length@add_positions"],
+    },
+    "partial_ensemble": {
+        "function": "wrap_inline.<locals>.inner",
+        "subject": "closures",
+        "fixes": {"tensor": {"setting": None, "names": ["argument of a partial"]}},
+        "best": ["tensor"],
+    },
+    "verbose_step": {
+        "function": "step_loss",
+        "subject": "print",
+        "fixes": {"outside": {"setting": None, "names": ["value in a text"]}},
+        "best": ["outside"],
+    },
+    "huber_delta": {
+        "function": "criterion",
+        "subject": "training with a schedule",
+        "fixes": {"tensor": {"setting": None, "names": ["number only"]}},
+        "best": ["tensor"],
+    },
+    "tasks_of_batch": {
+        "function": "Model.forward",
+        "subject": "lists of names",
+        "fixes": {"all": {"setting": None, "names": ["list of texts"]}},
+        "best": ["all"],
+    },
+    "last_attention": {
+        "function": "Attention.forward",
+        "subject": "attributes that are only written",
+        "fixes": {},
+        "best": [],
+    },
 }

@@ -27,6 +27,10 @@ int main(void)
     use_is("if made == 1", "made", USE_TESTED);
     use_is("made", "made", USE_COMPUTED);
     use_is("y = f(x, 2 * n)", "n", USE_COMPUTED);
+    use_is("y = f(x, n=n)", "n", USE_PASSED);
+    use_is("y = f(x, n=2 * n)", "n", USE_COMPUTED);
+    use_is("y = f(x, n=2)", "n", USE_COMPUTED);
+    use_is("n = f(n)", "n", USE_COMPUTED);
     use_is("y = x[:, 0] * n", "n", USE_COMPUTED);
     use_is("y = x[n]", "n", USE_KEY);
     use_is("y = table[ self.theta ] * 2", "self.theta", USE_KEY);

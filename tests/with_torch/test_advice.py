@@ -124,3 +124,15 @@ print(len(ran))
     if told:
         assert "\n  Not guarded by this torch: Module.register_forward_hook was called after Net.forward" in page
         assert "Nothing to improve" not in page
+
+
+def test_a_method_that_torch_compile_leaves_out_is_a_finding_of_its_own(why, dyntrace, python, tmp_path):
+    """torch.compile(model) compiles forward alone. What forward itself calls, compiled or disabled, is no finding."""
+    path = tmp_path / "encode.db"
+    record(dyntrace, python, path, PROGRAM.with_name("encode_method.py"), "--frames", "user")
+    done = subprocess.run([dyntrace, "report", path], capture_output=True, text=True, timeout=60)
+    assert "Autoencoder.encode: 10 calls ran without torch.compile, which compiles only forward of a module" in done.stdout
+    assert "Autoencoder.count:" not in done.stdout
+    page, found = why("Autoencoder.encode", path)
+    assert found["remedies"][0]["name"] == "method", found["remedies"]
+    assert "Compile Autoencoder.encode by itself" in page

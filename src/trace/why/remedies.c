@@ -5,6 +5,7 @@
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/expression.h"
+#include "trace/later_use.h"
 #include "trace/page_text.h"
 #include "trace/torch_words.h"
 #include "trace/user_stack.h"
@@ -439,7 +440,7 @@ static int64_t find_broken_line(const struct graph_break *b)
 
 /* Does the line of the graph break B need a guard that forced a recompile? If so, moving this line
  * out of the function avoids the break and the recompile, and that remedy comes before others for
- * the recompile. */
+ * the recompile. A setting leaves the line where it is, and with it the guard. */
 static bool needs_failing_guard(const struct why *why, const struct graph_break *b)
 {
     const char *place = b->user_stack ? strrchr(b->user_stack, '\n') : NULL;
@@ -456,13 +457,33 @@ static bool needs_failing_guard(const struct why *why, const struct graph_break 
     return false;
 }
 
+/* Return the case of what later lines do with the number that the line of the graph break B takes
+ * from a tensor. Its `is` is NULL if nothing is known of them. */
+static struct remedy_case match_later_use(struct why *why, const struct graph_break *b)
+{
+    static const char *const words[] = {
+        [LATER_UNKNOWN] = NULL,
+        [LATER_TESTED] = "tested",
+        [LATER_LOOPED] = "looped",
+        [LATER_PRINTED] = "printed",
+    };
+    int64_t line = 0;
+    char *file = user_stack_innermost_file(b->user_stack, &line);
+    char *text = NULL;
+    enum later_use use =
+        file ? find_later_use(db_get_source_lines(why->db), file, line, &text) : LATER_UNKNOWN;
+
+    free(file);
+    return (struct remedy_case){.is = words[use], .more = why_keep_text(why, text)};
+}
+
 static void add_remedies_for_graph_breaks(struct why *why, const struct remedy_facts *base)
 {
     bool alone = why->breaks.count && has_no_graph(why);
 
     for (size_t i = 0; i < why->breaks.count && i < BREAKS_USED; i++) {
         const struct graph_break *b = &why->breaks.at[i];
-        struct remedy_case cases[3] = {0};
+        struct remedy_case cases[4] = {0};
         struct remedy_case *next = cases;
         struct remedy_facts facts = *base;
         struct remedy *remedy;
@@ -470,6 +491,7 @@ static void add_remedies_for_graph_breaks(struct why *why, const struct remedy_f
             *next++ = (struct remedy_case){.is = b->made_by};
         if (alone)
             *next++ = (struct remedy_case){.is = "alone"};
+        *next = match_later_use(why, b);
         facts.cause.text = b->reason;
         facts.line = find_broken_line(b);
         facts.stack = b->user_stack;
@@ -477,7 +499,9 @@ static void add_remedies_for_graph_breaks(struct why *why, const struct remedy_f
         facts.cases = cases;
         facts.count = b->times;
         remedy = remedy_add(why, ON_BREAK, &facts, NULL);
-        if (remedy && needs_failing_guard(why, b))
+        if (!remedy || remedy->setting)
+            continue;
+        if (needs_failing_guard(why, b))
             remedy->proven = true;
     }
 }
@@ -523,6 +547,18 @@ static void add_remedy_for_new_code_objects(struct why *why, const struct remedy
         remedy_add(why, ON_AGAIN, &facts, NULL);
 }
 
+/* Is the function a method of a class whose forward was compiled? */
+static bool is_beside_forward(struct why *why)
+{
+    struct query *query = db_query(why->db, schema_statement("why/method"));
+    bool found;
+
+    find_bind_ids(query, 1, &why->code);
+    found = query_step(query);
+    query_close(query);
+    return found;
+}
+
 static void add_all_remedies(struct why *why)
 {
     const struct remedy_facts base = {.function = why->code.qualname,
@@ -533,6 +569,7 @@ static void add_all_remedies(struct why *why)
     struct remedy_facts run_only = base;
     struct remedy_facts plain = base;
     struct remedy_facts slow = base;
+    const struct remedy_case method[] = {{.is = "method"}, {0}};
     int64_t plain_calls = why_count_calls(why, OUTCOME_PLAIN);
     bool was_unasked = plain_calls && plain_calls == why->all_calls;
     bool has_compiler =
@@ -541,6 +578,8 @@ static void add_all_remedies(struct why *why)
     if (why->forbidders.count)
         run_only.cause.source = why->forbidders.at[0].function;
     plain.count = why->all_calls;
+    if (was_unasked && is_beside_forward(why))
+        plain.cases = method;
     slow.values = arena_print(&why->arena, "%.2g %%", why_share_of_guards(why));
     add_remedies_for_guard_errors(why, &base);
     add_remedies_for_reasons(why, &base, OUTCOME_CALLBACK_ERROR, "why/errors");

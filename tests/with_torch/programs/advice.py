@@ -85,7 +85,7 @@ def ranges():
 def come_back():
     """Sizes come back, so that a higher limit is worth it."""
     def come_back_f(x, name):
-        return x + len(name)
+        return x + int(name, 36)
     f = compiled(come_back_f)
     with torch._dynamo.config.patch(recompile_limit=2):
         for name in ("a", "bb", "a", "bb", "ccc", "ccc"):
