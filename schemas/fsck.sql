@@ -184,16 +184,17 @@ WHERE (code_id IS NOT NULL AND code_id NOT IN (SELECT code_id FROM code))
 SELECT compile_id FROM compile m
 WHERE (outcome NOT IN ('compiled', 'declined', 'skipped', 'limit', 'error') OR (cache_entry_id IS NOT NULL AND outcome IS NOT 'compiled')
        OR sticky NOT IN (0, 1) OR (outcome = 'compiled' AND sticky IS NOT NULL))
+  AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'facts:%')
   AND NOT EXISTS (SELECT 1 FROM process p WHERE p.parent_process_id IS NOT NULL AND p.start_ns BETWEEN m.start_ns AND m.end_ns);
 
 -- name: compile-entry
 -- a compile and the entry that it made name each other, have one label and one code, and the entry was born meanwhile
 SELECT m.compile_id FROM compile m LEFT JOIN cache_entry e ON e.cache_entry_id = m.cache_entry_id
-WHERE m.cache_entry_id IS NOT NULL
+WHERE m.cache_entry_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'facts:%')
   AND (e.compile_id IS NOT m.compile_id OR e.code_id IS NOT m.code_id OR e.label IS NOT m.label OR e.born_ns < m.start_ns OR e.born_ns > m.end_ns)
 UNION ALL
 SELECT e.compile_id FROM cache_entry e LEFT JOIN compile m ON m.compile_id = e.compile_id
-WHERE e.compile_id IS NOT NULL AND m.cache_entry_id IS NOT e.cache_entry_id;
+WHERE e.compile_id IS NOT NULL AND m.cache_entry_id IS NOT e.cache_entry_id AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'facts:%');
 
 -- name: compile-frame
 -- a compile and the frame for which it ran agree: thread, code, time, what came of it
@@ -201,6 +202,7 @@ SELECT m.compile_id FROM compile m JOIN frame f ON f.frame_id = m.frame_id
 WHERE (f.thread_id IS NOT m.thread_id OR f.code_id IS NOT m.code_id OR m.start_ns < f.start_ns OR m.end_ns > f.end_ns
        OR CASE m.outcome WHEN 'compiled' THEN f.outcome <> $COMPILED OR f.cache_entry_id IS NOT m.cache_entry_id WHEN 'limit' THEN f.outcome <> $LIMIT
                          WHEN 'error' THEN f.outcome <> $CALLBACK_ERROR WHEN 'declined' THEN f.outcome <> $DECLINED WHEN 'skipped' THEN f.outcome <> $DECLINED END)
+  AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'facts:%')
   AND NOT EXISTS (SELECT 1 FROM process p WHERE p.parent_process_id IS NOT NULL AND p.start_ns BETWEEN m.start_ns AND m.end_ns);
 
 -- name: compile-phase

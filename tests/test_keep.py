@@ -218,7 +218,8 @@ def test_a_long_read_transaction_does_not_let_the_files_grow(dyntrace, python, t
                     logs.append(Path(f"{trace}-wal").stat().st_size)
                 time.sleep(0.02)
         run.communicate()
-    assert logs[len(logs) * 3 // 4] <= 16e6 / 16 * 1.25, "nothing is committed meanwhile"
+    # The last commit before that is the longer, the less processor time the recorder had.
+    assert logs[len(logs) // 2] == logs[len(logs) * 3 // 4] <= 16e6 / 8, "nothing is committed meanwhile"
     assert sizes.most <= 16e6 * 1.05
     (stored,), = rows(trace, "SELECT COUNT(*) FROM lookup WHERE outcome = 1")
     (dropped,), = rows(trace, "SELECT COALESCE(SUM(lookups), 0) FROM lookup_count")
