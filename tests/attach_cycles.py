@@ -318,8 +318,9 @@ int main(void)
 @contextlib.contextmanager
 def embed(python, folder):
     (folder / "host.c").write_text(EMBED)
+    real = os.path.realpath(python)  # a virtual environment has no python3-config
     config = [
-        subprocess.run([python + "-config", *what], capture_output=True, text=True, check=True).stdout.split()
+        subprocess.run([real + "-config", *what], capture_output=True, text=True, check=True).stdout.split()
         for what in (["--includes"], ["--embed", "--ldflags"])
     ]
     library = subprocess.run(
