@@ -615,6 +615,7 @@ static struct count_change *append_journal_change(struct decoder *d)
 static __attribute__((noinline)) void write_row_for_counted_frame(struct decoder *d)
 {
     struct decode_frame *frame = innermost_frame(d);
+    const struct decode_frame *caller = d->stack.count > 1 ? frame - 1 : NULL;
     const unsigned kind = frame->is_call ? RING_CALL : RING_RESUME;
     struct count_change *change;
     unsigned bytes;
@@ -632,6 +633,8 @@ static __attribute__((noinline)) void write_row_for_counted_frame(struct decoder
     d->now.counted--;
     d->changed_from = MIN(d->changed_from, d->now.counted);
     frame->counted = PHASE_NONE;
+    /* as of any frame with a row: a collector that takes over sets it so */
+    frame->inside = phase_of_calls_from(d, caller, frame->code_id);
     append_open_row(d, frame->code_id, bytes, kind, frame->start_ns);
     frame->frame_id = d->now.current = id;
 }
