@@ -113,7 +113,7 @@ until = time.monotonic() + 3
 pid = os.fork()
 def spin():
     n = 0
-    for i in range(200000): n += i
+    for i in range(2_000_000): n += i
     return n
 if not pid:
     while time.monotonic() < until: pass
