@@ -98,9 +98,9 @@ SELECT frame_id, thread_id, parent_id, code_id, kind = $FRAME_CALL,
 FROM trace.frame ORDER BY frame_id;
 
 -- name: owners
--- To which function the time of each code object belongs: an enum decode_owner of src/collector/decode.h.
-SELECT code_id, CASE WHEN is_own THEN 0 WHEN qualname = '_find_and_load' AND filename = '<frozen importlib._bootstrap>' THEN 2
-                     WHEN code_id IN (SELECT code_id FROM trace.waits) THEN 2 ELSE 1 END
+-- To which function the time of each code object belongs.
+SELECT code_id, CASE WHEN is_own THEN $OWNER_ITSELF WHEN qualname = $IMPORT_FUNCTION AND filename = $IMPORT_FILE THEN $OWNER_NOBODY
+                     WHEN code_id IN (SELECT code_id FROM trace.waits) THEN $OWNER_NOBODY ELSE $OWNER_CALLER END
 FROM trace.functions;
 
 -- name: orphan

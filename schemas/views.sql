@@ -513,7 +513,7 @@ SELECT (SELECT COUNT(*) FROM process) AS processes, (SELECT COUNT(*) FROM thread
                 (SELECT NULLIF(end_ns, 0) FROM recording_end)) AS ran_ns,
        (SELECT SUM(MAX(end_ns - MAX(start_ns, COALESCE(before_ns, start_ns)), 0)) FROM apart) AS compile_ns,
        (SELECT SUM(n.total_ns) FROM code c JOIN code_total n ON n.code_id = c.code_id
-        WHERE c.qualname = '_find_and_load' AND c.filename = '<frozen importlib._bootstrap>') AS import_ns,
+        WHERE c.qualname = $IMPORT_FUNCTION AND c.filename = $IMPORT_FILE) AS import_ns,
        (SELECT SUM(self_ns - COALESCE(waited_ns, 0)) FROM hot_functions WHERE is_own) AS own_ns,
        (SELECT SUM(library_ns) FROM hot_functions WHERE is_own) AS library_ns,
        (SELECT SUM(waited_ns - queued_ns) FROM waited) AS wait_ns, (SELECT SUM(ns) FROM (SELECT MAX(queued_ns) - MIN(queued_ns) AS ns FROM thread_cpu GROUP BY thread_id)) AS queued_ns,

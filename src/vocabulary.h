@@ -160,6 +160,25 @@ enum compile_phase {
         PHASES
 };
 
+/* The function that imports modules, and its file. */
+#define IMPORT_FUNCTION "_find_and_load"
+#define IMPORT_FILE "<frozen importlib._bootstrap>"
+
+/* To which function of the program the time of a code object belongs (code_total.library_ns). */
+/* clang-format off */
+#define OWNER_ROWS(X) \
+    X(0, ITSELF, "itself") /* it is one of the program's functions */ \
+    X(1, CALLER, "caller") /* library code: to the program's function that called it */ \
+    X(2, NOBODY, "nobody") /* it imports modules, or is library code that waits (view waits) */
+/* clang-format on */
+
+enum code_owner {
+#define X(number, NAME, word) OWNER_##NAME = number,
+    OWNER_ROWS(X)
+#undef X
+        OWNERS
+};
+
 /* Functions of the standard library that wait for something else, such as those of threading's
  * locks: "FILE:QUALNAME". The view `waits` has their code objects. */
 /* clang-format off */

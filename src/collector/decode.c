@@ -193,7 +193,7 @@ static inline struct decode_total *find_total_of_code(struct decoder *d, uint32_
     return total ? total : &nowhere;
 }
 
-void decode_set_owner(struct decode_session *session, uint32_t code_id, enum decode_owner owner)
+void decode_set_owner(struct decode_session *session, uint32_t code_id, enum code_owner owner)
 {
     struct decode_total *total = list_reach(&session->totals, code_id);
 
@@ -1362,6 +1362,7 @@ static inline __attribute__((always_inline)) void run_add_leaf(struct run *run, 
 {
     struct decode_total *total = &run->totals[code_id];
     struct decode_frame *caller = run->top > run->bottom ? &run->top[-1] : NULL;
+    uint64_t duration_ns;
     uint64_t self_ns;
 
     row_set(run->fill, run->rows, run->current, run->thread_id, code_id, tag, start_ns, 0);
@@ -1369,11 +1370,12 @@ static inline __attribute__((always_inline)) void run_add_leaf(struct run *run, 
     run->rows++;
     run->entered++;
     total->calls += tag == RING_CALL;
-    self_ns = add_ended_frame_to_total(total, end_ns - start_ns, 0, exit == EXIT_RAISE,
-                                       run->active[code_id]);
+    duration_ns = end_ns - start_ns;
+    self_ns =
+        add_ended_frame_to_total(total, duration_ns, 0, exit == EXIT_RAISE, run->active[code_id]);
     add_library_time(total, self_ns, 0, caller);
     if (caller)
-        caller->child_ns += end_ns - start_ns;
+        caller->child_ns += duration_ns;
 }
 
 /* Begin a frame and push it. */

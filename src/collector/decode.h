@@ -73,19 +73,12 @@ struct decode_place {
     struct decode_check checks[DECODE_CHECKS_MAX];
 };
 
-/* To which function of the program the time of a code object belongs (decode_total.library_ns). */
-enum decode_owner {
-    OWNER_ITSELF, /* to itself: it is one of the program's functions */
-    OWNER_CALLER, /* to the one that called it, perhaps through others: it is library code */
-    OWNER_NOBODY, /* to none: it imports modules, or is library code that waits (view waits) */
-};
-
 /* Totals of one code object, over all threads, that are not in its row yet. library_ns: own time of
  * library code that it called, if it is one of the program's functions. */
 struct decode_total {
     uint64_t calls, total_ns, self_ns, raised, max_ns, skipped, library_ns;
     bool changed;
-    uint8_t owner; /* enum decode_owner; is not reset */
+    uint8_t owner; /* enum code_owner; is not reset */
 };
 
 /* With `run --thin`: the number of calls of a function, on all threads together, and how long its
@@ -199,7 +192,7 @@ void decode_open(struct decoder *d, struct decode_session *session, struct trace
                  const decode_ids *codes, struct decode_place *place);
 
 /* Set the owner of code object CODE_ID, before its first frame is decoded. */
-void decode_set_owner(struct decode_session *session, uint32_t code_id, enum decode_owner owner);
+void decode_set_owner(struct decode_session *session, uint32_t code_id, enum code_owner owner);
 
 /* Decode the records in WORDS (COUNT words) and commit. Returns how many words were taken, which is
  * COUNT unless the last record is incomplete. */

@@ -466,11 +466,14 @@ static bool is_same_text(struct fact_text text, const char *other)
 /* Does PATH end in '/' and the first BYTES of FILE? */
 static bool does_path_end_in(struct fact_text path, const char *file, size_t bytes)
 {
-    const char *end = path.text + path.bytes - bytes;
+    const char *end;
 
     if ((size_t)path.bytes <= bytes)
         return false;
-    return end[-1] == '/' && memcmp(end, file, bytes) == 0;
+    end = path.text + path.bytes - bytes;
+    if (end[-1] != '/')
+        return false;
+    return memcmp(end, file, bytes) == 0;
 }
 
 /* Is FACT's code object in the view `waits`? */
@@ -493,13 +496,13 @@ static bool is_waiting_function(const struct fact_CODE *fact)
 /* Is FACT's code object the function that imports a module? */
 static bool is_import_function(const struct fact_CODE *fact)
 {
-    return is_same_text(fact->qualname, "_find_and_load") &&
-           is_same_text(fact->filename, "<frozen importlib._bootstrap>");
+    return is_same_text(fact->qualname, IMPORT_FUNCTION) &&
+           is_same_text(fact->filename, IMPORT_FILE);
 }
 
 /* Return to which function the time of FACT's code object belongs. The statement recover/owners
  * finds the same from the rows of a trace. */
-static enum decode_owner find_owner(const struct fact_CODE *fact)
+static enum code_owner find_owner(const struct fact_CODE *fact)
 {
     if (!(fact->place & CODE_OF_LIBRARY))
         return OWNER_ITSELF;

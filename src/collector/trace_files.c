@@ -158,6 +158,21 @@ bool recorder_open_window(const char *frames, bool fresh, struct frame_window *w
 
 /* ---- make the totals again that a killed collector had only in its memory ---- */
 
+/* Read from DB to which function the time of each code object belongs. */
+static void read_owners(sqlite3 *db, struct decode_session *session)
+{
+    enum { CODE, OWNER };
+    sqlite3_stmt *rows = NULL;
+
+    sqlite3_prepare_v2(db, schema_statement("recover/owners"), -1, &rows, NULL);
+    while (sqlite3_step(rows) == SQLITE_ROW) {
+        uint32_t code_id = (uint32_t)sqlite3_column_int64(rows, CODE);
+        enum code_owner owner = (enum code_owner)sqlite3_column_int(rows, OWNER);
+        decode_set_owner(session, code_id, owner);
+    }
+    sqlite3_finalize(rows);
+}
+
 /* Fill in table code_total of DB from the rows of `frame`, which must be complete. Usually
  * collector/decode.c counts totals while frames begin and end. Here they follow from the rows of
  * each thread, which are in the order in which its frames began: when a frame begins, all open
@@ -173,11 +188,7 @@ static bool rebuild_code_totals(sqlite3 *db)
     sqlite3_stmt *insert = NULL;
     int step = SQLITE_ERROR;
 
-    sqlite3_prepare_v2(db, schema_statement("recover/owners"), -1, &rows, NULL);
-    while (sqlite3_step(rows) == SQLITE_ROW)
-        decode_set_owner(&session, (uint32_t)sqlite3_column_int64(rows, 0),
-                         (enum decode_owner)sqlite3_column_int(rows, 1));
-    sqlite3_finalize(rows);
+    read_owners(db, &session);
     sqlite3_prepare_v2(db, schema_statement("recover/frames"), -1, &rows, NULL);
     sqlite3_prepare_v2(db, schema_statement("recover/orphan"), -1, &orphan, NULL);
     sqlite3_prepare_v2(db, schema_statement("recover/total"), -1, &insert, NULL);
