@@ -1462,6 +1462,6 @@ def test_children_without_the_environment_are_recorded_as_losses(run, tmp_path, 
     causes = losses_of_children(tmp_path / "p.db")
     assert len(causes) == len(lost), "\n".join(causes)
     for (word, how), cause in zip(lost, causes):
-        assert word in cause and cause.endswith("would have loaded the recorder: nothing of it was recorded"), (how, cause)
+        assert word in cause and cause.endswith("would have loaded the recorder: it was not recorded"), (how, cause)
     assert query(tmp_path / "p.db", "SELECT sum(calls) FROM code_total JOIN code USING (code_id) WHERE qualname = 'leaf'") == [(40,)]
     one_line(done, "is not complete: child: a python", status=0)

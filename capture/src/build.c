@@ -13,8 +13,8 @@ enum {
 
 /* ---- building ---- */
 
-/* Make a tuple of the top COUNT values: a new reference. Sets *OF to its shadow. Returns NULL if
- * there is no memory. */
+/* Make a tuple of the COUNT values on top of the value stack: a new reference. Sets *OF to the
+ * tuple's shadow. Returns NULL if there is no memory. */
 static PyObject *make_tuple_of_top(struct capture *c, const struct watched *w, int count,
                                    struct shadow **of)
 {
@@ -732,7 +732,7 @@ static bool keeps_shape_as_key(PyObject *key)
     return is_plain_slice(key) || key == Py_None || key == Py_Ellipsis || PyLong_CheckExact(key);
 }
 
-/* How capture finds the shadow of an item that the program reads from a container. */
+/* Where an item comes from that the program reads from a container. */
 enum item_origin {
     ITEM_UNKNOWN,
     ITEM_AT,    /* item number KEY of a tuple or list */

@@ -519,8 +519,8 @@ static bool is_python_method(PyObject *method)
     return method && PyFunction_Check(method);
 }
 
-/* Step through __enter__ of MANAGER, a context manager. Its __exit__ is on top of the stack,
- * MANAGER below. */
+/* Step through __enter__ of MANAGER, a context manager. The value stack has MANAGER and, on top of
+ * it, its method __exit__. */
 static enum ended step_enter_method(struct capture *c, struct watched *w, struct operands *manager,
                                     PyObject *enter)
 {

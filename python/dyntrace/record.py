@@ -252,8 +252,8 @@ def record(
     dyntrace.trace.Trace
         The trace at path, or that of the recording that the block has joined. It can be queried
         after the block. Within the block it has what was recorded until then. It is also a str, its
-        path. If path is a directory, that is ends in "/", or has a placeholder such as %p, the
-        trace has the full path of the file, which is there after the block.
+        path. If path ends in "/" (a directory) or has a placeholder such as %p, the str is
+        the full path of the file that the recording made.
 
     Raises
     ------

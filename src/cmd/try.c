@@ -239,8 +239,8 @@ static bool ask_to_continue(void)
 
 /* ---- judging the result of a run ----------------------------------------- */
 
-/* Called by say_redirect_errors() with each error message: keep only the first message, in
- * *CONTEXT. */
+/* Store LINE, an error message, in *CONTEXT if it is the first. say_redirect_errors() calls this
+ * with each message. */
 static void keep_first_line(void *context, const char *line)
 {
     char **kept = context;

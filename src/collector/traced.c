@@ -336,9 +336,9 @@ static bool do_processes_share_file(const struct traced *a, const struct traced 
     return !strncmp(a->name, b->name, length);
 }
 
-/* Duplicate the descriptor of another process in the same file as T. Returns -1 if there is none.
- * Opening the file again would be wrong: process_file_is_used() works only if we have opened it
- * once. */
+/* Several processes may use one file. Duplicate the file descriptor of another process that uses
+ * the file of T. Returns -1 if there is none. Opening the file again would be wrong:
+ * process_file_is_used() works only if we have opened it once. */
 static int dup_file_of_sibling(const struct traced *t)
 {
     size_t length = strcspn(t->name, "@");

@@ -283,7 +283,7 @@ static void record_losses_of_unrecorded_pythons(struct watch *w)
             collector_record_loss(
                 w->c, ancestor->row.process_id, 0,
                 "process: Python process %u of user %u may not join the recording of "
-                "user %u, or does not see its directory; nothing of it was recorded",
+                "user %u, or does not see its directory; it was not recorded",
                 pid, sender.uid, (unsigned)geteuid());
         }
         if (length > sizeof(sa_family_t) &&
@@ -392,14 +392,13 @@ static void record_loss_in_file(struct collector *c, const char *name)
     text[got > 0 ? got : 0] = 0;
     if (strstr(name, ".lost")) {
         collector_record_loss(
-            c, 0, 0,
-            "process: no ring could be made for process %d (%s); nothing of it was recorded", pid,
+            c, 0, 0, "process: no ring could be made for process %d (%s); it was not recorded", pid,
             strerror(error ? atoi(error + 1) : 0));
     } else {
         collector_record_loss(
             c, 0, 0,
             LOSS_INTERPRETER
-            "process %d is %s, for which there is no extension; nothing of it was recorded",
+            "process %d is %s, for which there is no extension; it was not recorded",
             pid, text);
         if (!c->state.file->header.unsupported[0])
             snprintf(c->state.file->header.unsupported, sizeof c->state.file->header.unsupported,

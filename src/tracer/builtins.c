@@ -97,8 +97,7 @@ static void report_unrecordable_python(const char *const *words, struct start st
     else
         return;
     snprintf(cause, sizeof cause,
-             "child: a %.*s was started %s would have loaded the recorder: nothing of it was "
-             "recorded",
+             "child: a %.*s was started %s would have loaded the recorder: it was not recorded",
              (int)values_cut_utf8(program, strlen(program), 60), program, how);
     tracer_write_loss(cause);
 }

@@ -31,7 +31,7 @@ void tracer_join_interpreter(void)
             ? "interpreter: in a free-threaded CPython only the main interpreter is "
               "recorded: nothing of another one was recorded"
             : "code data: an interpreter of this process has given the code-extra index that "
-              "dyntrace needs to another extension: nothing of it was recorded";
+              "dyntrace needs to another extension: it was not recorded";
     enum tracer_place place = tracer_place();
 
     if (!P.session || P.session->frames == SESSION_NONE)

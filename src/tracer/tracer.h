@@ -206,7 +206,7 @@ struct tracer {
      * (tracer/evaluator/decision.c) */
     struct asking *asking;
     /* C stack */
-    char *stack_low; /* if the C stack reaches this address, little of it is left */
+    char *stack_low; /* a deeper call is close to the end of the C stack */
     /* a stack segment for the next deep recursion (tracer/stack.c), or NULL */
     char *spare;
     struct tracer *next_tracer; /* next in the list of all threads; guarded by tracer_lock() */
@@ -475,9 +475,9 @@ uintptr_t tracer_update_mark(PyCodeObject *code, uintptr_t mark);
 /* Return the mark of CODE, and give CODE an id even if its frames are left out (CODE_LEFT), because
  * a decision about it is recorded. */
 uintptr_t tracer_mark_code_with_id(PyCodeObject *code);
-/* CODE has CODE_SKIP, but a call of it is decided: return the mark with which to record the call,
- * without CODE_SKIP. If the mark still has CODE_SKIP, options leave out all of CODE, and the caller
- * counts one more decision as left out. */
+/* A compiler decides about a call of CODE, whose mark has CODE_SKIP. Return the mark without
+ * CODE_SKIP, so that the call is recorded. If options leave out all of CODE, the mark keeps
+ * CODE_SKIP, and the caller counts one more decision as left out. */
 uintptr_t tracer_mark_decided_code(PyCodeObject *code);
 /* Would frames of CODE be recorded? */
 bool tracer_is_code_recorded(PyCodeObject *code);
@@ -525,7 +525,7 @@ uintptr_t tracer_shared_mark_setdefault(PyCodeObject *code, uintptr_t mark);
 void tracer_trace_generator_return(struct tracer *t, PyThreadState *ts);
 
 /* ---- several stacks of frames in a thread (tracer/greenlet.c) ---- */
-/* Return the lowest memory chunk of the running stack, by which stacks are told apart. */
+/* Return the lowest memory chunk of the running stack of frames. Each stack has another one. */
 const void *tracer_stack_bottom(PyThreadState *ts);
 /* The memory chunk with the frames' data has changed: find out which stack of frames runs now.
  * FRAME is about to begin, or NULL. */

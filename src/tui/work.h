@@ -46,7 +46,7 @@ struct job {
 struct work *work_open(const char *path, int ended_fd);
 void work_close(struct work *work); /* End the threads and free WORK, which may be NULL. */
 
-/* Allocate a struct of SIZE zeroed bytes, which begins with a struct job. */
+/* Allocate a job: SIZE zeroed bytes for a struct whose first member is a struct job. */
 void *job_make(size_t size, void (*run)(struct job *job, struct db *db),
                void (*free)(struct job *job), bool slow);
 

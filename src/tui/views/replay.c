@@ -112,8 +112,8 @@ static struct cursor *make_cursor(struct db *db)
     return c;
 }
 
-/* Make the moves of JOB. Returns what they printed, which the caller frees. The last line of it is
- * copied to job->said. */
+/* Make the moves of JOB. Returns the text that they printed, which the caller frees. Copies the
+ * text's last line to job->said. */
 static char *run_moves(struct replay_job *job, struct db *db)
 {
     struct cursor *c = job->cursor;

@@ -1,4 +1,4 @@
-"""Loss terms have weights in a dict, one of which is ramped up from 0; terms of weight 0 are left out."""
+"""A loss is a sum of terms with weights, which are in a dict. One weight grows from 0; a term of weight 0 is not computed."""
 import sys
 
 import torch
