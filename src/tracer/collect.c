@@ -52,13 +52,14 @@ static void close_inherited_descriptors(void)
  * that Ctrl-C in a terminal reaches only the program. */
 static int run_collect_command(void *of)
 {
+    /* Not on the stack: ASan would mark the memory around it, and execve() would leave the marks to
+     * what is mapped there next. */
+    static const sigset_t none;
     struct start *start = of;
-    sigset_t none;
 
     for (int number = 1; number < NSIG; number++)
         /* a handler of the program would run in the program's memory, which we share */
         signal(number, SIG_DFL);
-    sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setsid();
     for (int fd = 0; fd < FIRST_FD; fd++)
