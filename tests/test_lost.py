@@ -82,9 +82,10 @@ ROOTS_ONLY = {"setuid", "chroot", "namespace"}
 
 
 def leaves(trace):
-    """Return the calls of leaf() by process, and the number of processes that name a parent."""
-    found = rows(trace, "SELECT t.process_id, count(*) FROM frame f JOIN code c USING (code_id)"
-                        " JOIN thread t USING (thread_id) WHERE c.qualname = 'leaf' GROUP BY 1 ORDER BY 1")
+    """Return the calls of leaf() by process, in order of birth, and the number of processes that name a parent."""
+    found = rows(trace, "SELECT p.start_ns, count(*) FROM frame f JOIN code c USING (code_id)"
+                        " JOIN thread t USING (thread_id) JOIN process p ON p.process_id = t.process_id"
+                        " WHERE c.qualname = 'leaf' GROUP BY p.process_id ORDER BY 1")
     known = rows(trace, "SELECT count(*) FROM process WHERE parent_process_id IS NOT NULL")[0][0]
     return [count for _, count in found], known
 

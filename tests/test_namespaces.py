@@ -65,8 +65,9 @@ def program(tmp_path, body):
 
 def leaves(trace):
     """Return the calls of leaf() by process, in order of birth."""
-    return [count for _, count in trace.rows("""SELECT t.process_id, count(*) FROM frame f JOIN code c USING (code_id) JOIN thread t USING (thread_id)
-                                                WHERE c.qualname = 'leaf' GROUP BY 1 ORDER BY 1""")]
+    return [count for _, count in trace.rows("""SELECT p.start_ns, count(*) FROM frame f JOIN code c USING (code_id) JOIN thread t USING (thread_id)
+                                                JOIN process p ON p.process_id = t.process_id
+                                                WHERE c.qualname = 'leaf' GROUP BY p.process_id ORDER BY 1""")]
 
 
 def losses(trace):
@@ -91,7 +92,7 @@ def test_a_fork_into_a_pid_namespace_is_recorded(record, dyntrace, python, tmp_p
     trace = record(["p.py"], python=python)
     whole(dyntrace, trace, [10, 100])
     parent, child = map(int, trace.out.split())
-    assert trace.rows("SELECT pid, own_pid, parent_process_id FROM process ORDER BY process_id") == [(parent, parent, None), (child, 1, 1)]
+    assert trace.rows("SELECT pid, own_pid, parent_process_id FROM process ORDER BY start_ns") == [(parent, parent, None), (child, 1, 1)]
 
 
 @needs_pid
@@ -114,7 +115,7 @@ def test_pythons_in_pid_namespaces_are_recorded(record, run, dyntrace, python, t
     fsck(dyntrace, trace.path)
     assert (losses(trace), trace.err) == ([], "")
     assert sorted(leaves(trace)) == [7, 7, 10, 120, 120] and leaves(trace)[0] == 10
-    found = trace.rows("SELECT pid, own_pid, parent_process_id, end_ns - start_ns > 200000000 FROM process ORDER BY process_id")
+    found = trace.rows("SELECT pid, own_pid, parent_process_id, end_ns - start_ns > 200000000 FROM process ORDER BY start_ns")
     assert len({pid for pid, *_ in found}) == 5 and all(pid for pid, *_ in found)
     assert [own for _, own, *_ in found].count(1) == 2 and sum(long for *_, long in found) == 3
     said = json.loads(run("report", "--json", trace.path).stdout)["processes"]
@@ -137,9 +138,9 @@ def test_processes_in_nested_namespaces_are_recorded(record, dyntrace, python, t
     """)
     trace = record(["p.py"], python=python)
     whole(dyntrace, trace, [11, 12, 13, 14])
-    found = trace.rows("SELECT pid, own_pid, parent_process_id FROM process ORDER BY process_id")
-    assert [own for _, own, _ in found][1:] == [1, 1, 1] and len({pid for pid, *_ in found}) == 4
-    assert [parent for *_, parent in found] == [None, 1, 2, 3]
+    found = trace.rows("SELECT process_id, pid, own_pid, parent_process_id FROM process ORDER BY start_ns")
+    assert [own for _, _, own, _ in found][1:] == [1, 1, 1] and len({pid for _, pid, *_ in found}) == 4
+    assert [parent for *_, parent in found] == [None, *(process for process, *_ in found[:-1])]
 
 
 @needs_pid
@@ -159,7 +160,7 @@ def test_dyntrace_run_works_inside_a_namespace(dyntrace, python, tmp_path):
         fsck(dyntrace, trace)
         assert rows(trace, "SELECT cause FROM losses WHERE NOT is_stall") == []
         assert rows(trace, "SELECT calls FROM code_total JOIN code USING (code_id) WHERE qualname = 'leaf' ORDER BY calls") in ([(10,), (100,)], [(110,)])
-        assert rows(trace, "SELECT own_pid FROM process ORDER BY process_id")[1:] == [(1,)]
+        assert rows(trace, "SELECT own_pid FROM process ORDER BY start_ns")[1:] == [(1,)]
 
 
 @needs_pid
@@ -180,7 +181,7 @@ def test_reused_pids_in_a_namespace_are_separate_processes(dyntrace, python, tmp
     assert (done.returncode, done.stderr) == (0, "") and done.stdout.split() == ["101"] * 8
     fsck(dyntrace, tmp_path / "t.db")
     assert rows(tmp_path / "t.db", """SELECT count(*) FROM frame f JOIN code c USING (code_id) JOIN thread t USING (thread_id)
-                                      WHERE c.qualname = 'leaf' GROUP BY t.process_id ORDER BY 1""") == [(n,) for n in range(1, 9)]
+                                      WHERE c.qualname = 'leaf' GROUP BY t.process_id ORDER BY count(*)""") == [(n,) for n in range(1, 9)]
 
 
 @needs_pid
@@ -279,7 +280,7 @@ def test_a_process_without_proc_is_recorded(record, dyntrace, python, tmp_path):
     """)
     trace = record(["p.py"], python=python)
     whole(dyntrace, trace, [10, 40, 60, 80, 100])
-    assert [own for own, in trace.rows("SELECT own_pid FROM process ORDER BY process_id")][-2:] == [1, 2]
+    assert [own for own, in trace.rows("SELECT own_pid FROM process ORDER BY start_ns")][-2:] == [1, 2]
     assert trace.rows("SELECT count(DISTINCT pid) FROM process") == [(5,)]
 
 
@@ -322,7 +323,7 @@ def test_a_replaced_collector_records_namespaces(dyntrace, python, tmp_path):
     assert run.returncode == 0 and "another took its place" in err
     fsck(dyntrace, trace)
     assert rows(trace, "SELECT calls FROM code_total JOIN code USING (code_id) WHERE qualname = 'leaf'") == [(200,)]
-    assert rows(trace, "SELECT own_pid, end_ns IS NOT NULL FROM process ORDER BY process_id")[1:] == [(1, 1)]
+    assert rows(trace, "SELECT own_pid, end_ns IS NOT NULL FROM process ORDER BY start_ns")[1:] == [(1, 1)]
     assert [cause for cause, in rows(trace, "SELECT cause FROM losses WHERE NOT is_stall") if "killed" not in cause] == []
 
 

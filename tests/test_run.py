@@ -905,7 +905,7 @@ def test_ends_of_children_are_in_the_trace(record, python):
             os.waitpid(pid, 0)
         """
     trace = holds(record(["-c", program], python=python))
-    rows = trace.rows("SELECT exit_code, exit_signal FROM process WHERE parent_process_id IS NOT NULL ORDER BY process_id")
+    rows = trace.rows("SELECT exit_code, exit_signal FROM process WHERE parent_process_id IS NOT NULL ORDER BY start_ns")
     kernel = tuple(int("".join(filter(str.isdigit, part)) or 0) for part in os.uname().release.split(".")[:2])
     assert len(rows) == 5
     wanted = [(0, None), (5, None), (None, 9), (None, 15), (None, 11)]
