@@ -109,6 +109,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <sys/param.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -129,6 +130,11 @@ enum {
      * KEEP_OLD of the stored pages, were taken after it. */
     KEEP_BEHIND = 16,
     KEEP_OLD = 8,
+    KEEP_NEXT = 16, /* pages behind the dropped ones that tell how far the decoder has come */
+    /* one row may be saved for each KEEP_SAVE dropped pages, and at most SAVED_MOST at a time. So
+     * the saved rows take less than 1/10 of the room of the dropped pages. */
+    KEEP_SAVE = 16,
+    SAVED_MOST = 1024,
     /* the lists of pages are compacted when this number of their pages was dropped */
     KEEP_COMPACT = 4096,
 };
@@ -353,6 +359,49 @@ static void remove_dropped_pages_from_lists(struct frame_pages *w)
     w->base += gone;
 }
 
+/* Return the earliest last start among the KEEP_NEXT pages from PAGE on; UINT64_MAX if none of them
+ * is stored. */
+static uint64_t earliest_last_start(const struct frame_pages *w, uint32_t page)
+{
+    const uint32_t end = MIN(page + KEEP_NEXT, w->window->next_page);
+    uint64_t earliest = UINT64_MAX;
+
+    for (; page < end; page++) {
+        uint64_t last_ns = file_place_of_page(w, page)->last_start_ns;
+        if (*address_of_row_count(w, page) && last_ns) /* 0 in pages of other tables */
+            earliest = MIN(earliest, last_ns);
+    }
+    return earliest;
+}
+
+/* Return from_ns for when the pages from window->low to END are dropped: when the last of their
+ * frames began. Pages of threads that were decoded ahead of the others do not count if they have
+ * few rows. */
+static uint64_t from_ns_after_drop(struct frame_pages *w, uint32_t end)
+{
+    const uint64_t next_ns = earliest_last_start(w, end);
+    uint64_t until_next_ns = w->window->from_ns;
+    uint64_t last_ns = w->window->from_ns;
+    uint32_t ahead_rows = 0;
+
+    w->keep.saved = MIN(w->keep.saved + (end - w->window->low) / KEEP_SAVE, (uint32_t)SAVED_MOST);
+    for (uint32_t page = w->window->low; page < end; page++) {
+        const uint64_t page_ns = file_place_of_page(w, page)->last_start_ns;
+        const uint32_t rows = *address_of_row_count(w, page);
+        if (!rows)
+            continue;
+        last_ns = MAX(last_ns, page_ns);
+        if (page_ns > next_ns)
+            ahead_rows += rows;
+        else
+            until_next_ns = MAX(until_next_ns, page_ns);
+    }
+    if (ahead_rows > w->keep.saved)
+        return last_ns;
+    w->keep.saved -= ahead_rows;
+    return until_next_ns;
+}
+
 /* Drop the COUNT oldest pages, which are in the file. Before that, pass those of their rows to
  * keep.row() whose frames are open, or ended recently. */
 static void drop_oldest_pages(struct frame_pages *w, uint32_t count)
@@ -367,14 +416,11 @@ static void drop_oldest_pages(struct frame_pages *w, uint32_t count)
     if (is_first)
         w->keep.begin(w->keep.context);
     w->keep.is_dropping = !is_first;
-    from_ns = window->from_ns;
     low = window->low;
     if (count > window->written - low)
         count = window->written - low;
+    from_ns = from_ns_after_drop(w, low + count);
 
-    for (uint32_t page = low; page < low + count; page++)
-        if (*address_of_row_count(w, page) && file_place_of_page(w, page)->last_start_ns > from_ns)
-            from_ns = file_place_of_page(w, page)->last_start_ns;
     for (uint32_t page = low; page < low + count; page++) {
         const struct page_place *place = file_place_of_page(w, page);
         bool outlasts = place->open || place->last_end_ns > from_ns;
@@ -743,6 +789,7 @@ int frame_pages_open_window(struct frame_pages *w, int fd, struct frame_window *
     if (is_kept) {
         w->keep = *keep;
         w->keep.slots_most = UINT32_MAX;
+        w->keep.saved = SAVED_MOST / 2;
         if (!resume)
             reserve_disk_space(w);
     }

@@ -98,7 +98,13 @@ struct page_place {
  *
  * When a page is dropped, those of its rows whose frames are open, or ended after from_ns, are
  * passed to row(). So every frame that was open at from_ns or later stays stored: in a page, or by
- * row(). */
+ * row().
+ *
+ * Pages are numbered in the order in which threads are decoded. When the collector lags behind, a
+ * busy thread has up to a whole ring of events that are not decoded yet, and the page of a slow
+ * thread already has frames that began after those events. If from_ns moved behind that page's
+ * frames, most pages of the busy thread would lie before from_ns. The few rows of such a page are
+ * passed to row() instead. */
 struct page_window {
     bool on;
     uint64_t most;      /* pages to store at most; UINT64_MAX: any number */
@@ -109,6 +115,7 @@ struct page_window {
     /* errno of the failed write that made us drop pages early; 0 if there was none */
     int shrunk;
     bool is_dropping, has_ballast;
+    uint32_t saved; /* how many rows may be saved by row() only so that from_ns moves less */
     /* when opening: a killed collector has left only the file, no shared memory */
     bool is_alone;
     LIST(uint32_t) free; /* owned: slots of pages that were dropped */

@@ -457,6 +457,91 @@ static void test_disk_full(void)
     disk_used = NULL;
 }
 
+/* ---- with --keep ---- */
+
+struct saved {
+    bool is_saved[4000]; /* by page: its rows were passed to row() */
+    unsigned rows;
+};
+
+static void begin_drop(void *context)
+{
+}
+
+static void save_row(void *context, uint64_t id, const struct frame_row *row)
+{
+    struct saved *saved = context;
+
+    saved->is_saved[(id - 1) / FRAME_PAGE_ROWS] = true;
+    saved->rows++;
+}
+
+/* A page of COUNT frames that began from START_NS on, a nanosecond after each other. */
+static uint32_t page_put_from(struct frames_db *f, unsigned count, uint64_t start_ns)
+{
+    struct frame_row rows[FRAME_PAGE_ROWS];
+    uint32_t page = frame_pages_reserve_page(&f->pages);
+
+    for (unsigned i = 0; i < count; i++) {
+        rows[i] = (struct frame_row){.start_ns = start_ns + i, .end_ns = start_ns + i, .code_id = 1, .thread_id = 1, .ended = true};
+        measure(&rows[i], frame_id(page, i));
+    }
+    rows_put(&f->pages, page, rows, count);
+    return page;
+}
+
+/* A busy thread fills pages. A slow thread, decoded ahead of it by AHEAD pages, stores a page of COUNT rows after each EVERY
+ * of those. Every frame from from_ns on must be stored. Returns how far from_ns is ahead of the dropped pages of the busy thread. */
+static uint64_t most_ahead(unsigned ahead, unsigned count, unsigned every, struct saved *saved)
+{
+    enum { MOST = 1280, PAGES = 4000, PAGE_NS = 1000, BUSY_ROWS = 150 };
+    static uint64_t last_ns[PAGES], busy_ns;
+    struct frames_db f;
+    uint64_t most = 0, dropped_ns = 0;
+
+    *saved = (struct saved){0};
+    frames_db_open(&f);
+    frame_pages_close(&f.pages);
+    frame_pages_open_window(&f.pages, dup(f.file), f.window, false,
+                            &(struct page_window){.on = true, .most = MOST, .begin = begin_drop, .row = save_row,
+                                                  .rows_end = begin_drop, .context = saved});
+    busy_ns = 0;
+    for (uint32_t n = 0, low = 0; n < PAGES; n++) {
+        bool is_slow = n % every == every - 1;
+        uint64_t start_ns = is_slow ? busy_ns + (uint64_t)ahead * PAGE_NS : (busy_ns += PAGE_NS);
+        unsigned rows = is_slow ? count : BUSY_ROWS;
+        uint32_t page = page_put_from(&f, rows, start_ns);
+        last_ns[page] = start_ns + rows - 1;
+        for (; low < f.window->low; low++) {
+            if (low % every != every - 1)
+                dropped_ns = last_ns[low];
+            CHECK(last_ns[low] <= f.window->from_ns || saved->is_saved[low], "page %u, dropped: frames from %llu on are lost", low,
+                  (unsigned long long)f.window->from_ns);
+        }
+        if (f.window->from_ns > dropped_ns)
+            most = MAX(most, (f.window->from_ns - dropped_ns) / PAGE_NS);
+    }
+    CHECK(f.window->next_page - f.window->low <= MOST + 1, "%u pages", f.window->next_page - f.window->low);
+    frames_db_close(&f);
+    return most;
+}
+
+/* from_ns must not run ahead of the stored frames of a busy thread because of a thread with few frames that was decoded first. */
+static void test_thread_decoded_ahead(void)
+{
+    static struct saved saved;
+    uint64_t most;
+
+    most = most_ahead(1000, 5, 160, &saved);
+    CHECK(most == 0, "from_ns is %llu pages ahead of the dropped ones", (unsigned long long)most);
+    CHECK(saved.rows > 0 && saved.rows <= 5 * 4000 / 160, "%u rows saved", saved.rows);
+    most = most_ahead(0, 5, 160, &saved);
+    CHECK(most == 0 && saved.rows == 0, "%llu pages ahead, %u rows saved", (unsigned long long)most, saved.rows);
+    /* as many rows as these would take more room than the pages did */
+    most = most_ahead(1000, 100, 2, &saved);
+    CHECK(saved.rows <= 1024 + 4000 / 16, "%u rows saved", saved.rows);
+}
+
 /* What a page holds as garbage must neither crash nor be believed. */
 static void test_hostile_pages(void)
 {
@@ -501,6 +586,7 @@ int main(void)
     test_interior_at_lock_page();
     test_past_1_gib();
     test_disk_full();
+    test_thread_decoded_ahead();
     test_hostile_pages();
     return failures != 0;
 }
