@@ -175,6 +175,7 @@ def test_attach_to_a_program_on_standby_needs_no_gdb(dyntrace, python, tmp_path,
     assert done.returncode == 2 and "give that to attach" in done.stderr
 
 
+@pytest.mark.no_sanitizer  # the child has an environment without the runtime of the sanitizer
 def test_children_of_a_program_on_standby_are_on_standby(dyntrace, python, tmp_path):
     body = """
         import os, subprocess, sys

@@ -21,6 +21,7 @@ import itertools
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -616,7 +617,9 @@ class Runner:
         for words in (["fsck", self.trace], ["replay", self.trace, "--verify"]) if self.mode == "recorded" else ():
             status, text = self.finish([os.path.join(self.build, "dyntrace"), *words])
             if status:
-                return f"{words[0]}: status {status}: {text.strip()}"
+                kept = os.path.join(tempfile.gettempdir(), f"evaluator-fuzz-{seeds[0]}.db")
+                shutil.copy(self.trace, kept)
+                return f"{words[0]}: status {status}: {text.strip()}; the trace is kept: {kept}"
         return None
 
     def finish(self, argv):

@@ -168,6 +168,7 @@ int fuzz_one(const uint8_t *data, size_t bytes)
     unlink(path);
     snprintf(path, sizeof path, "%s/rows", directory);
     unlink(path);
+    list_free(&c->counts.places);
     list_free(&c->decode.totals);
     list_free(&c->fact);
     free(c);
