@@ -430,6 +430,21 @@ void session_remove(struct session *s)
     s->directory[0] = 0;
 }
 
+static uint64_t bytes_on_disk(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) ? 0 : (uint64_t)status.st_blocks * 512;
+}
+
+uint64_t session_count_trace_bytes(const struct session *s)
+{
+    char log[PATH_MAX + 8];
+
+    snprintf(log, sizeof log, "%s-wal", s->trace);
+    return bytes_on_disk(s->trace) + bytes_on_disk(s->frames) + bytes_on_disk(log);
+}
+
 void session_close(struct session *s)
 {
     for (int i = 0; i < SESSION_PLACES; i++) {

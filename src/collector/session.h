@@ -109,6 +109,8 @@ void session_remove(struct session *s);
  * nobody holds the lock. */
 void session_remove_stale(const char *directory);
 void session_close(struct session *s);
+/* Return how many bytes the trace, its log and the file of frames occupy on disk. */
+uint64_t session_count_trace_bytes(const struct session *s);
 
 /* Call VISIT for each file in the session's directories. For a process file, HEADER is the header
  * of its process; then VISIT is called for each nested process in the file, too, from the newest to
