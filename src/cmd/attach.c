@@ -439,7 +439,7 @@ static bool are_options_valid(void)
     if (bad)
         say_error("attach: --calls %s: is not a function and a number of calls, such as step:100",
                   attach_given.calls);
-    else if (options->keep_secrets && options->secret_count)
+    else if (options->keep_secrets && options->secrets.count)
         say_error("attach: --redact leaves out what --no-redact keeps: give one of the two");
     else
         return true;

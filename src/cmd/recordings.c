@@ -29,23 +29,6 @@ static char *read_command_line(uint32_t pid)
     return strdup(bytes ? line : "(starting)");
 }
 
-static uint64_t bytes_of_file_on_disk(const char *path)
-{
-    struct stat status;
-
-    return stat(path, &status) ? 0 : (uint64_t)status.st_blocks * 512;
-}
-
-/* Return how many bytes the trace files of SESSION occupy on disk. */
-static uint64_t bytes_of_session_on_disk(const struct session *session)
-{
-    char log[PATH_MAX + 8];
-
-    snprintf(log, sizeof log, "%s-wal", session->trace);
-    return bytes_of_file_on_disk(session->trace) + bytes_of_file_on_disk(session->frames) +
-           bytes_of_file_on_disk(log);
-}
-
 static void add_pid_of_process(void *context, const char *name, enum session_place place,
                                const struct process_file *header)
 {
@@ -79,7 +62,7 @@ static void add_recording(const char *directory, void *context)
         recording.pid = recording.pids.at[0];
     recording.program = read_command_line(recording.pid);
     recording.since_unix_ns = recording.session.file->start_unix_ns;
-    recording.bytes = bytes_of_session_on_disk(&recording.session);
+    recording.bytes = session_count_trace_bytes(&recording.session);
     *list_add(list) = recording;
 }
 

@@ -37,13 +37,7 @@ static struct {
     bool force, live, quiet, standby;
     int64_t pid; /* the value of --pid, an option of `collect` */
     struct session_options session;
-    /* values of --include and --exclude, each owned until the process ends */
-    LIST(const char *) globs;
-    LIST(const char *) settings;  /* each borrowed */
-    LIST(const char *) secrets;   /* each borrowed */
-    LIST(const char *) arguments; /* each borrowed */
-    LIST(const char *) triggers;  /* each borrowed */
-    int snapshot_signal;          /* the signal that requests a snapshot, or 0 if there is none */
+    int snapshot_signal; /* the signal that requests a snapshot, or 0 if there is none */
 } given = {.session.frames = SESSION_FOLDED, .session.max_stall_ns = SESSION_MAX_STALL_NS};
 
 #define KEEP_LEAST_NS UINT64_C(1000000000)
@@ -111,18 +105,14 @@ static const char *read_snapshot_on_option(const struct option *option, const ch
         given.snapshot_signal = number;
     else if (!is_call && strcmp(value, "exception"))
         return "not 'FUNC>TIME' such as 'handle>200ms', exception, USR1, USR2 or HUP";
-    *list_add(&given.triggers) = value;
-    given.session.triggers = given.triggers.at;
-    given.session.trigger_count = (uint32_t)given.triggers.count;
+    *list_add(&given.session.triggers) = value;
     return NULL;
 }
 
 /* Read the value of --include or --exclude. */
 static const char *read_pattern_option(const struct option *option, const char *value)
 {
-    *list_add(&given.globs) = say_print("%c%s", option->name[0] == 'i' ? '+' : '-', value);
-    given.session.globs = given.globs.at;
-    given.session.glob_count = (uint32_t)given.globs.count;
+    *list_add(&given.session.globs) = say_print("%c%s", option->name[0] == 'i' ? '+' : '-', value);
     return NULL;
 }
 
@@ -130,35 +120,20 @@ static const char *read_pattern_option(const struct option *option, const char *
  * python/dyntrace/_settings.py. */
 static const char *read_set_option(const struct option *option, const char *value)
 {
-    if (given.settings.count >= SETTINGS_MAX)
+    if (given.session.settings.count >= SETTINGS_MAX)
         return "more than 64 settings";
-    *list_add(&given.settings) = value;
-    given.session.settings = given.settings.at;
-    given.session.setting_count = (uint32_t)given.settings.count;
+    *list_add(&given.session.settings) = value;
     return NULL;
 }
 
-/* Read the value of --args. */
-static const char *read_args_option(const struct option *option, const char *value)
+/* Append the value of --args or --redact to the list OPTION->to. */
+static const char *read_text_into_list(const struct option *option, const char *value)
 {
-    (void)option;
-    if (!*value)
-        return option_empty;
-    *list_add(&given.arguments) = value;
-    given.session.arguments = given.arguments.at;
-    given.session.argument_count = (uint32_t)given.arguments.count;
-    return NULL;
-}
+    struct session_texts *texts = option->to;
 
-/* Read the value of --redact. */
-static const char *read_redact_option(const struct option *option, const char *value)
-{
-    (void)option;
     if (!*value)
         return option_empty;
-    *list_add(&given.secrets) = value;
-    given.session.secrets = given.secrets.at;
-    given.session.secret_count = (uint32_t)given.secrets.count;
+    *list_add(texts) = value;
     return NULL;
 }
 
@@ -205,7 +180,8 @@ static const struct option run_options[] = {
              "enough"},
     {"exclude", .value = "GLOB", .read = read_pattern_option, .many = true,
      .help = "do not record code that matches; may be repeated, wins over --include"},
-    {"args", .value = "GLOB", .read = read_args_option, .many = true,
+    {"args", .value = "GLOB", .read = read_text_into_list, .to = &given.session.arguments,
+     .many = true,
      .help = "record arguments and return values of functions whose file or qualified name "
              "matches; may be repeated. Of generators and coroutines the value that they return at "
              "their end, not those that they yield. Numbers, strings and containers of them are "
@@ -244,7 +220,8 @@ static const struct option run_options[] = {
              "whose names look secret (--redact)\n"
              "types: types, shapes and dtypes, devices and strides\n"
              "off: nothing"},
-    {"redact", .value = "PATTERN", .read = read_redact_option, .many = true,
+    {"redact", .value = "PATTERN", .read = read_text_into_list, .to = &given.session.secrets,
+     .many = true,
      .help = "do not keep values whose name matches, such as 'iban*', whatever the case; may be "
              "repeated. Values of names that look secret (password, api_key, ...) are never kept, "
              "nor are they in command lines: <redacted> stands for them"},
@@ -300,11 +277,12 @@ static const struct option collect_options[] = {
     {"force", .read = option_flag, .to = &given.force, .help = "replace FILE if it is there"},
     {"values", .value = "WHICH", .read = option_choice, .to = &given.session.values,
      .words = SESSION_VALUES_WORDS, .help = "all (default), types or off, as `run --values`"},
-    {"args", .value = "GLOB", .read = read_args_option, .many = true,
+    {"args", .value = "GLOB", .read = read_text_into_list, .to = &given.session.arguments,
+     .many = true,
      .help = "record arguments and return values of functions that match, as `run --args`"},
     {"keep", .value = "BOUND", .read = read_keep_option, .many = true, .help = "as `run --keep`"},
-    {"redact", .value = "PATTERN", .read = read_redact_option, .many = true,
-     .help = "do not keep values whose name matches, as `run --redact`"},
+    {"redact", .value = "PATTERN", .read = read_text_into_list, .to = &given.session.secrets,
+     .many = true, .help = "do not keep values whose name matches, as `run --redact`"},
     {"no-redact", .read = option_flag, .to = &given.session.keep_secrets,
      .help = "keep values whose names look secret, too"},
     {"no-argv", .read = option_flag, .to = &given.session.no_argv,
@@ -330,12 +308,13 @@ const struct option attach_options[] = {
      .help = "record only code whose file or qualified name matches, as `run --include`"},
     {"exclude", .value = "GLOB", .read = read_pattern_option, .many = true,
      .help = "do not record code that matches, as `run --exclude`"},
-    {"args", .value = "GLOB", .read = read_args_option, .many = true,
+    {"args", .value = "GLOB", .read = read_text_into_list, .to = &given.session.arguments,
+     .many = true,
      .help = "record arguments and return values of functions that match, as `run --args`"},
     {"values", .value = "WHICH", .read = option_choice, .to = &given.session.values,
      .words = SESSION_VALUES_WORDS, .help = "all (default), types or off, as `run --values`"},
-    {"redact", .value = "PATTERN", .read = read_redact_option, .many = true,
-     .help = "do not keep values whose name matches, as `run --redact`"},
+    {"redact", .value = "PATTERN", .read = read_text_into_list, .to = &given.session.secrets,
+     .many = true, .help = "do not keep values whose name matches, as `run --redact`"},
     {"no-redact", .read = option_flag, .to = &given.session.keep_secrets,
      .help = "keep values whose names look secret, too"},
     {"no-argv", .read = option_flag, .to = &given.session.no_argv,
@@ -650,7 +629,7 @@ static bool can_combine_capture_option(void)
 /* Can --redact be combined with the other options? */
 static bool can_combine_redact_option(void)
 {
-    if (!given.session.keep_secrets || !given.session.secret_count)
+    if (!given.session.keep_secrets || !given.session.secrets.count)
         return true;
     say_error("run: --redact leaves out what --no-redact keeps: give one of the two");
     return false;
@@ -659,7 +638,7 @@ static bool can_combine_redact_option(void)
 /* Can --set be combined with the other options? */
 static bool can_combine_set_option(void)
 {
-    if (!given.session.setting_count || given.session.frames != SESSION_NONE)
+    if (!given.session.settings.count || given.session.frames != SESSION_NONE)
         return true;
     say_error("run: --set needs the hook that --frames none leaves out: give one of the two");
     return false;
@@ -721,7 +700,7 @@ static int run_main(int count, char **operands)
                   program.argv[0], ignoring);
     else if (given.standby)
         status = execute_prepared_program(&program);
-    else if (!given.session.setting_count ||
+    else if (!given.session.settings.count ||
              settings_are_valid(&program, &given.session, "run: --set "))
         status = record_program(&program, count, operands);
 done:

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <sqlite3.h>
-#include <sys/stat.h>
 
 #include "collector/trace_files.h"
 #include "schema.h"
@@ -33,21 +32,6 @@ static void write_metric(FILE *out, const struct collector *c, const char *name,
             name, kind, name);
     write_label(out, c->session->trace);
     fprintf(out, "\"} %.17g\n", value);
-}
-
-static uint64_t file_size(const char *path)
-{
-    struct stat status;
-
-    return stat(path, &status) ? 0 : (uint64_t)status.st_blocks * 512;
-}
-
-static uint64_t bytes_of_trace_files(const struct collector *c)
-{
-    char log[PATH_MAX + 8];
-
-    snprintf(log, sizeof log, "%s-wal", c->session->trace);
-    return file_size(c->session->trace) + file_size(c->session->frames) + file_size(log);
 }
 
 /* Write the metrics that the statement recorder/metrics returns. A row has a metric's name, kind,
@@ -96,7 +80,7 @@ static void write_all_metrics(FILE *out, struct collector *c, bool goes_on)
     write_metric(out, c, "start_time_seconds", "gauge", "When the recording began, as a unix time.",
                  (double)c->session->file->start_unix_ns / 1e9);
     write_metric(out, c, "bytes", "gauge", "Bytes of the trace on the disk.",
-                 (double)bytes_of_trace_files(c));
+                 (double)session_count_trace_bytes(c->session));
     write_metric(out, c, "recorder_cpu_seconds_total", "counter", "Processor time of the recorder.",
                  (double)recorder_cpu_ns() / 1e9);
     write_metric(out, c, "waits_total", "counter",

@@ -243,17 +243,20 @@ static int make_session_file(struct session *s, const struct session_options *o)
                                 .max_stall_ns = o->max_stall_ns,
                                 .keep_ns = o->keep_ns,
                                 .keep_bytes = o->keep_bytes,
-                                .globs = o->glob_count,
+                                .globs = (uint32_t)o->globs.count,
                                 .pid_namespace = namespace_read_pid_namespace("self"),
                                 .clock_ahead_ns = namespace_read_clock_offset(0),
-                                .settings = o->setting_count,
+                                .settings = (uint32_t)o->settings.count,
                                 .keep_secrets = o->keep_secrets,
-                                .secrets = o->secret_count,
-                                .arguments = o->argument_count,
+                                .secrets = (uint32_t)o->secrets.count,
+                                .arguments = (uint32_t)o->arguments.count,
                                 .attach_pid = o->attach_pid,
-                                .triggers = o->trigger_count,
+                                .triggers = (uint32_t)o->triggers.count,
                                 .ring_bytes = RING_BYTES,
                                 .budget_bytes = BUDGET_BYTES};
+    /* in the order of ring.h's `text` */
+    const struct session_texts *const lists[] = {&o->globs, &o->settings, &o->secrets,
+                                                 &o->arguments, &o->triggers};
     int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR | O_CREAT | O_EXCL);
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
     struct timespec now;
@@ -265,16 +268,9 @@ static int make_session_file(struct session *s, const struct session_options *o)
     file.start_clock = file.now = session_now(&file);
     fseek(out, offsetof(struct session_file, text), SEEK_SET);
     fprintf(out, "%s%c%s%c", s->spill, 0, s->trace, 0);
-    for (uint32_t i = 0; i < o->glob_count; i++)
-        fprintf(out, "%s%c", o->globs[i], 0);
-    for (uint32_t i = 0; i < o->setting_count; i++)
-        fprintf(out, "%s%c", o->settings[i], 0);
-    for (uint32_t i = 0; i < o->secret_count; i++)
-        fprintf(out, "%s%c", o->secrets[i], 0);
-    for (uint32_t i = 0; i < o->argument_count; i++)
-        fprintf(out, "%s%c", o->arguments[i], 0);
-    for (uint32_t i = 0; i < o->trigger_count; i++)
-        fprintf(out, "%s%c", o->triggers[i], 0);
+    for (size_t list = 0; list < array_count(lists); list++)
+        for (size_t i = 0; i < lists[list]->count; i++)
+            fprintf(out, "%s%c", lists[list]->at[i], 0);
     file.bytes = (uint32_t)ftell(out);
     rewind(out);
     fwrite(&file, offsetof(struct session_file, text), 1, out);
@@ -428,6 +424,21 @@ void session_remove(struct session *s)
     if (s->place[SESSION_MAIN] >= 0)
         remove_session_directory(s->directory, s->place[SESSION_MAIN]);
     s->directory[0] = 0;
+}
+
+static uint64_t bytes_on_disk(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) ? 0 : (uint64_t)status.st_blocks * 512;
+}
+
+uint64_t session_count_trace_bytes(const struct session *s)
+{
+    char log[PATH_MAX + 8];
+
+    snprintf(log, sizeof log, "%s-wal", s->trace);
+    return bytes_on_disk(s->trace) + bytes_on_disk(s->frames) + bytes_on_disk(log);
 }
 
 void session_close(struct session *s)

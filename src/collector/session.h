@@ -18,6 +18,12 @@
 
 enum { SETTINGS_MAX = 64 /* each setting has a bit in a uint64_t */ };
 
+/* A list (lib/list.h) of the values of an option that may be repeated. */
+struct session_texts {
+    const char **at; /* each text is borrowed */
+    size_t count, room;
+};
+
 struct session_options {
     enum session_frames frames;
     enum session_torch torch;
@@ -28,23 +34,18 @@ struct session_options {
     uint64_t min_duration_ns;
     uint64_t max_stall_ns;
     uint64_t keep_ns, keep_bytes; /* bounds of --keep, in time and bytes; 0: not bounded */
-    /* borrowed: globs of --include and --exclude, as "+GLOB" or "-GLOB" */
-    const char *const *globs;
-    uint32_t glob_count;
-    const char *const *settings; /* values of --set; borrowed */
-    uint32_t setting_count;      /* at most SETTINGS_MAX */
-    bool keep_secrets;           /* --no-redact */
-    const char *const *secrets;  /* patterns of --redact; borrowed */
-    uint32_t secret_count;
-    const char *const *arguments; /* globs of --args; borrowed */
-    uint32_t argument_count;
+    /* globs of --include and --exclude, as "+GLOB" or "-GLOB" */
+    struct session_texts globs;
+    struct session_texts settings;  /* values of --set; at most SETTINGS_MAX */
+    bool keep_secrets;              /* --no-redact */
+    struct session_texts secrets;   /* patterns of --redact */
+    struct session_texts arguments; /* globs of --args */
+    struct session_texts triggers;  /* conditions of --snapshot-on */
     /* For `attach`. attach_pid: pid of the process that should join, as that process sees it.
      * root: directory below which we see that process's files, "" or "/proc/PID/root"; the
      * session's directory is made where the process looks for it. */
     uint32_t attach_pid;
-    const char *root;            /* borrowed */
-    const char *const *triggers; /* conditions of --snapshot-on; borrowed */
-    uint32_t trigger_count;
+    const char *root; /* borrowed */
 };
 
 /* How `dyntrace try` runs the command again: texts for `meta`, besides the command itself. NULL:
@@ -109,6 +110,8 @@ void session_remove(struct session *s);
  * nobody holds the lock. */
 void session_remove_stale(const char *directory);
 void session_close(struct session *s);
+/* Return how many bytes the trace, its log and the file of frames occupy on disk. */
+uint64_t session_count_trace_bytes(const struct session *s);
 
 /* Call VISIT for each file in the session's directories. For a process file, HEADER is the header
  * of its process; then VISIT is called for each nested process in the file, too, from the newest to

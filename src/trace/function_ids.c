@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 
 #include "lib/say.h"
+#include "trace/prose.h"
 
 enum {
     CODE_ID,
@@ -11,11 +12,6 @@ enum {
     QUALNAME,
     FIRST_LINE,
 };
-
-static bool is_same_text(const char *one, const char *other)
-{
-    return one && other ? !strcmp(one, other) : one == other;
-}
 
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
@@ -44,8 +40,8 @@ static void add_code(struct function_ids *ids, sqlite3_stmt *row)
 
     while (at) {
         const struct function_id *other = &ids->functions.at[at - 1];
-        bool is_named_so = is_same_text(other->qualname, code.qualname) &&
-                           is_same_text(other->filename, code.filename);
+        bool is_named_so = prose_are_texts_equal(other->qualname, code.qualname) &&
+                           prose_are_texts_equal(other->filename, code.filename);
         bool is_there = other->first_line == code.first_line && other->is_lined == code.is_lined;
         if (is_named_so && is_there)
             break;

@@ -11,14 +11,6 @@
 
 enum { DEPTH = 2 /* containers that are nested deeper than this are written as their types */ };
 
-/* Return how many arguments CODE has, including *args and **kwargs. They are CODE's first local
- * variables. */
-static int count_arguments(const PyCodeObject *code)
-{
-    return code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) +
-           !!(code->co_flags & CO_VARKEYWORDS);
-}
-
 /* Write TEXT as a CONTROL_ARGS of the innermost open frame. SESSION is the session in which TEXT
  * was made: making it may have collected garbage, and finalizers may have ended that recording,
  * begun another or switched greenlets. */
@@ -53,7 +45,7 @@ static void write_arguments(struct tracer *t, uint32_t session, compat_frame *fr
 {
     KEPT struct tracer_exception pending = tracer_put_exception_aside();
     PyCodeObject *code = compat_get_code(frame);
-    const int count = count_arguments(code);
+    const int count = compat_count_arguments(code);
     OWNED PyObject *keys = PyTuple_GetSlice(code->co_localsplusnames, 0, count);
     PyObject **values = calloc((size_t)count + 1, sizeof *values);
     struct attributes text;

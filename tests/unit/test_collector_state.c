@@ -9,8 +9,8 @@ int main(void)
     struct collector_state state;
     struct decode_place *place[PLACES];
     char path[300], name[64];
-    const char *const globs[] = {"+a*", "-b"};
-    struct session_options options = {.frames = SESSION_USER, .max_depth = 7, .globs = globs, .glob_count = 2};
+    const char *globs[] = {"+a*", "-b"};
+    struct session_options options = {.frames = SESSION_USER, .max_depth = 7, .globs = {globs, 2}};
     struct stat status;
     bool busy;
 

@@ -44,9 +44,9 @@ static char *words_to_json(const struct session_options *options, const char *wo
 
     if (options->keep_secrets)
         return json_array(words, length);
-    for (uint32_t i = 0; i < options->secret_count; i++)
-        append_text(&globs, options->secrets[i]);
-    rules = (struct secret_rules){globs.at, options->secret_count};
+    for (size_t i = 0; i < options->secrets.count; i++)
+        append_text(&globs, options->secrets.at[i]);
+    rules = (struct secret_rules){globs.at, (uint32_t)options->secrets.count};
     secret_redact_command(&rules, words, length, &kept);
     made = json_array(kept.failed ? "" : kept.text, kept.failed ? 0 : kept.bytes);
     *redacted |= kept.changed;
@@ -100,9 +100,9 @@ static char *options_to_json(const struct session_options *options, const char *
     add_choice_option(&words, "--values", SESSION_VALUES_WORDS, options->values);
     if (options->capture)
         append_text(&words, "--capture");
-    for (uint32_t i = 0; i < options->glob_count; i++) {
-        append_text(&words, *options->globs[i] == '+' ? "--include" : "--exclude");
-        append_text(&words, options->globs[i] + 1);
+    for (size_t i = 0; i < options->globs.count; i++) {
+        append_text(&words, *options->globs.at[i] == '+' ? "--include" : "--exclude");
+        append_text(&words, options->globs.at[i] + 1);
     }
     if (options->max_depth) {
         char *depth = say_print("%u", options->max_depth);
@@ -110,15 +110,15 @@ static char *options_to_json(const struct session_options *options, const char *
         append_text(&words, depth);
         free(depth);
     }
-    for (uint32_t i = 0; i < options->argument_count; i++) {
+    for (size_t i = 0; i < options->arguments.count; i++) {
         append_text(&words, "--args");
-        append_text(&words, options->arguments[i]);
+        append_text(&words, options->arguments.at[i]);
     }
     if (options->keep_secrets)
         append_text(&words, "--no-redact");
-    for (uint32_t i = 0; i < options->secret_count; i++) {
+    for (size_t i = 0; i < options->secrets.count; i++) {
         append_text(&words, "--redact");
-        append_text(&words, options->secrets[i]);
+        append_text(&words, options->secrets.at[i]);
     }
     if (python) {
         append_text(&words, "--python");

@@ -320,11 +320,11 @@ static bool report_invalid_setting(const char *line, const struct session_option
     unsigned long number = strtoul(line, &why, 10);
     int length;
 
-    if (*why != ' ' || number >= options->setting_count)
+    if (*why != ' ' || number >= options->settings.count)
         return false;
     why++;
     length = (int)strcspn(why, "\n");
-    say_error("%s%s: %.*s", who, options->settings[number], length, why);
+    say_error("%s%s: %.*s", who, options->settings.at[number], length, why);
     return true;
 }
 
@@ -358,8 +358,8 @@ bool settings_are_valid(const struct program *t, const struct session_options *o
     find_settings_file(path);
     argv[0] = t->python ? t->path : program_choose_python();
     argv[4] = t->python ? "1" : "0";
-    for (uint32_t i = 0; i < options->setting_count; i++)
-        argv[5 + i] = options->settings[i];
+    for (size_t i = 0; i < options->settings.count; i++)
+        argv[5 + i] = options->settings.at[i];
     asked = interpreter_start_question(argv, false);
     interpreter_read_answer(&asked, text, ANSWER_MAX);
     for (const char *line = text; *line; line = line_after(line))

@@ -330,8 +330,7 @@ bool plan_settings_are_valid(const struct plan *plan)
         struct words settings = settings_split_text(&arena, plan->settings.at[i]);
         bool many = settings.count > SETTINGS_MAX;
         struct session_options options = {
-            .settings = settings.at,
-            .setting_count = many ? SETTINGS_MAX : (uint32_t)settings.count,
+            .settings = {settings.at, many ? SETTINGS_MAX : settings.count},
         };
         if (!settings_are_valid(&program, &options, "try: "))
             fit = false;

@@ -178,6 +178,14 @@ static inline PyCodeObject *compat_get_code(compat_frame *frame)
     return COMPAT_BORROWED(frame->f_executable);
 }
 
+/* Return how many arguments CODE has, including *args and **kwargs. They are CODE's first local
+ * variables. */
+static inline int compat_count_arguments(const PyCodeObject *code)
+{
+    return code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) +
+           !!(code->co_flags & CO_VARKEYWORDS);
+}
+
 /* Return the function whose call the frame is, borrowed. */
 static inline PyFunctionObject *compat_get_function(compat_frame *frame)
 {

@@ -354,12 +354,6 @@ static int call_watcher(PyThreadState *ts, PyObject *callback, struct code_state
 
 enum { SMALL_ARGUMENTS = 15, GENERATORS = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR };
 
-static int count_arguments(const PyCodeObject *code)
-{
-    return code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) +
-           !!(code->co_flags & CO_VARKEYWORDS);
-}
-
 /* Return the flat form of CODE, the code of ENTRY: every argument is positional. It is made once. A
  * new reference, or NULL with an exception. */
 static PyObject *get_code_with_positional_arguments(struct cache_entry *entry, PyCodeObject *code)
@@ -372,9 +366,9 @@ static PyObject *get_code_with_positional_arguments(struct cache_entry *entry, P
         return Py_NewRef(entry->flat ? entry->flat : (PyObject *)code);
     replace = tracer_get_attribute((PyObject *)code, "replace");
     none = PyTuple_New(0);
-    names =
-        Py_BuildValue("{s:i,s:i,s:i}", "co_argcount", count_arguments(code), "co_kwonlyargcount", 0,
-                      "co_flags", code->co_flags & ~(CO_VARARGS | CO_VARKEYWORDS));
+    names = Py_BuildValue("{s:i,s:i,s:i}", "co_argcount", compat_count_arguments(code),
+                          "co_kwonlyargcount", 0, "co_flags",
+                          code->co_flags & ~(CO_VARARGS | CO_VARKEYWORDS));
     if (replace && none && names)
         flat = PyObject_Call(replace, none, names);
     if (flat && !entry->flat && entry->valid)
@@ -455,7 +449,7 @@ static void release_function_of_entry(struct cache_entry *entry, PyObject *funct
 static PyObject *call_with_arguments_of_frame(struct tracer *t, compat_frame *frame, PyObject *code,
                                               PyObject *function)
 {
-    int count = count_arguments(compat_get_code(frame));
+    int count = compat_count_arguments(compat_get_code(frame));
     PyObject *small[SMALL_ARGUMENTS + 1];
     PyObject **arguments = small;
     PyObject *result;
@@ -481,7 +475,7 @@ static PyObject *call_with_arguments_of_frame(struct tracer *t, compat_frame *fr
  * function. Release the arguments of the replaced frame, so that they die when FRAME drops them. */
 static void begin_replacing_frame(struct tracer *t, compat_frame *frame)
 {
-    int count = t->replaced ? count_arguments(compat_get_code(t->replaced)) : 0;
+    int count = t->replaced ? compat_count_arguments(compat_get_code(t->replaced)) : 0;
 
     t->replacement = NULL;
     if (unlikely(t->replay != NULL) && t->replay->original == t->replaced)

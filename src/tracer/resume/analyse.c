@@ -108,23 +108,11 @@ static bool analyse_reachable_steps(struct program *p)
     return true;
 }
 
-/* Return how many arguments CODE has, which are its first variables. */
-static int count_arguments(const PyCodeObject *code)
-{
-    int count = code->co_argcount + code->co_kwonlyargcount;
-
-    if (code->co_flags & CO_VARARGS)
-        count++;
-    if (code->co_flags & CO_VARKEYWORDS)
-        count++;
-    return count;
-}
-
 /* Return what variable number I of CODE holds at the beginning: an argument has a value, a free
  * variable has a cell. */
 static unsigned char kind_of_slot_at_start(const PyCodeObject *code, int32_t i)
 {
-    if (i < count_arguments(code))
+    if (i < compat_count_arguments(code))
         return SLOT_VALUE;
     return _PyLocals_GetKind(code->co_localspluskinds, i) & CO_FAST_FREE ? SLOT_CELL : SLOT_NULL;
 }

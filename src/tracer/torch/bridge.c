@@ -419,18 +419,12 @@ static bool would_shim_look_up_call(const struct tracer *t)
            shim_is_deciding(t, PyThreadState_Get(), t->front);
 }
 
-static int count_arguments(const PyCodeObject *code)
-{
-    return code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) +
-           !!(code->co_flags & CO_VARKEYWORDS);
-}
-
 /* Change those arguments of FRAME that the dict CHANGED has. */
 static void set_arguments_of_frame(compat_frame *frame, PyObject *changed)
 {
     const PyCodeObject *code = compat_get_code(frame);
 
-    for (int i = 0; i < count_arguments(code); i++) {
+    for (int i = 0; i < compat_count_arguments(code); i++) {
         PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
         PyObject *value = PyDict_GetItemWithError(changed, name);
         PyObject *old;
