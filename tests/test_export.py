@@ -198,7 +198,7 @@ def test_an_exported_part_has_its_decisions(run, tmp_path):
     (["--time", "1..2"], "not from a time"), (["--thread", "nobody"], "--thread nobody: there is none in this trace"),
     (["--process", "7"], "--process 7: there is none"), (["--function", "nix*"], "--function nix*: there is none"), (["--function", ""], "needs a value"),
 ])
-def test_a_part_that_does_not_exist_is_an_error(run, tmp_path, arguments, why):
+def test_exporting_a_time_thread_process_or_function_that_is_not_there_is_an_error(run, tmp_path, arguments, why):
     done = run("export", make_trace(tmp_path / "t.db"), "--format", "folded", "-o", tmp_path / "out", *arguments)
     assert done.returncode == 2 and why in done.stderr and done.stderr.count("\n") == 1 and not (tmp_path / "out").exists()
 

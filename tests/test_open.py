@@ -255,7 +255,7 @@ print(rows[0]._0 == "\\udcff<b", "alert" in pages[1], "\\\\udcff" in pages[1])
     assert "<b>.db" not in out and "<i>" not in out
 
 
-def test_rows_are_shown_as_an_html_table_of_the_first_20(ask, trace):
+def test_the_html_table_of_a_result_shows_its_first_20_rows(ask, trace):
     out = ask("""
 rows = dyntrace.open("t.db").sql("SELECT value AS n, NULL AS none FROM json_each(?)", "[" + ",".join("5" * 30) + "]")
 page = rows._repr_html_()

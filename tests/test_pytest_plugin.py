@@ -92,7 +92,7 @@ def test_good(): run(16)
     assert sqlite3.connect(kept[0]).execute("SELECT COUNT(*) FROM compile WHERE outcome = 'compiled'").fetchone() == (1,)
 
 
-def test_options_of_the_plugin_work(suite, tmp_path):
+def test_options_switch_recording_off_and_set_its_directory_and_arguments(suite, tmp_path):
     tests = """
 @pytest.mark.dyntrace(max_compiles=0, reset=True)
 @pytest.mark.parametrize("name", ["a/b", "../../x"])

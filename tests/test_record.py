@@ -444,7 +444,7 @@ for strict in (False, True):
 """
 
 
-def test_of_two_threads_that_record_at_once_the_second_joins(here, python, tmp_path):
+def test_a_second_thread_that_records_joins_the_recording_of_the_first(here, python, tmp_path):
     """As a recording within another does: with strict=True it raises."""
     done = here(python, "-W", "ignore", "-c", TOGETHER)
     assert (done.stdout, done.stderr) == ("2 1 []\n1 1 [True]\n", ""), done

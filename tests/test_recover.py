@@ -675,7 +675,7 @@ sys.stdin.readline()
 """
 
 
-def test_ended_children_leave_no_shared_memory_and_are_not_lost(dyntrace, python, tmp_path):
+def test_files_of_ended_children_are_removed_and_their_frames_are_kept(dyntrace, python, tmp_path):
     """Grandchildren whose parent has ended are not lost either. Their files have the parent's name."""
     trace = tmp_path / "t.db"
     (tmp_path / "forks.py").write_text(FORKS)

@@ -101,7 +101,7 @@ def test_a_remedy_whose_trial_had_no_gain_says_so(why, sizes):
     (None, 2, False, "1 compile instead of 3, 2 eager calls instead of some that were not counted; no gain"),
     (None, None, True, "1 compile instead of 3, eager calls not counted"),
     (2, None, False, "1 compile instead of 3, eager calls not counted; no gain")])
-def test_uncounted_eager_calls_are_at_least_one(why, sizes, before, after, gain, words):
+def test_eager_calls_that_were_not_counted_are_taken_as_at_least_one(why, sizes, before, after, gain, words):
     """torch gave the function up, so its eager calls were not counted. There was at least one such call."""
     tried(sizes, "", eager=before)
     tried(sizes, MARK, compiles=1, recompiles=0, eager=after)

@@ -105,7 +105,7 @@ def test_a_program_without_torch_gets_no_message_about_torch(record, python, mod
     assert trace.err == "" and trace.rows("SELECT torch_version, torch_mode, torch_note FROM process") == [(None, None, None)]
 
 
-def test_of_several_torch_options_the_last_counts(watched):
+def test_the_last_of_several_torch_options_wins(watched):
     assert watched(torch("2.13.0"), "--torch", "off", "--torch", "observe").torch == ("2.13.0", "observe", None)
 
 

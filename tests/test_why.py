@@ -646,11 +646,11 @@ def test_a_recompile_that_another_recompile_caused_names_that_one(run, plant, fr
 
 
 @pytest.mark.parametrize("frames", [True, False])
-def test_recompiles_for_different_changes_do_not_follow_from_each_other(run, plant, frames):
+def test_recompiles_with_different_causes_are_not_reported_as_a_chain(run, plant, frames):
     assert follows(run, cascade(plant(), frames, same=False).done())[1] == [None] * 3
 
 
-def test_recompiles_in_different_calls_do_not_follow_from_each_other(run, plant):
+def test_recompiles_in_different_calls_are_not_reported_as_a_chain(run, plant):
     p = cascade(plant())
     p.db.execute("UPDATE frame_rows SET parent_id = frame_id - 2 WHERE code_id = 3") # main calls it itself
     assert follows(run, p.done())[1] == [None] * 3

@@ -130,7 +130,7 @@ def test_each_process_has_its_torch_version_mode_and_rank(runs, parts, program, 
 
 @every
 @modes
-def test_outcomes_of_calls_are_those_that_the_program_knows(parts, program, mode):
+def test_outcomes_of_calls_match_the_programs_own_list(parts, program, mode):
     """The outcomes of each function's calls are compared in order. Where several threads call, their numbers are."""
     for part in parts(program, mode):
         wanted = dict(part.known.get("calls", {}))
@@ -196,7 +196,7 @@ def differences(found, wanted):
 
 @every
 @modes
-def test_frames_are_the_calls_that_the_program_knows(parts, program, mode):
+def test_number_of_frames_equals_the_programs_own_count_of_calls(parts, program, mode):
     """Each call of a function that Python entered has a frame, whatever code ran. Inlined calls have none."""
     for part in parts(program, mode):
         for name, count in part.known.get("frames", {}).items():
@@ -207,7 +207,7 @@ def test_frames_are_the_calls_that_the_program_knows(parts, program, mode):
 
 @monitored
 @modes
-def test_frames_are_those_that_python_counted(runs, program, mode):
+def test_number_of_frames_equals_the_count_by_sys_monitoring(runs, program, mode):
     """In a fourth run, without us, sys.monitoring counts how often each function of the program's file was entered."""
     counted = runs(program, "counted")
     assert counted.known
@@ -236,7 +236,7 @@ def test_a_frame_has_the_outcome_and_entry_of_its_lookup(runs, program, mode):
 
 @compiling
 @modes
-def test_compiles_are_those_that_torch_counted(parts, program, mode):
+def test_compiles_match_the_metrics_of_torch(parts, program, mode):
     """torch's own metrics have a record for each compile that got an id."""
     for part in parts(program, mode):
         found = [(label, name.partition("@")[0].rpartition(".")[2], outcome)
@@ -271,7 +271,7 @@ def test_each_function_has_the_compiles_that_its_calls_needed(parts, program, mo
 
 @compiling
 @modes
-def test_living_entries_are_those_that_torch_lists(parts, program, mode):
+def test_living_entries_match_the_list_that_torch_has(parts, program, mode):
     """torch itself lists a function's entries. Each was hit as often as the recorded calls say."""
     for part in parts(program, mode):
         rows = part.of("SELECT c.process_id, c.qualname, e.label, e.died_ns IS NULL, e.backend, "
@@ -287,7 +287,7 @@ def test_living_entries_are_those_that_torch_lists(parts, program, mode):
 
 @compiling
 @modes
-def test_deaths_of_entries_are_those_that_the_program_knows(parts, program, mode):
+def test_deaths_of_entries_match_the_programs_own_list(parts, program, mode):
     for part in parts(program, mode):
         compiles = part.compiles()
         dead = dict(part.of("SELECT c.process_id, e.cache_entry_id, e.death_cause FROM cache_entry e JOIN code c USING (code_id) "
@@ -329,7 +329,7 @@ def deciding(part):
 
 @compiling
 @modes
-def test_causes_of_recompiles_are_those_that_were_planted(parts, program, mode):
+def test_causes_of_recompiles_match_those_that_the_program_planted(parts, program, mode):
     """The author of the program knows which guard decides, and its expected and actual value."""
     for part in parts(program, mode):
         found = deciding(part)
@@ -350,7 +350,7 @@ def test_causes_of_recompiles_are_those_that_were_planted(parts, program, mode):
 
 @compiling
 @modes
-def test_causes_are_those_that_torch_gave(parts, program, mode):
+def test_causes_match_those_that_torch_gave(parts, program, mode):
     """Torch keeps the first reason that it finds for each recompilation, as `older label: sentence`."""
     for part in parts(program, mode):
         wanted = {label: reason for label, _, _, _, reason in part.known["metrics"] if reason}
@@ -408,7 +408,7 @@ def test_observe_mode_records_no_guard_count_of_a_failed_check(runs, program):
 
 @compiling
 @modes
-def test_graph_breaks_are_those_that_the_program_knows(parts, program, mode):
+def test_graph_breaks_match_the_programs_own_list(parts, program, mode):
     for part in parts(program, mode):
         found = collections.Counter()
         for qualname, place, line, resumed in part.of(
@@ -425,7 +425,7 @@ def test_graph_breaks_are_those_that_the_program_knows(parts, program, mode):
 
 @compiling
 @modes
-def test_graph_breaks_are_those_that_torch_counted(parts, program, mode):
+def test_graph_breaks_match_the_count_by_torch(parts, program, mode):
     """The breaks are compared by message, as in torch's counter."""
     for part in parts(program, mode):
         counted = part.known["counters"].get("graph_break", {})
@@ -436,7 +436,7 @@ def test_graph_breaks_are_those_that_torch_counted(parts, program, mode):
 
 @compiling
 @modes
-def test_graphs_are_those_that_the_backend_was_given(parts, program, mode):
+def test_graphs_match_those_that_the_backend_was_given(parts, program, mode):
     """Each graph has the nodes that the program's own backend was given, in that order."""
     for part in parts(program, mode):
         nodes = collections.defaultdict(list)
