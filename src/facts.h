@@ -60,7 +60,7 @@ struct fact_CODE {
     struct fact_text qualname, filename;
 };
 struct fact_THREAD {
-    int64_t thread /* the id that CONTROL_THREAD has */, os_tid;
+    int64_t thread /* the same id as in CONTROL_THREAD */, os_tid;
     struct fact_text name;
 };
 struct fact_LOSS {
@@ -98,8 +98,8 @@ enum fact_how {
     CAUSE_CUT /* not a cause: the search for further causes ran out of time */
 };
 struct fact_CAUSE {
-    int64_t compile, entry, guard /* ordinal of the guard; -1: unknown; -2: how is CAUSE_CUT */,
-        how /* enum fact_how */, dimension /* -1: none */;
+    /* guard: ordinal of the guard; -1: unknown; -2: no guard, because `how` is CAUSE_CUT */
+    int64_t compile, entry, guard, how /* enum fact_how */, dimension /* -1: none */;
     struct fact_text kind, source /* "": the guard's own source */, aspect, expected, actual, words;
 };
 struct fact_ORDER {

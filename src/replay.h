@@ -272,7 +272,7 @@ struct replay_finding {
 struct replay_verdict {
     LIST(struct replay_finding) findings; /* owned: lookups that contradict the rules, by time */
     int64_t lookups;                      /* how many lookups there are */
-    /* number of lookups that were checked against all rules */
+    /* number of lookups that were checked against all rules of the cache */
     int64_t whole;
     /* number of lookups checked only in part, because the entries that they tried are not known */
     int64_t observed;

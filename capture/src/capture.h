@@ -277,7 +277,9 @@ struct watched {
     /* the shadow of the frame's function; NULL for the captured function itself */
     struct shadow *function;
     struct shadow *globals; /* the source of the function's globals */
-    uint32_t serial; /* a shadow with a higher serial is newer, so its changes need no undo copy */
+    /* A shadow with a higher serial was made after this frame began. Undoing the frame drops the
+     * shadow, so changes of the shadow need no undo copy. */
+    uint32_t serial;
     /* the function is a resume function: an argument may be the marker for "this variable is
      * unbound" */
     bool resumed;

@@ -14,8 +14,8 @@ enum { DEEPEST = 16 /* deepest nesting of a container that an effect makes visib
 
 /* ---- which objects an effect may change ---- */
 
-/* Is SHADOW a constant, a source or a graph node? A plan can make the value of these again without
- * visiting items. */
+/* Is SHADOW a constant, a source or a graph node? Then a plan can make the value again in one step,
+ * and need not make the value's items first. */
 static bool can_plan_make_again_directly(const struct shadow *shadow)
 {
     switch (shadow->kind) {

@@ -338,7 +338,7 @@ def _classify_outcome(token, result, error):
         action = str(getattr(strategy, "cur_action", "")).rpartition(".")[2]
         sticky = bool(getattr(result, "apply_to_code", True)) and action != "DEFAULT"
     elif result is None:
-        # By None torch 2.6 tells that it skips the code from now on. In versions with a
+        # In torch 2.6, None means that torch skips this code from now on. In versions with a
         # ConvertFrameReturn, None is not a valid answer.
         action = (
             "DEFAULT"
@@ -916,7 +916,7 @@ def _note_listings(token, result, made):
     notes.listing(token.id, "modified_bytecode", _disassemble_code(made, whole))
     guards = getattr(getattr(result, "guarded_code", result), "guard_manager", None)
     root = getattr(guards, "root", None)
-    # without values a listing would add nothing to the rows of the table `guard`
+    # If values may not be shown, a listing has only what the table `guard` has already.
     if root is not None and whole:
         notes.listing(token.id, "guards", _list_guards(root))
 

@@ -547,7 +547,7 @@ static void append_part(text_list *out, const char *part, size_t length)
 /* Is TEXT a call, "check_tensor(...)", or a dictionary of settings, "... against {...}"? Then a
  * part of it can be understood alone. A part of any other text cannot, for example the "2" of
  * "L['t'] == (1, 2)". */
-static bool has_parts(const char *text)
+static bool has_separate_parts(const char *text)
 {
     const char *bracket = text + strcspn(text, "({");
     size_t before = (size_t)(bracket - text);
@@ -563,7 +563,7 @@ char *text_differing(const char *text, const char *other)
     struct parts others = split_parts(other);
     text_list out = {0};
 
-    if (!has_parts(text))
+    if (!has_separate_parts(text))
         return strdup(text);
     if (mine.count != others.count || mine.count == PARTS_MOST)
         return strdup(text);

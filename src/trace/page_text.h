@@ -39,8 +39,8 @@ struct page_text {
     /* Bind the parameters after ?1 of a statement of the page. NULL if the
      * statements have only ?1. */
     void (*bind)(const void *context, struct query *query);
-    /* Print what the line "--call NAME" of a template stands for. ROW is the current row, or NULL
-     * if C has filled in the row. */
+    /* Print the part of the page that the line "--call NAME" of a template stands for. ROW is the
+     * current row of the query, or NULL if the row comes from C code and not from a query. */
     void (*call)(struct page_text *page, const char *name, struct query *row);
 };
 

@@ -86,7 +86,7 @@ enum remedy_use {
      * USE_COMPUTED fits as well */
     USE_COUNTED,
     USE_TESTED, /* the line branches on the number */
-    USE_SLICED, /* the line slices by the number, or loops over a range up to it */
+    USE_SLICED, /* the line has x[:n] or range(n), where n is the number */
     USE_PASSED, /* the line passes the number unchanged to a function */
     /* the line uses the number as a key, table[n]; a rule for USE_COMPUTED fits as well */
     USE_KEY,

@@ -520,7 +520,8 @@ static void span_free(PyObject *self)
 
     if (PyObject_GC_IsTracked(self))
         PyObject_GC_UnTrack(self);
-    while (span->open) { /* drop open spans: the program frees this object within its own `with` */
+    /* spans are still open if the program frees this object inside its own `with` block */
+    while (span->open) {
         PyObject *open = span->open;
         span->open = Py_XNewRef(((struct open *)open)->before);
         Py_DECREF(open);

@@ -789,7 +789,7 @@ static void add_nested(struct whatif *w, struct like_code *code, uint32_t of, si
 
 /* Fill the list `nested` of CODE with the code objects that the compiled code of OF calls. They
  * were looked up during calls that compiled OF. */
-static void read_nested(struct whatif *w, struct like_code *code, uint32_t of)
+static void fill_nested_callees(struct whatif *w, struct like_code *code, uint32_t of)
 {
     const struct replay *r = w->r;
 
@@ -810,7 +810,7 @@ static void count_callee_calls(struct whatif *w, const struct call *c)
     struct like_code *code = &w->codes[c->code];
 
     if (!code->nested_read)
-        read_nested(w, code, c->code);
+        fill_nested_callees(w, code, c->code);
     for (size_t i = 0; i < code->nested.count; i++) {
         uint32_t nested = code->nested.at[i];
         if (!is_resume_function_of(w, c->code, nested, RESTS))

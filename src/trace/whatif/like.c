@@ -605,9 +605,9 @@ static bool is_size_made_dynamic(const struct whatif *w, uint32_t code, const ch
     return is_made_dynamic(w, code, source, dimension) && !is_held_by_module(source);
 }
 
-/* A and B are guards on two tensors, X and Y are these tensors in a later call. Has torch one
- * symbol for dimension D of A and dimension E of B, because the sizes were equal at the compile,
- * and do the sizes differ in the later call? */
+/* A and B are guards on two tensors. X and Y are the values of these tensors in a later call.
+ * Returns true if both conditions hold: at the compile, dimension D of A and dimension E of B had
+ * equal sizes, so that torch uses one symbol for both; and in the later call the sizes differ. */
 static bool is_shared_symbol_split(const struct whatif *w, uint32_t code, const struct guard *a,
                                    int d, const struct guard *b, int e, const struct value *x,
                                    const struct value *y)

@@ -521,7 +521,7 @@ static void add_remedies_for_guard_errors(struct why *why, const struct remedy_f
 
     list_each(guard, &why->guards) {
         if (strcmp(guard->result, check_words[CHECK_ERROR]) != 0)
-            break; /* stop here, because guards that raised come first in the list */
+            break; /* the list begins with all guards that raised, so no other follows */
         facts.cause.source = guard->source;
         facts.count = guard->times;
         add_remedy_for_outcome(why, OUTCOME_GUARD_ERROR, facts, guard->expression);

@@ -12,11 +12,13 @@
  *                                    dict watcher is called then. Each class gets that dict
  *                                    before its first subclass, so that there is one to watch
  *
- * A class whose __init__ is not recorded (--frames user) is opened again by the first call of that
- * __init__ that the hook sees. A type watcher closes it when the class or a base changes.
+ * If a class's __init__ is not recorded (--frames user), the first call of that __init__ that the
+ * hook sees allows specialised calls of the class again. A type watcher prevents them again when
+ * the class or a base changes.
  *
- * CPython calls a closed class slowly, through a tuple of the arguments. `construct` avoids the
- * tuple, and takes about as long as a specialised call plus the hook would. */
+ * Without specialised calls CPython calls a class slowly, through a tuple of the arguments.
+ * `construct` avoids the tuple, and takes about as long as a specialised call plus the hook would.
+ */
 #include "tracer/tracer.h"
 
 #if COMPAT_INIT_BYPASSES_HOOK
@@ -70,7 +72,7 @@ HOT static PyObject *construct(PyObject *callable, PyObject *const *args, size_t
     return self;
 }
 
-/* ---- close and open one class ---- */
+/* ---- prevent and allow specialised calls of one class ---- */
 
 /* Return the Python function that is TYPE's __init__, borrowed; or NULL. */
 static PyObject *find_python_init(PyTypeObject *type)
@@ -108,8 +110,8 @@ static void allow_specialised_calls(PyTypeObject *type)
 
 /* ---- watch for changed and for new classes ---- */
 
-/* Close a class that has changed. The assignment is enough, because CPython has already given the
- * class a new version. */
+/* Prevent specialised calls of a class that has changed. The assignment is enough, because CPython
+ * has already given the class a new version. */
 static int prevent_specialised_calls_again(PyTypeObject *type)
 {
     if (type->tp_alloc == PyType_GenericAlloc)

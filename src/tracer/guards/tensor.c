@@ -109,8 +109,8 @@ static int have_mappings_same_items(PyObject *first, PyObject *second,
     return result;
 }
 
-/* Have the parts of the dtypes A and B, which are in their attribute ATTRIBUTE, the same
- * metadata? */
+/* Have the dtypes inside A and B the same metadata? ATTRIBUTE names the attribute that holds the
+ * inner dtypes: `subdtype` (an array) or `fields` (a record). */
 static int have_parts_same_metadata(PyObject *a, PyObject *b, const char *attribute)
 {
     OWNED PyObject *first = tracer_get_attribute(a, attribute);

@@ -21,7 +21,7 @@ static void show_query(struct view *view, const char *text)
     rows_start_query(list);
 }
 
-static void sql_run_typed(struct view *view, const char *text)
+static void run_typed_query(struct view *view, const char *text)
 {
     text += strspn(text, " ");
     if (!*text)
@@ -34,7 +34,7 @@ static void sql_run_typed(struct view *view, const char *text)
 static void sql_open(struct view *view)
 {
     if (view->target.where) {
-        sql_run_typed(view, view->target.where);
+        run_typed_query(view, view->target.where);
         return;
     }
     show_query(view, names);
@@ -69,6 +69,6 @@ const struct view_ops view_sql = {
     .open = sql_open,
     .lead = sql_get_target,
     .asks = "SQL: ",
-    .input = sql_run_typed,
+    .input = run_typed_query,
     .keys = "i query  Enter opens  s sort  f filter  / search  e export",
 };
