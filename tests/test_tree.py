@@ -132,6 +132,13 @@ def test_a_name_that_is_neither_file_nor_function_is_reported_as_such(run, recor
     assert done.returncode == 2 and one_line(done.stderr).strip() == f"dyntrace: gone.db: no such file, and no such function in {path.name}"
 
 
+@pytest.mark.parametrize("command", ["why", "tree", "show"])
+def test_a_missing_trace_is_named_where_no_other_trace_is(run, tmp_path, command):
+    """A message about the directory alone would hide a mistyped name."""
+    done = run(command, "gone.db", cwd=tmp_path)
+    assert done.returncode == 2 and one_line(done.stderr).strip() == "dyntrace: gone.db: No such file or directory"
+
+
 def test_a_tree_below_a_deep_recursion_is_printed(run, tmp_path):
     path = make_trace(tmp_path / "deep.db", rows=ROWS.split("INSERT INTO frame_rows")[0])
     deep = 400_000

@@ -297,12 +297,13 @@ bool find_split_operands(const char *command, int count, char **given, const cha
 
 bool find_is_name_plausible(const char *command, const char *name, char *const *files)
 {
-    bool in_place = name && !*files && is_file(name);
+    bool is_alone = name && !*files;
+    bool is_path = is_alone && (is_file(name) || traces_is_operand(name));
     struct db *db;
 
-    if (!in_place || db_is_trace_in_directory())
+    if (!is_path || db_is_trace_in_directory())
         return true;
-    db = db_open(name); /* db_open() reports why the existing file NAME is not a trace */
+    db = db_open(name); /* db_open() reports that NAME is missing or no trace */
     if (db)
         say_error("%.200s: a trace whose name does not end in .db is named after a function: "
                   "`dyntrace %s FUNC %.200s`",
