@@ -406,7 +406,7 @@ static void export_folded(struct export *export)
     struct names names = {0};
     LIST(const char *) path = {0};  /* the names in one line, innermost call first */
     LIST(const char *) texts = {0}; /* a name for each node of the tree */
-    LIST(int64_t) lengths = {0};    /* for each node, the length of its line without the time */
+    LIST(int64_t) lengths = {0};    /* for each node, the bytes of its line's names */
     int64_t bytes = 0;
 
     export->progress.what = "folding stacks";

@@ -102,7 +102,8 @@ static bool is_suggestion_kept(const struct near *near, const char *name)
 
 void near_offer_name(struct near *near, const char *name)
 {
-    /* a change costs 2, so up to half of the typed letters may be wrong */
+    /* A wrong letter adds 2 to the distance. So a name is alike if at most half of the letters
+     * are wrong. */
     int worst = (int)strnlen(near->typed, NEAR_BYTES);
     int distance = distance_of_names(near->typed, name);
     bool is_like = strlen(name) <= NEAR_BYTES && distance <= worst;

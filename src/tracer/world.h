@@ -102,7 +102,8 @@ static inline void world_leave_gate(struct world_gate *gate)
         __atomic_store_n(&gate->owner, 0, __ATOMIC_RELEASE);
 }
 
-/* In a forked child, where this is the only thread: empty the gate if another thread was inside. */
+/* Mark the gate as free in a forked child if a thread of the parent was inside: the child does not
+ * have that thread. */
 static inline void world_empty_gate_after_fork(struct world_gate *gate)
 {
     if (gate->owner != (uintptr_t)&world_self)

@@ -118,8 +118,8 @@ const char *report_describe_state(const struct report *report)
     }
 }
 
-/* Receives the facts about the recording: a function, which is called with each fact, and its first
- * argument. */
+/* Where the facts about the recording go: put() is called once for each fact, with `to` as its
+ * first argument. */
 struct facts_to {
     void (*put)(void *to, const char *name, const char *value);
     void *to;

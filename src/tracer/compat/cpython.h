@@ -542,7 +542,7 @@ static inline void compat_clear_frame(PyThreadState *ts, compat_frame *frame)
     PyObject *result;
 
     frame->localsplus[frame->stacktop++] = Py_NewRef(Py_None);
-    frame->prev_instr = code; /* prev_instr is the instruction before the next one */
+    frame->prev_instr = code; /* as if code[0] had just run: code[1] runs first */
     compat_enter_c(ts);
     result = _PyEval_EvalFrameDefault(ts, frame, 0);
     compat_leave_c(ts);
