@@ -130,11 +130,11 @@ enum {
      * KEEP_OLD of the stored pages, were taken after it. */
     KEEP_BEHIND = 16,
     KEEP_OLD = 8,
-    KEEP_NEXT = 16, /* pages behind the dropped ones that tell how far the decoder has come */
-    /* one row may be saved for each KEEP_SAVE dropped pages, and at most SAVED_MOST at a time. So
-     * the saved rows take less than 1/10 of the room of the dropped pages. */
-    KEEP_SAVE = 16,
-    SAVED_MOST = 1024,
+    KEEP_NEXT = 16, /* pages after the dropped ones that tell how far the decoder has come */
+    /* Each EARLY_PAGES dropped pages allow one more row of `early_rows`, up to EARLY_ROWS_MOST. So
+     * these rows take little of the room that the dropped pages leave. */
+    EARLY_PAGES = 16,
+    EARLY_ROWS_MOST = 1024,
     /* the lists of pages are compacted when this number of their pages was dropped */
     KEEP_COMPACT = 4096,
 };
@@ -359,11 +359,19 @@ static void remove_dropped_pages_from_lists(struct frame_pages *w)
     w->base += gone;
 }
 
-/* Return the earliest last start among the KEEP_NEXT pages from PAGE on; UINT64_MAX if none of them
- * is stored. */
-static uint64_t earliest_last_start(const struct frame_pages *w, uint32_t page)
+/* Return 1 + the number of the last page that is in the file and can be dropped. There may be no
+ * memory for the places of pages from `limit` on. */
+static uint32_t end_of_written_pages(const struct frame_pages *w)
 {
-    const uint32_t end = MIN(page + KEEP_NEXT, w->window->next_page);
+    return MAX(w->window->low, MIN(w->window->written, w->limit));
+}
+
+/* Return a time up to which every thread has been decoded. In each of the KEEP_NEXT pages from PAGE
+ * on, some frame began last; the earliest of these times is returned. UINT64_MAX if none of these
+ * pages is stored. */
+static uint64_t get_decoded_time(const struct frame_pages *w, uint32_t page)
+{
+    const uint32_t end = MIN(page + KEEP_NEXT, MIN(w->window->next_page, w->limit));
     uint64_t earliest = UINT64_MAX;
 
     for (; page < end; page++) {
@@ -374,32 +382,33 @@ static uint64_t earliest_last_start(const struct frame_pages *w, uint32_t page)
     return earliest;
 }
 
-/* Return from_ns for when the pages from window->low to END are dropped: when the last of their
- * frames began. Pages of threads that were decoded ahead of the others do not count if they have
- * few rows. */
-static uint64_t from_ns_after_drop(struct frame_pages *w, uint32_t end)
+/* Return the new from_ns for when the pages from window->low up to END are dropped. This is the
+ * time at which the last of their frames began. Pages of a thread that was decoded ahead of the
+ * others are left out of this while they have few rows, which `early_rows` then pays for. */
+static uint64_t choose_from_ns(struct frame_pages *w, uint32_t end)
 {
-    const uint64_t next_ns = earliest_last_start(w, end);
-    uint64_t until_next_ns = w->window->from_ns;
+    const uint64_t decoded_ns = get_decoded_time(w, end);
+    const uint32_t allowed = w->keep.early_rows + (end - w->window->low) / EARLY_PAGES;
+    uint64_t last_but_early_ns = w->window->from_ns;
     uint64_t last_ns = w->window->from_ns;
-    uint32_t ahead_rows = 0;
+    uint32_t early_rows = 0;
 
-    w->keep.saved = MIN(w->keep.saved + (end - w->window->low) / KEEP_SAVE, (uint32_t)SAVED_MOST);
+    w->keep.early_rows = MIN(allowed, (uint32_t)EARLY_ROWS_MOST);
     for (uint32_t page = w->window->low; page < end; page++) {
         const uint64_t page_ns = file_place_of_page(w, page)->last_start_ns;
         const uint32_t rows = *address_of_row_count(w, page);
         if (!rows)
             continue;
         last_ns = MAX(last_ns, page_ns);
-        if (page_ns > next_ns)
-            ahead_rows += rows;
+        if (page_ns > decoded_ns)
+            early_rows += rows;
         else
-            until_next_ns = MAX(until_next_ns, page_ns);
+            last_but_early_ns = MAX(last_but_early_ns, page_ns);
     }
-    if (ahead_rows > w->keep.saved)
+    if (early_rows > w->keep.early_rows)
         return last_ns;
-    w->keep.saved -= ahead_rows;
-    return until_next_ns;
+    w->keep.early_rows -= early_rows;
+    return last_but_early_ns;
 }
 
 /* Drop the COUNT oldest pages, which are in the file. Before that, pass those of their rows to
@@ -417,9 +426,8 @@ static void drop_oldest_pages(struct frame_pages *w, uint32_t count)
         w->keep.begin(w->keep.context);
     w->keep.is_dropping = !is_first;
     low = window->low;
-    if (count > window->written - low)
-        count = window->written - low;
-    from_ns = from_ns_after_drop(w, low + count);
+    count = MIN(count, end_of_written_pages(w) - low);
+    from_ns = choose_from_ns(w, low + count);
 
     for (uint32_t page = low; page < low + count; page++) {
         const struct page_place *place = file_place_of_page(w, page);
@@ -458,7 +466,7 @@ static uint32_t number_of_pages_to_drop(struct frame_pages *w)
 {
     const struct frame_window *window = w->window;
     uint64_t stored = window->next_page - window->low;
-    uint32_t written = window->written - window->low;
+    uint32_t written = end_of_written_pages(w) - window->low;
     uint32_t most = written < KEEP_BATCH ? written : KEEP_BATCH;
     uint32_t old = 0;
     uint64_t count = 0;
@@ -472,15 +480,15 @@ static uint32_t number_of_pages_to_drop(struct frame_pages *w)
         count = w->keep.most / KEEP_SHARE;
     if (count < old)
         count = old;
-    if (count > window->written - window->low)
-        count = window->written - window->low;
+    if (count > written)
+        count = written;
     return (uint32_t)count;
 }
 
 /* Drop one in KEEP_SHARE of the pages, or fewer if fewer are in the file. */
 static void drop_share_of_pages(struct frame_pages *w)
 {
-    uint32_t most = w->window->written - w->window->low;
+    uint32_t most = end_of_written_pages(w) - w->window->low;
     uint32_t count = 1 + (w->window->next_page - w->window->low) / KEEP_SHARE;
 
     if (most)
@@ -789,7 +797,7 @@ int frame_pages_open_window(struct frame_pages *w, int fd, struct frame_window *
     if (is_kept) {
         w->keep = *keep;
         w->keep.slots_most = UINT32_MAX;
-        w->keep.saved = SAVED_MOST / 2;
+        w->keep.early_rows = EARLY_ROWS_MOST / 2;
         if (!resume)
             reserve_disk_space(w);
     }

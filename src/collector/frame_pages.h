@@ -101,10 +101,10 @@ struct page_place {
  * row().
  *
  * Pages are numbered in the order in which threads are decoded. When the collector lags behind, a
- * busy thread has up to a whole ring of events that are not decoded yet, and the page of a slow
- * thread already has frames that began after those events. If from_ns moved behind that page's
- * frames, most pages of the busy thread would lie before from_ns. The few rows of such a page are
- * passed to row() instead. */
+ * busy thread may have a whole ring of events that are not decoded yet. The page of a slow thread
+ * may then already have frames that began after those events. When that page was dropped, from_ns
+ * would move to the end of these early frames, past most stored frames of the busy thread. So the
+ * rows of such a page, if they are few, are passed to row(), and from_ns moves less. */
 struct page_window {
     bool on;
     uint64_t most;      /* pages to store at most; UINT64_MAX: any number */
@@ -115,7 +115,7 @@ struct page_window {
     /* errno of the failed write that made us drop pages early; 0 if there was none */
     int shrunk;
     bool is_dropping, has_ballast;
-    uint32_t saved; /* how many rows may be saved by row() only so that from_ns moves less */
+    uint32_t early_rows; /* how many rows of early frames may still be passed to row() */
     /* when opening: a killed collector has left only the file, no shared memory */
     bool is_alone;
     LIST(uint32_t) free; /* owned: slots of pages that were dropped */

@@ -542,6 +542,34 @@ static void test_thread_decoded_ahead(void)
     CHECK(saved.rows <= 1024 + 4000 / 16, "%u rows saved", saved.rows);
 }
 
+/* Memory ran out, so that the newest pages have no place. What lies in memory behind the places must not be read. */
+static void test_drop_beside_pages_without_memory(void)
+{
+    enum { PAGES = 3000 };
+    struct frames_db f;
+    struct frame_pages *pages = &f.pages;
+
+    frames_db_open(&f);
+    frame_pages_close(pages);
+    frame_pages_open_window(pages, dup(f.file), f.window, false,
+                            &(struct page_window){.on = true, .most = UINT64_MAX, .begin = begin_drop, .rows_end = begin_drop});
+    for (uint32_t n = 0; n < PAGES; n++)
+        page_put_from(&f, 1, 10 + n);
+    CHECK(pages->keep.places.room > PAGES + 16 && pages->cells.room > PAGES + 16, "the lists have no room for garbage");
+    for (size_t i = PAGES; i < PAGES + 16; i++) {
+        pages->keep.places.at[i] = (struct page_place){.last_start_ns = 1};
+        pages->cells.at[i] = 1;
+    }
+    pages->limit = PAGES;
+    f.window->next_page = PAGES + 1000;
+    f.window->written = PAGES + 8;
+    pages->keep.before_ns = UINT64_MAX;
+    frame_pages_drop_old_pages(pages);
+    CHECK(f.window->low == PAGES, "%u pages dropped", f.window->low);
+    CHECK(f.window->from_ns == 10 + PAGES - 1, "from_ns is %llu", (unsigned long long)f.window->from_ns);
+    frames_db_close(&f);
+}
+
 /* What a page holds as garbage must neither crash nor be believed. */
 static void test_hostile_pages(void)
 {
@@ -587,6 +615,7 @@ int main(void)
     test_past_1_gib();
     test_disk_full();
     test_thread_decoded_ahead();
+    test_drop_beside_pages_without_memory();
     test_hostile_pages();
     return failures != 0;
 }
