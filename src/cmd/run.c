@@ -126,10 +126,10 @@ static const char *read_set_option(const struct option *option, const char *valu
     return NULL;
 }
 
-/* Append the value of --args or --redact to the list OPTION->to. */
+/* Append VALUE, of --args or --redact, to the session_texts that OPTION->to points to. */
 static const char *read_text_into_list(const struct option *option, const char *value)
 {
-    struct session_texts *texts = option->to;
+    session_texts *texts = option->to;
 
     if (!*value)
         return option_empty;

@@ -255,8 +255,8 @@ static int make_session_file(struct session *s, const struct session_options *o)
                                 .ring_bytes = RING_BYTES,
                                 .budget_bytes = BUDGET_BYTES};
     /* in the order of ring.h's `text` */
-    const struct session_texts *const lists[] = {&o->globs, &o->settings, &o->secrets,
-                                                 &o->arguments, &o->triggers};
+    const session_texts *const lists[] = {&o->globs, &o->settings, &o->secrets, &o->arguments,
+                                          &o->triggers};
     int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR | O_CREAT | O_EXCL);
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
     struct timespec now;

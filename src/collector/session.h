@@ -11,6 +11,7 @@
 #include <limits.h>
 
 #include "clock.h"
+#include "lib/list.h"
 #include "ring.h"
 #include "session_check.h"
 
@@ -18,11 +19,8 @@
 
 enum { SETTINGS_MAX = 64 /* each setting has a bit in a uint64_t */ };
 
-/* A list (lib/list.h) of the values of an option that may be repeated. */
-struct session_texts {
-    const char **at; /* each text is borrowed */
-    size_t count, room;
-};
+/* The values of an option that may be repeated. The texts are borrowed. */
+typedef LIST(const char *) session_texts;
 
 struct session_options {
     enum session_frames frames;
@@ -35,17 +33,17 @@ struct session_options {
     uint64_t max_stall_ns;
     uint64_t keep_ns, keep_bytes; /* bounds of --keep, in time and bytes; 0: not bounded */
     /* globs of --include and --exclude, as "+GLOB" or "-GLOB" */
-    struct session_texts globs;
-    struct session_texts settings;  /* values of --set; at most SETTINGS_MAX */
-    bool keep_secrets;              /* --no-redact */
-    struct session_texts secrets;   /* patterns of --redact */
-    struct session_texts arguments; /* globs of --args */
-    struct session_texts triggers;  /* conditions of --snapshot-on */
-    /* For `attach`. attach_pid: pid of the process that should join, as that process sees it.
-     * root: directory below which we see that process's files, "" or "/proc/PID/root"; the
-     * session's directory is made where the process looks for it. */
+    session_texts globs;
+    session_texts settings;  /* values of --set; at most SETTINGS_MAX */
+    bool keep_secrets;       /* store values whose names look secret, too (--no-redact) */
+    session_texts secrets;   /* patterns of --redact */
+    session_texts arguments; /* globs of --args */
+    session_texts triggers;  /* conditions of --snapshot-on */
+    /* for `attach`: pid of the process that should join, as that process sees it */
     uint32_t attach_pid;
-    const char *root; /* borrowed */
+    /* For `attach`: the directory below which we see the files of that process, "" or
+     * "/proc/PID/root". The session's directory is made where the process looks for it. Borrowed */
+    const char *root;
 };
 
 /* How `dyntrace try` runs the command again: texts for `meta`, besides the command itself. NULL:
@@ -110,7 +108,8 @@ void session_remove(struct session *s);
  * nobody holds the lock. */
 void session_remove_stale(const char *directory);
 void session_close(struct session *s);
-/* Return how many bytes the trace, its log and the file of frames occupy on disk. */
+/* Return how many bytes of the disk are in use by the trace file, SQLite's write-ahead log (-wal)
+ * and the file of frames (-frames). A file that is missing counts as 0. */
 uint64_t session_count_trace_bytes(const struct session *s);
 
 /* Call VISIT for each file in the session's directories. For a process file, HEADER is the header
