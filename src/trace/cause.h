@@ -14,7 +14,7 @@ struct cause {
     const char *user_stack;
     /* "observed" if the guard failed in a lookup, "rechecked" if it failed in a later evaluation */
     const char *how;
-    bool decided; /* of the older entry's guards, this one failed first */
+    bool decided; /* this guard was the first of the older entry's guards to fail */
     /* no other cause is about this guard, so dropping the guard has the same effect as fixing this
      * cause */
     bool whole;

@@ -303,7 +303,7 @@ bool find_is_name_plausible(const char *command, const char *name, char *const *
 
     if (!is_path || db_is_trace_in_directory())
         return true;
-    db = db_open(name); /* db_open() reports that NAME is missing or no trace */
+    db = db_open(name); /* if NAME is missing or is not a trace, db_open() reports that */
     if (db)
         say_error("%.200s: a trace whose name does not end in .db is named after a function: "
                   "`dyntrace %s FUNC %.200s`",

@@ -80,7 +80,7 @@ bool find_split_operands(const char *command, int count, char **given, const cha
 
 /* Can NAME be meant as a function? In `dyntrace why my.trace` the user gave a file instead. If NAME
  * is an existing file or ends in ".db", FILES is empty, and the current directory has no trace,
- * reports an error and returns false. */
+ * reports an error and returns false. COMMAND ("why") is the command that the error suggests. */
 bool find_is_name_plausible(const char *command, const char *name, char *const *files);
 
 /* Open the traces that FILES name, or the newest trace in the current directory if FILES is empty.

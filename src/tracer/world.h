@@ -102,8 +102,8 @@ static inline void world_leave_gate(struct world_gate *gate)
         __atomic_store_n(&gate->owner, 0, __ATOMIC_RELEASE);
 }
 
-/* Mark the gate as free in a forked child if a thread of the parent was inside: the child does not
- * have that thread. */
+/* For a forked child. If another thread of the parent had entered GATE when it forked, mark GATE as
+ * free: the child does not have that thread, so nobody would leave GATE. */
 static inline void world_empty_gate_after_fork(struct world_gate *gate)
 {
     if (gate->owner != (uintptr_t)&world_self)

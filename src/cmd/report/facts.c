@@ -118,8 +118,8 @@ const char *report_describe_state(const struct report *report)
     }
 }
 
-/* Where the facts about the recording go: put() is called once for each fact, with `to` as its
- * first argument. */
+/* A receiver of the facts about the recording. put() is called for each fact, and `to` is passed to
+ * it unchanged. */
 struct facts_to {
     void (*put)(void *to, const char *name, const char *value);
     void *to;

@@ -2,8 +2,8 @@
  *
  * A specialised call C() of a class runs C.__init__ without calling the hook. The specialiser
  * refuses a class whose tp_alloc is not the generic one. So each class whose calls could be
- * specialised gets our equivalent tp_alloc before it can be called; we say that the class is
- * "closed":
+ * specialised gets our equivalent tp_alloc before it can be called, which prevents specialised
+ * calls:
  *
  *     a class that exists already    tracer_route_all_inits_to_hook() visits the subclasses of
  *                                    object
@@ -16,9 +16,9 @@
  * hook sees allows specialised calls of the class again. A type watcher prevents them again when
  * the class or a base changes.
  *
- * Without specialised calls CPython calls a class slowly, through a tuple of the arguments.
- * `construct` avoids the tuple, and takes about as long as a specialised call plus the hook would.
- */
+ * A call that is not specialised is slow in CPython: it packs the arguments into a tuple. So these
+ * classes are called through our construct(), which makes no tuple and takes about as long as a
+ * specialised call plus the hook would. */
 #include "tracer/tracer.h"
 
 #if COMPAT_INIT_BYPASSES_HOOK
@@ -28,14 +28,15 @@ enum { VISITED_MOST = 1 << 20 }; /* classes */
 static PyObject *word_init, *no_arguments; /* the str "__init__" and an empty tuple; never freed */
 /* CPython's tp_init of classes with a Python __init__ */
 static initproc init_by_name;
-static bool for_shim; /* the program uses set_eval_frame(): from now on no class is opened again */
+/* the program uses set_eval_frame(): specialised calls are not allowed again from now on */
+static bool for_shim;
 
 static PyObject *allocate_instance(PyTypeObject *type, Py_ssize_t items)
 {
     return PyType_GenericAlloc(type, items);
 }
 
-/* Construct an instance of a closed class with a Python __init__, as type.__call__() does. `init`
+/* Construct an instance of a class with a Python __init__, as type.__call__() does. `init`
  * cannot change between its lookup and its call, because no code of the program runs there: 3.13
  * collects garbage only between instructions. */
 HOT static PyObject *construct(PyObject *callable, PyObject *const *args, size_t given,
@@ -110,8 +111,9 @@ static void allow_specialised_calls(PyTypeObject *type)
 
 /* ---- watch for changed and for new classes ---- */
 
-/* Prevent specialised calls of a class that has changed. The assignment is enough, because CPython
- * has already given the class a new version. */
+/* Prevent specialised calls of TYPE, a class that has changed. Replacing tp_alloc is enough here:
+ * CPython has already given the class a new version, so old specialised calls of it fail their
+ * check. */
 static int prevent_specialised_calls_again(PyTypeObject *type)
 {
     if (type->tp_alloc == PyType_GenericAlloc)

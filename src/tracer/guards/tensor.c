@@ -109,8 +109,9 @@ static int have_mappings_same_items(PyObject *first, PyObject *second,
     return result;
 }
 
-/* Have the dtypes inside A and B the same metadata? ATTRIBUTE names the attribute that holds the
- * inner dtypes: `subdtype` (an array) or `fields` (a record). */
+/* A and B are NumPy dtypes that are made of other dtypes, which are in their attribute ATTRIBUTE:
+ * "subdtype" if the items are arrays, "fields" if they are records. Have these other dtypes the
+ * same metadata in A as in B? Returns -1 with an exception. */
 static int have_parts_same_metadata(PyObject *a, PyObject *b, const char *attribute)
 {
     OWNED PyObject *first = tracer_get_attribute(a, attribute);
